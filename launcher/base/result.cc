@@ -1,0 +1,86 @@
+#include "launcher/base/result.h"
+
+#include <cstdio>
+#include <cstring>
+
+namespace caisson {
+namespace {
+
+struct CodeRow {
+  Code code;
+  std::string_view name;
+  int exit_status;  // documented in `caisson --help`
+};
+constexpr CodeRow kCodes[] = {
+    {Code::invalid_argument, "invalid_argument", 2},
+    {Code::not_found, "not_found", 3},
+    {Code::permission_denied, "permission_denied", 4},
+    {Code::already_exists, "already_exists", 5},
+    {Code::unavailable, "unavailable", 6},
+    {Code::limit, "limit", 7},
+    {Code::timeout, "timeout", 8},
+    {Code::protocol, "protocol", 9},
+    {Code::io, "io", 10},
+    {Code::internal, "internal", 11},
+};
+
+const CodeRow& row(Code code) {
+  for (const CodeRow& r : kCodes)
+    if (r.code == code) return r;
+  return kCodes[std::size(kCodes) - 1];
+}
+
+}  // namespace
+
+std::string_view code_name(Code code) { return row(code).name; }
+int code_exit_status(Code code) { return row(code).exit_status; }
+
+std::string errno_name(int sys) {
+  if (const char* name = ::strerrorname_np(sys)) return name;
+  return "errno " + std::to_string(sys);
+}
+
+std::string Error::text() const {
+  if (sys == 0) return what;
+  const char* description = ::strerrordesc_np(sys);
+  return what + ": " + errno_name(sys) + (description ? std::string(" (") + description + ")" : "");
+}
+
+std::unexpected<Error> sys_error(std::string what, int sys) {
+  Code code = Code::io;
+  switch (sys) {
+    case ENOENT: case ESRCH: case ENOTDIR: code = Code::not_found; break;
+    case EACCES: case EPERM: case EROFS: code = Code::permission_denied; break;
+    case EEXIST: code = Code::already_exists; break;
+    case ENOSYS: case EOPNOTSUPP: case EAFNOSUPPORT: code = Code::unavailable; break;
+    case EAGAIN: case EMFILE: case ENFILE: case ENOSPC: case EDQUOT: case ENOMEM: code = Code::limit; break;
+    case ETIMEDOUT: code = Code::timeout; break;
+    case EINVAL: case ENAMETOOLONG: case ELOOP: case E2BIG: code = Code::invalid_argument; break;
+    default: break;
+  }
+  return std::unexpected(Error(code, std::move(what), sys));
+}
+
+std::string quote(std::string_view untrusted, std::size_t max) {
+  std::string out = "'";
+  for (std::size_t i = 0; i < untrusted.size(); ++i) {
+    if (i >= max) {
+      out += "...";
+      break;
+    }
+    const auto c = static_cast<unsigned char>(untrusted[i]);
+    if (c == '\'' || c == '\\') {
+      out += '\\';
+      out += static_cast<char>(c);
+    } else if (c < 0x20 || c >= 0x7f) {
+      char hex[8];
+      std::snprintf(hex, sizeof hex, "\\x%02x", c);
+      out += hex;
+    } else {
+      out += static_cast<char>(c);
+    }
+  }
+  return out + "'";
+}
+
+}  // namespace caisson

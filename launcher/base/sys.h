@@ -1,0 +1,51 @@
+// System calls as Result-returning functions, and the ones that Debian 12's glibc 2.36 or its kernel headers (6.1) lack.
+// The only header where raw descriptor numbers are parameters.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launcher/base/fd.h"
+#include "launcher/base/result.h"
+
+namespace caisson::sys {
+
+// open(2), always O_CLOEXEC.
+[[nodiscard]] Result<Fd> open(const std::string& path, int flags, mode_t mode = 0);
+[[nodiscard]] Result<Fd> openat(int dir, const std::string& path, int flags, mode_t mode = 0);
+// openat2(2), Linux 5.6: `resolve` is a mask of RESOLVE_*. The kernel refuses what the mask forbids at every component,
+// so no string check of ours can race with a rename.
+[[nodiscard]] Result<Fd> openat2(int dir, const std::string& path, std::uint64_t flags, std::uint64_t resolve, mode_t mode = 0);
+// pidfd_open(2), Linux 5.3.
+[[nodiscard]] Result<Fd> pidfd_open(pid_t pid);
+// pidfd_send_signal(2), Linux 5.1.
+[[nodiscard]] Status pidfd_send_signal(int pidfd, int signal);
+// memfd_create(2) holding `content`, sealed against any change.
+[[nodiscard]] Result<Fd> sealed_memfd(const char* name, std::string_view content);
+[[nodiscard]] Result<std::pair<Fd, Fd>> pipe();                   // read end, write end; O_CLOEXEC
+[[nodiscard]] Result<std::pair<Fd, Fd>> seqpacket_pair();        // SOCK_CLOEXEC | SOCK_NONBLOCK on the first only
+[[nodiscard]] Status set_nonblocking(int fd, bool on);
+
+// Whole file, at most max_bytes (Code::limit beyond). Works for /proc files, whose size is not known beforehand.
+[[nodiscard]] Result<std::string> read_file(const std::string& path, std::size_t max_bytes);
+[[nodiscard]] Result<std::string> read_fd(int fd, std::size_t max_bytes);
+// One write(2) of all of `content` to an existing file (procfs, cgroupfs).
+[[nodiscard]] Status write_file(const std::string& path, std::string_view content);
+[[nodiscard]] Status write_file_at(int dir, const std::string& path, std::string_view content);
+[[nodiscard]] Status write_all(int fd, std::string_view content);
+
+// CLOCK_MONOTONIC in microseconds; CLOCK_REALTIME in nanoseconds since the epoch.
+[[nodiscard]] std::int64_t monotonic_us();
+[[nodiscard]] std::int64_t realtime_ns();
+// RFC 3339 in UTC with microseconds: 2026-01-02T03:04:05.000006Z.
+[[nodiscard]] std::string rfc3339(std::int64_t realtime_ns);
+// `bytes` random bytes from getrandom(2) as lower-case hex. Blocks only before the kernel's pool is seeded.
+[[nodiscard]] std::string random_hex(std::size_t bytes);
+
+}  // namespace caisson::sys

@@ -1,0 +1,52 @@
+// The IPC operations between a client (the agent, or the CLI as root) and the launcher: names, and in which state of a
+// connection each is permitted. One JSON object per SOCK_SEQPACKET message, at most kMaxMessage bytes and kMaxFds
+// descriptors. docs: launcher/README.md, "Protocol".
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+namespace caisson::ipc {
+
+inline constexpr std::size_t kMaxMessage = 64 * 1024;
+inline constexpr std::size_t kMaxFds = 4;
+inline constexpr int kProtocolVersion = 1;
+
+enum class State : unsigned { greeting = 1, open = 2 };
+
+enum class Op {
+  hello,            // {protocol} -> {version, tier, domains, home, workspace}; must come first, once
+  session_create,   // {domain, label?, narrow?, cwd?} -> {session, report}
+  session_exec,     // {session, argv, cwd?, env?, pty?{cols,rows}, stdin?, hard_timeout_ms?} -> {exec} + fds
+  exec_signal,      // {session, exec, signal} -> {}
+  session_stat,     // {session} -> {session, domain, state, processes, memory_bytes, cpu_us, ...}
+  session_report,   // {session} -> {report}
+  session_list,     // {} -> {sessions: [...]}
+  session_destroy,  // {session, reason?} -> {} once nothing of the session is left
+};
+
+struct OpRow {
+  Op op;
+  std::string_view name;
+  unsigned permitted;  // mask of State
+};
+
+inline constexpr OpRow kOps[] = {
+    {Op::hello, "hello", static_cast<unsigned>(State::greeting)},
+    {Op::session_create, "session_create", static_cast<unsigned>(State::open)},
+    {Op::session_exec, "session_exec", static_cast<unsigned>(State::open)},
+    {Op::exec_signal, "exec_signal", static_cast<unsigned>(State::open)},
+    {Op::session_stat, "session_stat", static_cast<unsigned>(State::open)},
+    {Op::session_report, "session_report", static_cast<unsigned>(State::open)},
+    {Op::session_list, "session_list", static_cast<unsigned>(State::open)},
+    {Op::session_destroy, "session_destroy", static_cast<unsigned>(State::open)},
+};
+
+[[nodiscard]] constexpr const OpRow* find_op(std::string_view name) {
+  for (const OpRow& row : kOps)
+    if (row.name == name) return &row;
+  return nullptr;
+}
+
+}  // namespace caisson::ipc

@@ -1,0 +1,44 @@
+// Reads a policy directory (base.json, <domain>.json, seccomp/<set>.json) into frozen Policies. All problems of all files
+// are collected, so that one run shows everything that is wrong.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "launcher/base/result.h"
+#include "launcher/policy/policy.h"
+
+namespace caisson::policy {
+
+// "policies/bash.json:41 /grants/3/path: path is not canonical: '/srv/../etc'; meant '/etc'?"
+struct Problem {
+  std::string file;
+  int line = 0;         // 1-based; 0: unknown
+  std::string pointer;  // RFC 6901
+  std::string what;     // what is wrong and why
+  std::string meant;    // suggestion, or empty
+  [[nodiscard]] std::string text() const;
+};
+
+using PolicySet = std::map<std::string, std::shared_ptr<const Policy>>;  // by domain
+
+struct LoadResult {
+  PolicySet policies;             // empty when there are problems: a set is taken whole or not at all
+  std::vector<Problem> problems;  // at most kMaxProblems; the last one then says how many more
+};
+inline constexpr std::size_t kMaxProblems = 20;
+
+// Every *.json of `directory` but schema.json is a domain.
+[[nodiscard]] LoadResult load_directory(const std::string& directory);
+
+// Applies a request to a policy. Errors: permission_denied when it would widen, naming what and where.
+[[nodiscard]] Result<std::shared_ptr<const Policy>> narrow(const std::shared_ptr<const Policy>& policy, const Narrowing& by);
+
+// A Narrowing from an IPC request's or CLI's JSON: {"grants":[...],"limits":{...},"home":"private",...}.
+[[nodiscard]] Result<Narrowing> parse_narrowing(const nlohmann::json& object);
+
+}  // namespace caisson::policy

@@ -1,0 +1,113 @@
+// Policy: the frozen rules of one domain, after base.json, <domain>.json and (per session) the request's narrowing were
+// merged and checked. A value: nothing changes it once made. load.h makes it, confine/plan.h consumes it, fields.cc
+// documents every field.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "launcher/policy/terms.h"
+
+namespace caisson::policy {
+
+enum class Access { read, read_write };
+
+// A path of the container that a session may see, at the same path unless `source` says otherwise. Longest path wins.
+struct Grant {
+  std::string path;                  // where the session sees it: absolute, canonical, never "/"
+  std::string source;                // where the launcher takes it from: absolute, canonical; defaults to path
+  Access access = Access::read;
+  bool execute = false;              // files below may be executed (without it: noexec)
+  bool required = true;              // false: absent source is reported, not an error
+  std::string description;
+};
+
+// Who owns the session's home and /tmp: shared by the sessions of a workspace, or this session's alone (tmpfs).
+enum class Scope { workspace, private_ };
+
+enum class Network {
+  loopback,  // own network namespace with only lo up; where none can be had, inet sockets are refused by seccomp
+  none,      // inet sockets are refused by seccomp, too
+};
+
+struct Limits {                            // all hard; 0 is never "unlimited": absent limits do not exist
+  std::uint64_t processes = 512;           // tasks (threads count) of one session
+  std::uint64_t memory_bytes = 2ULL << 30; // cgroup memory.max; without cgroup: watchdog on the sum of PSS
+  std::uint64_t cpu_percent = 200;         // cgroup cpu.max; 100 = one core
+  std::uint64_t open_files = 1024;         // RLIMIT_NOFILE
+  std::uint64_t file_size_bytes = 4ULL << 30;  // RLIMIT_FSIZE
+  std::uint64_t cpu_seconds = 3600;        // RLIMIT_CPU of each process
+  std::uint64_t tmp_bytes = 512ULL << 20;  // size of private tmpfs mounts (/tmp, /dev/shm)
+  std::uint64_t tmp_inodes = 65536;        // nr_inodes of these
+  std::uint64_t session_seconds = 86400;   // wall-clock life of a session
+  std::uint64_t execs = 64;                // commands running at once in one session
+};
+
+struct Environment {
+  std::map<std::string, std::string> set;   // always given
+  std::vector<std::string> client_deny;     // names ("LD_*": prefix) that a request may not set
+};
+
+struct Syscalls {
+  std::vector<std::string> allow;  // names of sets: policies/seccomp/<name>.json
+  std::vector<std::string> deny;   // syscall names removed from what the sets allow
+};
+
+// One seccomp set, resolved. Syscalls without conditions are allowed; with conditions, only when one row matches.
+struct ArgRule {
+  unsigned index = 0;        // argument number, 0-5
+  std::string op;            // "eq", "ne", "lt", "le", "gt", "ge", "masked_eq"
+  std::uint64_t value = 0;
+  std::uint64_t mask = ~0ULL;  // masked_eq: (arg & mask) == value
+};
+struct SyscallRule {
+  std::string name;
+  std::vector<std::vector<ArgRule>> any_of;  // empty: always allowed; else: any row, each row being ANDed
+  std::string why;
+};
+struct SyscallSet {
+  std::string name;
+  std::vector<SyscallRule> allow;
+  std::vector<std::string> refuse;  // known and refused: EPERM instead of the ENOSYS of unknown numbers
+};
+
+struct Policy {
+  std::string domain;                 // "bash"
+  std::string digest;                 // sha256 (hex) of the canonical merged JSON
+  Tier min_tier = Tier::t1;
+  std::set<Mechanism> require;        // a session does not start without these
+  std::set<Mechanism> disable;        // named degradations, each with a reason in `weaken`
+  std::map<std::string, std::string> weaken;  // field -> why, repeated in the audit log
+
+  std::vector<Grant> grants;          // sorted by path
+  std::map<std::string, std::string> files;  // small read-only files made by the launcher: path -> content
+  std::map<std::string, std::string> links;  // symbolic links made by the launcher: path -> target
+  std::vector<std::string> devices;   // names below /dev: null zero full random urandom tty
+  Scope home = Scope::workspace;
+  Scope tmp = Scope::workspace;
+  std::string home_path = "/home/gem";
+  std::string hostname = "caisson";
+  bool proc_shared_fallback = false;  // where no fresh /proc can be mounted: show the container's (true) or none (false)
+
+  Network network = Network::loopback;
+  Limits limits;
+  Environment env;
+  Syscalls syscalls;
+  std::vector<SyscallSet> sets;       // resolved `syscalls.allow`, in order
+  unsigned umask = 022;
+};
+
+// What a request may ask for: only less.
+struct Narrowing {
+  std::vector<Grant> grants;          // non-empty: exactly these; each must lie inside a grant, with no more access
+  std::map<std::string, std::uint64_t> limits;  // field name of Limits -> smaller value
+  bool home_private = false;
+  bool tmp_private = false;
+  bool network_none = false;
+};
+
+}  // namespace caisson::policy
