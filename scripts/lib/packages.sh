@@ -1,0 +1,47 @@
+# shellcheck shell=bash
+# Which Debian packages each part needs, and how they are installed. Sourced by scripts/setup and scripts/run.
+
+packages_for() {
+  local release
+  release=$(debian_version)
+  case $release in
+    12 | 13) ;;
+    *) die "scripts/setup knows Debian 12 and 13 (found: $(. /etc/os-release 2>/dev/null; echo "${PRETTY_NAME:-unknown}"))" ;;
+  esac
+  case $1 in
+    build)
+      echo ca-certificates git cmake ninja-build pkg-config libssl-dev nlohmann-json3-dev \
+        libseccomp-dev libcap-ng-dev libnl-3-dev libnl-route-3-dev libgtest-dev libgmock-dev | tr ' ' '\n'
+      # GCC 12 and 13 miscompile coroutines; Boost.Beast must be 1.81 or newer.
+      if [ "$release" = 12 ]; then printf '%s\n' clang-19 libstdc++-12-dev libboost1.81-dev
+      else printf '%s\n' g++-14 libboost-dev; fi ;;
+    test)
+      echo python3 python3-venv python3-pip python3-pytest python3-httpx python3-websockets python3-jsonschema \
+        curl procps iproute2 bubblewrap shellcheck clang-format-19 binutils | tr ' ' '\n' ;;
+    run)
+      # iptables: netavark's port publishing; mmdebstrap: the base image where none can be pulled.
+      echo ca-certificates curl podman runc iptables netavark aardvark-dns uidmap fuse-overlayfs slirp4netns \
+        mmdebstrap debian-archive-keyring | tr ' ' '\n' ;;
+  esac
+}
+
+# Prints those of the given packages that are not installed.
+missing_packages() {
+  local installed
+  installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "$@" 2>/dev/null | awk '$2 == "installed" {print $1}')
+  printf '%s\n' "$@" | sort -u | grep -vxF -f <(printf '%s\n' "$installed") || true
+}
+
+install_packages() {
+  local missing
+  mapfile -t missing < <(missing_packages "$@")
+  if [ ${#missing[@]} = 0 ]; then say "all packages are installed"; return 0; fi
+  if ! is_root; then
+    say "These packages are missing. Install them with:"
+    printf 'sudo apt-get install -y --no-install-recommends %s\n' "${missing[*]}"
+    return 1
+  fi
+  export DEBIAN_FRONTEND=noninteractive
+  step "apt-get update" apt-get update -q
+  step "install ${#missing[@]} packages" apt-get install -yq --no-install-recommends "${missing[@]}"
+}
