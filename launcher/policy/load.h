@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,7 @@ struct LoadResult {
 };
 inline constexpr std::size_t kMaxProblems = 20;
 
-// Every *.json of `directory` but schema.json is a domain.
+// Every *.json of `directory` but base.json, which the domains extend, and schema.json is a domain.
 [[nodiscard]] LoadResult load_directory(const std::string& directory);
 
 // Applies a request to a policy. Errors: permission_denied when it would widen, naming what and where.
@@ -40,5 +41,16 @@ inline constexpr std::size_t kMaxProblems = 20;
 
 // A Narrowing from an IPC request's or CLI's JSON: {"grants":[...],"limits":{...},"home":"private",...}.
 [[nodiscard]] Result<Narrowing> parse_narrowing(const nlohmann::json& object);
+
+// A canonical JSON of everything in force, in the shape of a policy file plus the resolved "sets".
+[[nodiscard]] nlohmann::json to_json(const Policy& policy);
+
+// Without a mount namespace (T0, T1) only Landlock enforces grants, and it cannot take away below a directory what it gave
+// on it. These are the grants that such a tier cannot express: a session must not start there with any of them.
+[[nodiscard]] std::vector<Problem> landlock_conflicts(const Policy& policy);
+
+// policy.sets for a session in which `enforced` holds: a set whose `needs` is missing there (or is net_ns while the policy says
+// network none) allows nothing, and what it alone would have allowed is refused with EPERM.
+[[nodiscard]] std::vector<SyscallSet> effective_sets(const Policy& policy, const std::set<Mechanism>& enforced);
 
 }  // namespace caisson::policy

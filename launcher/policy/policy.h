@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -57,7 +58,10 @@ struct Syscalls {
   std::vector<std::string> deny;   // syscall names removed from what the sets allow
 };
 
-// One seccomp set, resolved. Syscalls without conditions are allowed; with conditions, only when one row matches.
+// One seccomp set, resolved. How each rule is to be compiled: without conditions the call is allowed. `any_of`: allowed when
+// one row matches (all ArgRules of a row), else EPERM. `refuse_if`: EPERM when one row matches, else allowed; a rule has one
+// of both. "eq" to "ge" compare all 64 bits of the argument; "masked_eq" is the only op that is safe for int arguments,
+// whose upper half the kernel ignores, and the only one that load_directory accepts in `refuse_if`.
 struct ArgRule {
   unsigned index = 0;        // argument number, 0-5
   std::string op;            // "eq", "ne", "lt", "le", "gt", "ge", "masked_eq"
@@ -67,23 +71,30 @@ struct ArgRule {
 struct SyscallRule {
   std::string name;
   std::vector<std::vector<ArgRule>> any_of;  // empty: always allowed; else: any row, each row being ANDed
+  std::vector<std::vector<ArgRule>> refuse_if;  // allowed except when a row matches
   std::string why;
 };
 struct SyscallSet {
   std::string name;
+  std::string why;
+  std::optional<Mechanism> needs;   // applies only where this is enforced: see effective_sets in load.h
   std::vector<SyscallRule> allow;
   std::vector<std::string> refuse;  // known and refused: EPERM instead of the ENOSYS of unknown numbers
+  std::map<std::string, std::string> refuse_why;
 };
 
 struct Policy {
   std::string domain;                 // "bash"
-  std::string digest;                 // sha256 (hex) of the canonical merged JSON
+  std::string description;
+  std::string digest;                 // sha256 (hex) of to_json(policy): everything in force, narrowing included
   Tier min_tier = Tier::t1;
   std::set<Mechanism> require;        // a session does not start without these
   std::set<Mechanism> disable;        // named degradations, each with a reason in `weaken`
   std::map<std::string, std::string> weaken;  // field -> why, repeated in the audit log
+  std::map<std::string, std::string> why;     // field -> why it has its value, for explain
 
   std::vector<Grant> grants;          // sorted by path
+  std::vector<std::string> hide;      // inside grants, covered by something empty and unreadable (with a mount namespace)
   std::map<std::string, std::string> files;  // small read-only files made by the launcher: path -> content
   std::map<std::string, std::string> links;  // symbolic links made by the launcher: path -> target
   std::vector<std::string> devices;   // names below /dev: null zero full random urandom tty

@@ -1,0 +1,33 @@
+// Text checks of the policy loader: canonical paths, names, and the nearest known word for "meant '…'?". Pure; lexical
+// only: what a path really is, the launcher learns by opening it with openat2.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace caisson::policy {
+
+inline constexpr std::size_t kMaxPath = 4095;  // PATH_MAX counts the final NUL
+
+// What a string must be. One checker for values, list elements and map keys.
+enum class Form { any, path, domain, hostname, env_name, env_pattern, syscall, pointer };
+
+struct Fault {
+  std::string what;
+  std::string meant;  // or empty
+};
+// nullopt: `text` has that form.
+[[nodiscard]] std::optional<Fault> form_fault(Form form, std::string_view text);
+
+// "/a/./b//../c/" -> "/a/c".
+[[nodiscard]] std::string canonical(std::string_view path);
+// `path` is `root` or below it; both canonical.
+[[nodiscard]] bool inside(std::string_view path, std::string_view root);
+// The candidate that `word` was probably meant to be, or empty when none is near.
+[[nodiscard]] std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
+// "a b c" -> {"a", "b", "c"}.
+[[nodiscard]] std::vector<std::string> split(std::string_view words);
+
+}  // namespace caisson::policy
