@@ -1,0 +1,19 @@
+#include "agent/routes/route.h"
+
+namespace caisson::routes {
+
+std::string_view scope_name(Scope scope) {
+  switch (scope) {
+    case Scope::system: return "system";
+    case Scope::sandbox: return "sandbox";
+    case Scope::bash: return "bash";
+    case Scope::shell: return "shell";
+  }
+  return "system";
+}
+
+http::Response validation_response(const Issues& issues) {
+  return http::json_response(422, {{"detail", issues.detail()}});
+}
+
+}  // namespace caisson::routes

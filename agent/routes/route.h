@@ -1,0 +1,129 @@
+// Route: one row of the table from which the router, auth, validation, OpenAPI and the docs page derive. A handler is a
+// named coroutine, task<Response> f(Call) or task<Response> f(Call, Body); bind<f, Data>() makes it an Endpoint, where
+// Data is the type of the envelope's `data` (std::monostate: any; a struct with Schema<>, std::vector of it, std::string).
+//
+// A handler's Error becomes the answer {"success":false,"message":...} with HTTP 200 (Code::internal: 500 with an id);
+// unknown sessions are answered by returning http::session_not_found().
+#pragma once
+
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "agent/http/coro.h"
+#include "agent/http/event_stream.h"
+#include "agent/http/request.h"
+#include "agent/http/response.h"
+#include "agent/http/websocket.h"
+#include "agent/routes/schema.h"
+#include "agent/routes/services.h"
+
+namespace caisson::routes {
+
+// What a key must cover; also the operation's tag in OpenAPI.
+enum class Scope { system, sandbox, bash, shell };
+[[nodiscard]] std::string_view scope_name(Scope scope);
+
+enum Flag : unsigned {
+  kNone = 0,
+  kPublic = 1,       // no key asked: ping, healthz, readyz and nothing else
+  kEventStream = 2,  // answers Server-Sent Events on an explicit Accept: text/event-stream
+  kFlat = 4,         // the response is Data itself, not an envelope around it
+  kHidden = 8,       // not in OpenAPI
+};
+
+inline constexpr std::size_t kDefaultBodyLimit = 8 * 1024 * 1024;
+
+struct Route;
+
+// One request on its way through a handler.
+struct Call {
+  Services& services;
+  http::Request request;
+  const Route& route;
+  http::StreamWriter* writer;  // owned by the connection, which outlives the handler
+
+  // Answers with Server-Sent Events; the handler then returns http::already_sent().
+  [[nodiscard]] task<http::EventStream> event_stream() const { return http::EventStream::open(*writer); }
+};
+
+struct Endpoint {
+  task<http::Response> (*handler)(Call) = nullptr;
+  task<void> (*websocket)(Call, http::WebSocket) = nullptr;  // instead of handler: the route is an upgrade
+  json::Value (*describe_body)(Components&) = nullptr;       // nullptr: takes no body
+  bool body_required = false;
+  json::Value (*describe_data)(Components&) = nullptr;       // nullptr: any
+  std::string (*data_name)() = nullptr;
+};
+
+struct Route {
+  http::Method method;
+  std::string_view path;  // "/v1/bash/sessions/{session_id}/close"
+  std::string_view operation_id;
+  Scope scope;
+  unsigned flags;
+  Unknown unknown;
+  std::string_view summary;
+  Endpoint endpoint;
+  std::size_t body_limit = kDefaultBodyLimit;
+};
+
+[[nodiscard]] http::Response validation_response(const Issues& issues);
+
+namespace detail {
+
+template <class F>
+struct HandlerTraits;
+template <>
+struct HandlerTraits<task<http::Response> (*)(Call)> {
+  using Body = void;
+};
+template <class B>
+struct HandlerTraits<task<http::Response> (*)(Call, B)> {
+  using Body = B;
+};
+
+template <class Body, auto F>
+task<http::Response> with_body(Call call) {
+  Issues issues;
+  Body body = decode_body<Body>(call.request.body, call.route.unknown, call.route.body_limit, issues);
+  if (!issues.empty()) co_return validation_response(issues);
+  call.request.body = std::string();
+  co_return co_await F(std::move(call), std::move(body));
+}
+
+template <class T>
+json::Value describe(Components& components) {
+  return Codec<T>::describe({}, components);
+}
+
+}  // namespace detail
+
+template <auto F, class Data = std::monostate>
+constexpr Endpoint bind() {
+  using Body = typename detail::HandlerTraits<decltype(F)>::Body;
+  Endpoint e;
+  if constexpr (std::is_void_v<Body>) {
+    e.handler = F;
+  } else {
+    e.handler = detail::with_body<Body, F>;
+    e.describe_body = detail::describe<Body>;
+    e.body_required = !Codec<Body>::all_optional();
+  }
+  if constexpr (!std::is_same_v<Data, std::monostate>) {
+    e.describe_data = detail::describe<Data>;
+    e.data_name = Codec<Data>::type_name;
+  }
+  return e;
+}
+
+// task<void> f(Call, http::WebSocket): the handler returns when the conversation is over.
+template <auto F>
+constexpr Endpoint bind_websocket() {
+  Endpoint e;
+  e.websocket = F;
+  return e;
+}
+
+}  // namespace caisson::routes

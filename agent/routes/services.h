@@ -1,0 +1,24 @@
+// Services: what handlers work with, made once by main.cc and alive for the whole process. Only declared here, so that a
+// route includes just the service it uses. A pointer is null only in unit tests that do not need the service.
+#pragma once
+
+namespace caisson::bridge {
+class LauncherClient;
+}
+namespace caisson::session {
+class BashService;
+class ShellService;
+}
+
+namespace caisson::routes {
+
+class SandboxInfo;
+
+struct Services {
+  SandboxInfo* sandbox = nullptr;              // routes/sandbox_info.h
+  bridge::LauncherClient* launcher = nullptr;  // bridge/launcher_client.h
+  session::BashService* bash = nullptr;
+  session::ShellService* shell = nullptr;
+};
+
+}  // namespace caisson::routes

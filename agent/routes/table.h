@@ -1,0 +1,22 @@
+// The table of every route the agent serves, put together from the areas' tables.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "agent/routes/route.h"
+
+namespace caisson::routes {
+
+using Area = std::span<const Route>;
+
+[[nodiscard]] Area system_routes();   // routes/system.cc
+[[nodiscard]] Area sandbox_routes();  // routes/sandbox.cc
+[[nodiscard]] Area bash_routes();     // routes/bash.cc
+[[nodiscard]] Area shell_routes();    // routes/shell.cc
+[[nodiscard]] Area docs_routes();     // derive/docs.cc
+
+// In this order; made once.
+[[nodiscard]] const std::vector<const Route*>& all_routes();
+
+}  // namespace caisson::routes
