@@ -28,7 +28,7 @@ packages_for() {
 # Prints those of the given packages that are not installed.
 missing_packages() {
   local installed
-  installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "$@" 2>/dev/null | awk '$2 == "installed" {print $1}')
+  installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "$@" 2>/dev/null | awk '$2 == "installed" {print $1}') || true
   printf '%s\n' "$@" | sort -u | grep -vxF -f <(printf '%s\n' "$installed") || true
 }
 
