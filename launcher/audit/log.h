@@ -2,7 +2,9 @@
 // alone. Format and verification: SECURITY.md, "Audit log".
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -28,27 +30,44 @@ enum class Event {
   policy_reload,
 };
 
+// Longest record, its newline included. Longer ones are cut (redact.h: fit), never refused: what a session asks for
+// must not decide whether it is recorded.
+inline constexpr std::size_t kMaxRecord = 64 * 1024;
+
+// "prev" of the first record.
+inline constexpr std::string_view kNoPrevious = "0000000000000000000000000000000000000000000000000000000000000000";
+
 class Log {
  public:
   // Creates `directory`/`name`.ndjson (mode 0600, O_APPEND, O_EXCL: a log is never continued by another).
   [[nodiscard]] static Result<Log> create(const std::string& directory, const std::string& name);
+  // For the launcher's own log, whose name stays the same: an earlier `name`.ndjson is first renamed to
+  // `name`-<UTC time>.ndjson, so that a restart neither continues nor overwrites it.
+  [[nodiscard]] static Result<Log> create_rotated(const std::string& directory, const std::string& name);
 
   // Adds {seq, time, mono_us, event, ...fields, prev, hash}. An error means that the record is not on disk: the caller
-  // must not go on with what it was about to do.
-  [[nodiscard]] Status append(Event event, json::Value fields);
+  // must not go on with what it was about to do; the log is then poisoned and every later append fails, too. `fields`
+  // is an object without the names that the log itself writes. Durable (fdatasync) after boot and session_end.
+  // The process ignores SIGXFSZ, or a file size limit kills it here instead of giving an error.
+  [[nodiscard]] Status append(Event event, const json::Value& fields);
+  [[nodiscard]] bool poisoned() const { return poisoned_; }
   [[nodiscard]] const std::string& head() const { return head_; }  // hash of the last record
   [[nodiscard]] std::uint64_t count() const { return seq_; }
 
  private:
   explicit Log(Fd fd) : fd_(std::move(fd)) {}
+  [[nodiscard]] Status write_record(std::string_view line, bool durable);
+
   Fd fd_;
   std::uint64_t seq_ = 0;
-  std::string head_ = std::string(64, '0');
+  std::string head_{kNoPrevious};
+  bool poisoned_ = false;
 };
 
 [[nodiscard]] std::string_view event_name(Event event);
+[[nodiscard]] std::optional<Event> event_from(std::string_view name);
 
-// Replaces values that look like credentials in argv and environment before they are written.
+// Replaces values that look like credentials in an argv (array of strings) before it is written. More: redact.h.
 [[nodiscard]] json::Value redacted_argv(const json::Value& argv);
 
 }  // namespace caisson::audit
