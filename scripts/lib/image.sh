@@ -1,0 +1,37 @@
+# shellcheck shell=bash
+# Builds the image, or does nothing when the one that is here was built from the same files. Sourced by scripts/run.
+
+# One hash over everything that the build reads (.dockerignore names the same files).
+tree_hash() {
+  (cd "$ROOT" && find CMakeLists.txt CMakePresets.json LICENSE launcher agent policies image/Dockerfile image/NOTICE \
+    -type f ! -name '*.pyc' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -c1-24)
+}
+
+image_label() { "${ENGINE[@]}" image inspect -f '{{index .Config.Labels "caisson.tree"}}' "$IMAGE" 2>/dev/null || true; }
+
+# build_image [CA_BUNDLE]: leaves $IMAGE up to date.
+build_image() {
+  local bundle=${1:-} hash flags=()
+  hash=$(tree_hash)
+  if [ "$(image_label)" = "$hash" ]; then
+    say "==> image $IMAGE is up to date ($hash)"
+    return 0
+  fi
+  base_image
+  flags=(-f image/Dockerfile -t "$IMAGE" --build-arg "BASE=$BASE" --label "caisson.tree=$hash")
+  if [ "$ENGINE_KIND" = podman ]; then
+    flags+=(--format docker --layers --pull=never)
+    # The builder's roots of trust, for mirrors that are reached by https behind an inspecting network. Mounted for the
+    # build's commands only: no layer of the image holds them.
+    if [ -n "$bundle" ]; then
+      local mount
+      mount=$STATE/build-ca
+      mkdir -p "$mount"
+      cp -L "$bundle" "$mount/ca.crt"
+      printf 'Acquire::https::CaInfo "/run/build-ca/ca.crt";\n' >"$mount/apt.conf"
+      flags+=(-v "$mount:/run/build-ca:ro" --build-arg APT_CONFIG=/run/build-ca/apt.conf)
+    fi
+  fi
+  (cd "$ROOT" && step "build image $IMAGE (minutes the first time)" "${ENGINE[@]}" build "${flags[@]}" .) ||
+    die "the image could not be built"
+}

@@ -1,0 +1,79 @@
+# shellcheck shell=bash
+# `scripts/run --native`: the launcher directly on this host, as root. Everything it owns lies in two folders:
+# NATIVE_DIR (binaries, policies, home, audit) and NATIVE_RUN (control socket, pid). Sourced by scripts/run.
+
+NATIVE_DIR=/var/lib/caisson-native
+NATIVE_RUN=/run/caisson-native
+
+native_main() {
+  local action=$1 url=$2
+  case $action in
+    build-only) native_build; return 0 ;;
+    stop) is_root || die "--native needs root"; native_stop; say "stopped"; return 0 ;;
+    logs) cat "$NATIVE_DIR/launcher.log"; return 0 ;;
+    probe) "$NATIVE_DIR/bin/caisson" probe; return 0 ;;
+  esac
+  is_root || die "--native starts the launcher as root (it gives sessions their own ids and namespaces): run it with sudo"
+  have curl || "$ROOT/scripts/setup" --run
+  native_build
+  if native_alive; then
+    if [ -z "$RESTART" ] && native_current; then say "==> already running (--restart replaces it)"
+    else native_stop; native_start; fi
+  else
+    native_start
+  fi
+  wait_ready "$url" native_alive || { tail -n 30 "$NATIVE_DIR/launcher.log" >&2; die "Caisson did not become ready"; }
+  report "$url" "$(key_from_log <"$NATIVE_DIR/launcher.log")" "$(probed_tier "$NATIVE_DIR/bin/caisson")" "scripts/run --native --stop"
+}
+
+native_build() {
+  case $(debian_version) in 12 | 13) "$ROOT/scripts/setup" --build ;; esac
+  step "build with preset $(preset)" build_tree "$(preset)" caisson-launcher caisson-init caisson caisson-agent
+}
+
+# Whether what runs is what was just built.
+native_current() {
+  cmp -s "$ROOT/build/$(preset)/launcher/caisson-launcher" "$NATIVE_DIR/bin/caisson-launcher" &&
+    cmp -s "$ROOT/build/$(preset)/agent/caisson-agent" "$NATIVE_DIR/bin/caisson-agent"
+}
+
+# Installed copies, not the build tree: the agent's uid must be able to reach its own binary, and /run is often noexec.
+native_install() {
+  local built
+  built=$ROOT/build/$(preset)
+  install -d -m 0755 "$NATIVE_DIR" "$NATIVE_DIR/bin" "$NATIVE_DIR/policies"
+  install -d -m 0700 "$NATIVE_DIR/audit" "$NATIVE_RUN"
+  install -d -m 0755 -o 1000 -g 1000 "$NATIVE_DIR/home"
+  install -m 0755 "$built"/launcher/{caisson-launcher,caisson-init,caisson} "$built/agent/caisson-agent" "$NATIVE_DIR/bin/"
+  cp -r "$ROOT/policies/." "$NATIVE_DIR/policies/"
+}
+
+native_start() {
+  local name environment=()
+  native_install
+  for name in "${PASSED[@]}"; do [ -z "${!name+set}" ] || environment+=("$name=${!name}"); done
+  say "==> start the launcher on this host ($NATIVE_DIR)"
+  # Its own POSIX session and no descriptor of ours: it outlives this script.
+  env -i PATH="$PATH" HOME=/root CAISSON_BIND="$BIND" ${environment[@]+"${environment[@]}"} \
+    setsid "$NATIVE_DIR/bin/caisson-launcher" --native --policies "$NATIVE_DIR/policies" --audit "$NATIVE_DIR/audit" \
+    --run "$NATIVE_RUN" --home "$NATIVE_DIR/home" --port "$PORT" </dev/null >"$NATIVE_DIR/launcher.log" 2>&1 &
+  echo $! >"$NATIVE_RUN/pid"
+}
+
+# The recorded process, when it still is our launcher.
+native_pid() {
+  local pid
+  pid=$(cat "$NATIVE_RUN/pid" 2>/dev/null) || return 1
+  case $(readlink "/proc/$pid/exe" 2>/dev/null) in "$NATIVE_DIR/bin/caisson-launcher"*) echo "$pid" ;; *) return 1 ;; esac
+}
+
+native_alive() { native_pid >/dev/null; }
+
+native_stop() {
+  local pid waited=0
+  pid=$(native_pid) || return 0
+  kill -TERM "$pid"
+  while native_alive && [ $waited -lt 50 ]; do sleep 0.2; waited=$((waited + 1)); done
+  if native_alive; then kill -KILL "$pid"; fi
+  rm -f "$NATIVE_RUN/pid"
+}

@@ -1,0 +1,77 @@
+# shellcheck shell=bash
+# Starting, watching and stopping a served Caisson in a container, and what is said about it at the end.
+# Sourced by scripts/run. Options arrive as variables: NAME PORT BIND TIER PLAIN HOME_VOLUME JSON RESTART WAIT_S.
+# shellcheck disable=SC2153
+
+container_state() { "${ENGINE[@]}" container inspect -f '{{.State.Status}}' "$NAME" 2>/dev/null || true; }
+container_image() { "${ENGINE[@]}" container inspect -f '{{.Image}}' "$NAME" 2>/dev/null || true; }
+image_id() { "${ENGINE[@]}" image inspect -f '{{.Id}}' "$IMAGE" 2>/dev/null || true; }
+container_logs() { "${ENGINE[@]}" logs "$NAME" 2>&1; }
+remove_container() { "${ENGINE[@]}" rm -f "$NAME" >/dev/null 2>&1 || true; }
+
+# The settings that pass from the caller's environment into the container, when set.
+PASSED=(SANDBOX_API_KEY CAISSON_AUTH WORKSPACE TZ MAX_SHELL_SESSIONS)
+
+# start_container: tries the tiers from the highest; an engine that refuses a tier's flags is said, then the next.
+start_container() {
+  local tiers=(T3 T2 T0) tier out flags=() name
+  [ -z "$TIER" ] || tiers=("$TIER")
+  [ -z "$PLAIN" ] || tiers=(T0)
+  flags=(-d --name "$NAME" --pull=never -p "$BIND:$PORT:8080")
+  for name in "${PASSED[@]}"; do [ -z "${!name+set}" ] || flags+=(-e "$name"); done
+  [ -z "$HOME_VOLUME" ] || flags+=(-v "$HOME_VOLUME:/home/gem")
+  for tier in "${tiers[@]}"; do
+    if ! tier_flags "$tier"; then say "    $tier: not here: $TIER_WHY"; continue; fi
+    say "==> start container $NAME ($tier: ${TIER_FLAGS[*]:-no security flag})"
+    remove_container
+    if out=$(engine_run "${flags[@]}" ${TIER_FLAGS[@]+"${TIER_FLAGS[@]}"} "$IMAGE" 2>&1); then
+      return 0
+    fi
+    say "    $tier: refused by $ENGINE_KIND: $(printf '%s' "$out" | grep -v '^time=' | tail -n 1)"
+    remove_container
+    case $out in *"address already in use"* | *"port is already allocated"*) die "port $PORT is in use: --port N picks another" ;; esac
+  done
+  die "the container could not be started"
+}
+
+# wait_ready URL ALIVE_COMMAND...: until GET URL/readyz answers 200, the process is gone, or WAIT_S seconds passed.
+wait_ready() {
+  local url=$1 started=$SECONDS
+  shift
+  say "==> wait for $url/readyz"
+  while ! curl -fsS -o /dev/null --max-time 2 "$url/readyz" 2>/dev/null; do
+    "$@" || { say "    it ended:"; return 1; }
+    if [ $((SECONDS - started)) -ge "$WAIT_S" ]; then say "    not ready after $WAIT_S s:"; return 1; fi
+    sleep 0.2
+  done
+  say "    ready after $((SECONDS - started)) s"
+}
+
+container_alive() { [ "$(container_state)" = running ]; }
+
+# The key is in the curl line that the launcher prints once when it generated it; a given key is never printed by it.
+key_from_log() {
+  if [ -n "${SANDBOX_API_KEY:-}" ]; then printf '%s' "$SANDBOX_API_KEY"; return 0; fi
+  grep -oE 'X-AIO-API-Key: [A-Za-z0-9_.~+/=-]+' | tail -n 1 | cut -d' ' -f2 || true
+}
+
+# The tier as the launcher itself measured it, from `caisson probe --json` run by the given command prefix.
+probed_tier() { "$@" probe --json 2>/dev/null | grep -oE '"tier" *: *"T[0-9]"' | head -n 1 | grep -oE 'T[0-9]' || true; }
+
+# report URL KEY TIER STOP: the last words, for people or (--json) for programs.
+report() {
+  local url=$1 key=$2 tier=$3 stop=$4 header=''
+  if [ -n "$JSON" ]; then
+    printf '{"url":"%s","api_key":%s,"tier":"%s","stop":"%s"}\n' "$url" "${key:+\"}${key:-null}${key:+\"}" "$tier" "$stop"
+    return 0
+  fi
+  [ -z "$key" ] || header="-H \"X-AIO-API-Key: $key\" "
+  cat <<TEXT
+
+Caisson serves at $url
+API key   ${key:-none (CAISSON_AUTH=none: anyone who reaches the port may run commands)}
+Tier      ${tier:-unknown} (caisson probe; scripts/run --probe says what would raise it)
+Try       curl -s ${header}-H 'Content-Type: application/json' $url/v1/bash/exec -d '{"command":"id; pwd; ls /"}'
+Stop      $stop
+TEXT
+}
