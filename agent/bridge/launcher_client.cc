@@ -1,0 +1,216 @@
+#include "agent/bridge/launcher_client.h"
+
+#include "agent/bridge/launcher_link.h"
+
+namespace caisson::bridge {
+namespace {
+
+using std::chrono::seconds;
+
+Code code_from(std::string_view name) {
+  for (const Code code : {Code::invalid_argument, Code::not_found, Code::permission_denied, Code::already_exists,
+                          Code::unavailable, Code::limit, Code::timeout, Code::protocol, Code::io})
+    if (code_name(code) == name) return code;
+  return Code::io;
+}
+
+int errno_from(std::string_view name) {
+  for (int number = 1; number < 134; ++number)
+    if (errno_name(number) == name) return number;
+  return 0;
+}
+
+std::string text_of(const json::Value& object, std::string_view key) {
+  auto value = json::get_string(object, key);
+  return value && *value ? **value : std::string();
+}
+
+// The error of an {"ok": false} reply. Never Code::internal: the route layer would answer 500, and SDKs repeat a 500.
+ExecRefused refusal(const json::Value& body) {
+  const auto it = body.find("error");
+  if (it == body.end() || !it->is_object()) return {"", Error(Code::io, "the launcher refused without a reason")};
+  return {text_of(*it, "step"),
+          Error(code_from(text_of(*it, "code")), text_of(*it, "what"), errno_from(text_of(*it, "errno")))};
+}
+
+bool is_ok(const json::Value& body) { return body.value("ok", false); }
+
+json::Value exec_body(const std::string& session, const ExecRequest& request) {
+  json::Value body = {{"session", session}, {"argv", request.argv}};
+  if (!request.cwd.empty()) body["cwd"] = request.cwd;
+  if (!request.env.empty()) body["env"] = request.env;
+  if (request.pty)
+    body["pty"] = {{"cols", request.pty->cols}, {"rows", request.pty->rows}};
+  else
+    body["stdin"] = request.with_stdin;
+  if (request.hard_timeout_ms) body["hard_timeout_ms"] = *request.hard_timeout_ms;
+  return body;
+}
+
+}  // namespace
+
+LauncherClient::LauncherClient(asio::any_io_executor executor, Fd socket, std::function<void(Error)> on_gone)
+    : executor_(executor), link_(std::make_shared<Link>(executor, std::move(socket), std::move(on_gone))) {
+  spawn(executor_, "launcher replies", read_loop(link_));
+}
+
+LauncherClient::~LauncherClient() {
+  link_->on_gone = nullptr;
+  link_->give_up(Error(Code::io, "the client ends"));
+}
+
+task<void> LauncherClient::read_loop(std::shared_ptr<Link> link) {
+  while (!link->gone) {
+    auto received = ipc::receive(link->socket.native_handle(), ipc::Wait::no);
+    if (received && *received) {
+      if (auto taken = link->dispatch(std::move(**received)); !taken)
+        link->give_up(std::move(taken).error());
+    } else if (received) {
+      const auto [error] = co_await link->socket.async_wait(asio::posix::stream_descriptor::wait_read, as_values);
+      if (error && !link->gone) link->give_up(Error(Code::io, "wait for the launcher", error.value()));
+    } else {
+      link->give_up(std::move(received).error());
+    }
+  }
+  co_return Status{};
+}
+
+task<void> LauncherClient::write_loop(std::shared_ptr<Link> link) {
+  while (!link->gone && !link->outbox.empty()) {
+    auto sent = ipc::send(link->socket.native_handle(), link->outbox.front());
+    if (sent) {
+      link->outbox.pop_front();
+    } else if (sent.error().sys == EAGAIN) {
+      const auto [error] = co_await link->socket.async_wait(asio::posix::stream_descriptor::wait_write, as_values);
+      if (error && !link->gone) link->give_up(Error(Code::io, "wait for the launcher", error.value()));
+    } else {
+      link->give_up(std::move(sent).error());
+    }
+  }
+  link->writing = false;
+  co_return Status{};
+}
+
+task<std::shared_ptr<LauncherClient::Pending>> LauncherClient::call(ipc::Op op, json::Value body,
+                                                                    std::chrono::milliseconds limit) {
+  const std::shared_ptr<Link> link = link_;
+  const std::int64_t id = link->next_id++;
+  const std::string name(ipc::kOps[static_cast<std::size_t>(op)].name);
+  body["id"] = id;
+  body["op"] = name;
+  auto entry = std::make_shared<Pending>(executor_, op);
+  entry->session = text_of(body, "session");
+  if (auto sent = link->submit(std::move(body)); !sent) co_return std::unexpected(std::move(sent).error().wrap(name));
+  link->pending[id] = entry;
+  if (!link->outbox.empty() && !std::exchange(link->writing, true)) spawn(executor_, "launcher requests", write_loop(link));
+
+  // Marks the request as unwanted however this coroutine ends; its reply is still read, and undone where it must be.
+  struct Abandon {
+    Pending& entry;
+    ~Abandon() { entry.abandoned = true; }
+  };
+  const Abandon abandon{*entry};
+  const Clock::time_point deadline = Clock::now() + limit;
+  while (!entry->reply && !link->gone)
+    if (!co_await entry->changed.wait_until(deadline)) break;
+  if (entry->reply) co_return entry;
+  if (link->gone) co_return fail(Code::io, name + ": the launcher is gone");
+  co_return fail(Code::timeout, name + ": no answer from the launcher");
+}
+
+task<json::Value> LauncherClient::query(ipc::Op op, json::Value body, std::chrono::milliseconds limit) {
+  CO_TRY_ASSIGN(const auto entry, co_await call(op, std::move(body), limit));
+  if (!is_ok(entry->reply->body)) co_return std::unexpected(refusal(entry->reply->body).error);
+  co_return std::move(entry->reply->body);
+}
+
+task<Greeting> LauncherClient::hello() {
+  json::Value body = {{"protocol", ipc::kProtocolVersion}};
+  CO_TRY_ASSIGN(const json::Value reply, co_await query(ipc::Op::hello, std::move(body), seconds(10)));
+  Greeting greeting;
+  greeting.version = text_of(reply, "version");
+  greeting.tier = text_of(reply, "tier");
+  greeting.home = text_of(reply, "home");
+  greeting.workspace = text_of(reply, "workspace");
+  if (const auto it = reply.find("domains"); it != reply.end() && it->is_array())
+    for (const json::Value& domain : *it)
+      if (domain.is_string()) greeting.domains.push_back(domain.get<std::string>());
+  CO_TRY_ASSIGN(const auto most, json::get_int(reply, "max_sessions"));
+  greeting.max_sessions = most.value_or(0);
+  greeting_ = greeting;
+  co_return greeting;
+}
+
+task<std::shared_ptr<SessionHandle>> LauncherClient::session_create(std::string domain, std::string label) {
+  json::Value body = {{"domain", std::move(domain)}};
+  if (!label.empty()) body["label"] = std::move(label);
+  CO_TRY_ASSIGN(const auto entry, co_await call(ipc::Op::session_create, std::move(body), seconds(30)));
+  if (!is_ok(entry->reply->body)) co_return std::unexpected(refusal(entry->reply->body).error);
+  if (const auto it = entry->reply->body.find("report"); it != entry->reply->body.end())
+    entry->created->report = std::move(*it);
+  co_return entry->created;
+}
+
+task<ExecOutcome> LauncherClient::session_exec(std::shared_ptr<SessionHandle> session, ExecRequest request) {
+  const bool wants_pty = request.pty.has_value();
+  const bool wants_stdin = request.with_stdin;
+  json::Value body = exec_body(session->id, request);
+  CO_TRY_ASSIGN(const auto entry, co_await call(ipc::Op::session_exec, std::move(body), seconds(30)));
+  if (!is_ok(entry->reply->body)) {
+    ExecOutcome refused = refusal(entry->reply->body);
+    co_return refused;
+  }
+  std::vector<Fd>& fds = entry->reply->fds;
+  const std::size_t expected = wants_pty ? 1 : wants_stdin ? 3 : 2;
+  if (fds.size() != expected) co_return fail(Code::io, "session_exec: unexpected descriptors from the launcher");
+  ExecStarted started;
+  started.handle = entry->exec;
+  CO_TRY_ASSIGN(const auto pid, json::get_int(entry->reply->body, "pid"));
+  started.pid = pid.value_or(0);
+  if (wants_pty) {
+    started.pty = std::move(fds[0]);
+  } else {
+    std::size_t next = 0;
+    if (wants_stdin) started.stdin_pipe = std::move(fds[next++]);
+    started.stdout_pipe = std::move(fds[next]);
+    started.stderr_pipe = std::move(fds[next + 1]);
+  }
+  ExecOutcome outcome = std::move(started);
+  co_return outcome;
+}
+
+task<void> LauncherClient::exec_signal(std::shared_ptr<ExecHandle> exec, std::string signal) {
+  json::Value body = {{"session", exec->session}, {"exec", exec->id}, {"signal", std::move(signal)}};
+  CO_TRY(co_await query(ipc::Op::exec_signal, std::move(body), seconds(10)));
+  co_return Status{};
+}
+
+task<json::Value> LauncherClient::session_stat(std::string session) {
+  json::Value body = {{"session", std::move(session)}};
+  co_return co_await query(ipc::Op::session_stat, std::move(body), seconds(10));
+}
+
+task<json::Value> LauncherClient::session_report(std::string session) {
+  json::Value body = {{"session", std::move(session)}};
+  co_return co_await query(ipc::Op::session_report, std::move(body), seconds(10));
+}
+
+task<json::Value> LauncherClient::session_list() {
+  json::Value body = json::Value::object();
+  co_return co_await query(ipc::Op::session_list, std::move(body), seconds(10));
+}
+
+task<void> LauncherClient::session_destroy(std::shared_ptr<SessionHandle> session, std::string reason) {
+  session->on_end = nullptr;  // the caller knows
+  if (std::exchange(session->ended, true)) co_return Status{};
+  json::Value body = {{"session", session->id}, {"reason", std::move(reason)}};
+  CO_TRY(co_await query(ipc::Op::session_destroy, std::move(body), seconds(30)));
+  co_return Status{};
+}
+
+bool LauncherClient::fits(const std::string& session, const ExecRequest& request) {
+  constexpr std::size_t kHead = 256;  // id and op, which call() adds
+  return json::dump(exec_body(session, request)).size() + kHead <= ipc::kMaxMessage;
+}
+
+}  // namespace caisson::bridge

@@ -1,0 +1,58 @@
+// LauncherClient: the agent's end of the IPC with the launcher (fd 3). One stub an operation, named as in ipc/ops.h.
+// Owns the socket and the map of pending requests; replies and events are taken by one reader. Every call has a deadline.
+// When the launcher is gone or breaks the protocol, `on_gone` is called once and the agent must exit: there is nothing
+// that it could do without a launcher.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+
+#include "agent/bridge/launcher_types.h"
+#include "launcher/ipc/channel.h"
+#include "launcher/ipc/ops.h"
+
+namespace caisson::bridge {
+
+class LauncherClient {
+ public:
+  LauncherClient(asio::any_io_executor executor, Fd socket, std::function<void(Error)> on_gone);
+  ~LauncherClient();
+  LauncherClient(const LauncherClient&) = delete;
+  LauncherClient& operator=(const LauncherClient&) = delete;
+
+  [[nodiscard]] task<Greeting> hello();
+  // label: the client's id, for the audit log only.
+  [[nodiscard]] task<std::shared_ptr<SessionHandle>> session_create(std::string domain, std::string label);
+  [[nodiscard]] task<ExecOutcome> session_exec(std::shared_ptr<SessionHandle> session, ExecRequest request);
+  [[nodiscard]] task<void> exec_signal(std::shared_ptr<ExecHandle> exec, std::string signal);
+  [[nodiscard]] task<json::Value> session_stat(std::string session);
+  [[nodiscard]] task<json::Value> session_report(std::string session);
+  [[nodiscard]] task<json::Value> session_list();
+  [[nodiscard]] task<void> session_destroy(std::shared_ptr<SessionHandle> session, std::string reason);
+
+  // What hello() answered.
+  [[nodiscard]] const Greeting& greeting() const { return greeting_; }
+  [[nodiscard]] const asio::any_io_executor& executor() const { return executor_; }
+  // True when a session_exec of this request fits into one IPC message.
+  [[nodiscard]] static bool fits(const std::string& session, const ExecRequest& request);
+
+ private:
+  struct Pending;
+  struct Link;
+
+  // The answered request. query(): the reply's body, or its error.
+  [[nodiscard]] task<std::shared_ptr<Pending>> call(ipc::Op op, json::Value body, std::chrono::milliseconds limit);
+  [[nodiscard]] task<json::Value> query(ipc::Op op, json::Value body, std::chrono::milliseconds limit);
+  static task<void> read_loop(std::shared_ptr<Link> link);
+  static task<void> write_loop(std::shared_ptr<Link> link);
+
+  asio::any_io_executor executor_;
+  std::shared_ptr<Link> link_;  // shared with the reader and the writer, which may outlive this object for a moment
+  Greeting greeting_;
+};
+
+}  // namespace caisson::bridge

@@ -1,0 +1,138 @@
+#include "agent/bridge/launcher_link.h"
+
+#include <csignal>
+
+namespace caisson::bridge {
+namespace {
+
+constexpr std::size_t kMaxOutbox = 1024;
+
+std::string text_of(const json::Value& object, std::string_view key) {
+  auto value = json::get_string(object, key);
+  return value && *value ? **value : std::string();
+}
+
+int signal_number(std::string_view name) {
+  struct Row {
+    std::string_view name;
+    int number;
+  };
+  constexpr Row kRows[] = {{"SIGHUP", SIGHUP},   {"SIGINT", SIGINT},   {"SIGQUIT", SIGQUIT}, {"SIGILL", SIGILL},
+                           {"SIGTRAP", SIGTRAP}, {"SIGABRT", SIGABRT}, {"SIGBUS", SIGBUS},   {"SIGFPE", SIGFPE},
+                           {"SIGKILL", SIGKILL}, {"SIGUSR1", SIGUSR1}, {"SIGSEGV", SIGSEGV}, {"SIGUSR2", SIGUSR2},
+                           {"SIGPIPE", SIGPIPE}, {"SIGALRM", SIGALRM}, {"SIGTERM", SIGTERM}, {"SIGXCPU", SIGXCPU},
+                           {"SIGXFSZ", SIGXFSZ}, {"SIGSYS", SIGSYS}};
+  for (const Row& row : kRows)
+    if (row.name == name) return row.number;
+  return 0;
+}
+
+}  // namespace
+
+LauncherClient::Link::Link(asio::any_io_executor e, Fd fd, std::function<void(Error)> gone_)
+    : executor(e), socket(e, fd.release()), on_gone(std::move(gone_)) {
+  boost::system::error_code ignored;  // a blocking socket still works: every receive is MSG_DONTWAIT
+  socket.non_blocking(true, ignored);
+}
+
+Status LauncherClient::Link::submit(json::Value body) {
+  if (gone) return fail(Code::io, "the launcher is gone");
+  if (outbox.empty()) {
+    auto sent = ipc::send(socket.native_handle(), body);
+    if (sent) return {};
+    if (sent.error().sys != EAGAIN) return sent;
+  }
+  if (outbox.size() >= kMaxOutbox) return fail(Code::limit, "too many requests wait for the launcher");
+  outbox.push_back(std::move(body));
+  return {};
+}
+
+void LauncherClient::Link::give_up(Error error) {
+  if (std::exchange(gone, true)) return;
+  for (auto& [id, entry] : pending) entry->changed.notify_all();
+  pending.clear();
+  boost::system::error_code ignored;
+  socket.close(ignored);
+  if (on_gone) on_gone(std::move(error));
+}
+
+Status LauncherClient::Link::dispatch(ipc::Message message) {
+  if (message.body.contains("event")) {
+    const std::string event = text_of(message.body, "event");
+    if (event == "exec_exit") return take_exec_exit(message.body);
+    if (event == "session_end") return take_session_end(message.body);
+    return {};  // an event of a newer launcher
+  }
+  TRY_ASSIGN(const auto id, json::get_int(message.body, "id"));
+  if (!id) return fail(Code::protocol, "a reply without an id");
+  return take_reply(*id, std::move(message));
+}
+
+Status LauncherClient::Link::take_reply(std::int64_t id, ipc::Message message) {
+  const auto it = pending.find(id);
+  if (it == pending.end()) return fail(Code::protocol, "a reply to no request");
+  const std::shared_ptr<Pending> entry = std::move(it->second);
+  pending.erase(it);
+  TRY_ASSIGN(const auto ok, json::get_bool(message.body, "ok"));
+  if (ok.value_or(false)) {
+    // Handles are made here, not by the coroutine that asked: an event may be the very next message.
+    if (entry->op == ipc::Op::session_exec) {
+      entry->exec = std::make_shared<ExecHandle>(executor);
+      entry->exec->session = entry->session;
+      entry->exec->id = text_of(message.body, "exec");
+      execs[{entry->session, entry->exec->id}] = entry->exec;
+    } else if (entry->op == ipc::Op::session_create) {
+      entry->created = std::make_shared<SessionHandle>();
+      entry->created->id = text_of(message.body, "session");
+      sessions[entry->created->id] = entry->created;
+      if (entry->abandoned) {  // who asked has gone: nobody else would ever destroy it
+        json::Value request = {{"id", next_id}, {"op", "session_destroy"}, {"session", entry->created->id}};
+        auto reaper = std::make_shared<Pending>(executor, ipc::Op::session_destroy);
+        reaper->abandoned = true;
+        pending[next_id++] = reaper;
+        return submit(std::move(request));
+      }
+    }
+  }
+  entry->reply = std::move(message);
+  entry->changed.notify_all();
+  return {};
+}
+
+Status LauncherClient::Link::take_exec_exit(const json::Value& event) {
+  const auto it = execs.find({text_of(event, "session"), text_of(event, "exec")});
+  if (it == execs.end()) return {};  // an exec whose caller has given up
+  const std::shared_ptr<ExecHandle> exec = it->second.lock();
+  execs.erase(it);
+  if (!exec) return {};
+  ExecExit exit;
+  exit.reason = text_of(event, "reason");
+  exit.signal = text_of(event, "signal");
+  TRY_ASSIGN(const auto code, json::get_int(event, "exit_code"));
+  exit.exit_code = code ? static_cast<int>(*code) : 128 + signal_number(exit.signal);
+  exec->exit = std::move(exit);
+  exec->changed.notify_all();
+  return {};
+}
+
+Status LauncherClient::Link::take_session_end(const json::Value& event) {
+  const std::string id = text_of(event, "session");
+  const std::string reason = text_of(event, "reason");
+  // exec_exit events come first; should one be missing, nobody may wait for it for ever.
+  for (auto it = execs.lower_bound({id, ""}); it != execs.end() && it->first.first == id; it = execs.erase(it)) {
+    const std::shared_ptr<ExecHandle> exec = it->second.lock();
+    if (!exec) continue;
+    exec->exit = ExecExit{.exit_code = 128 + SIGKILL, .signal = "SIGKILL", .reason = "session_end"};
+    exec->changed.notify_all();
+  }
+  const auto it = sessions.find(id);
+  if (it == sessions.end()) return {};
+  const std::shared_ptr<SessionHandle> session = it->second.lock();
+  sessions.erase(it);
+  if (!session || std::exchange(session->ended, true)) return {};
+  session->end_reason = reason;
+  if (auto on_end = std::exchange(session->on_end, nullptr)) on_end();
+  return {};
+}
+
+}  // namespace caisson::bridge

@@ -1,0 +1,49 @@
+// The connection behind LauncherClient: socket, outbox, pending requests, and the handles that events are delivered to.
+// Included by bridge/*.cc alone.
+#pragma once
+
+#include <deque>
+#include <map>
+
+#include "agent/bridge/launcher_client.h"
+
+namespace caisson::bridge {
+
+struct LauncherClient::Pending {
+  explicit Pending(asio::any_io_executor executor, ipc::Op o) : op(o), changed(std::move(executor)) {}
+  ipc::Op op;
+  std::string session;               // session_exec: whose exec the reply starts
+  std::optional<ipc::Message> reply;
+  std::shared_ptr<ExecHandle> exec;  // session_exec: made when the reply is read, before an event can follow it
+  std::shared_ptr<SessionHandle> created;
+  bool abandoned = false;            // nobody waits any more
+  Notifier changed;
+};
+
+struct LauncherClient::Link {
+  Link(asio::any_io_executor e, Fd fd, std::function<void(Error)> gone);
+
+  // Sends now, or queues while the launcher does not read.
+  Status submit(json::Value body);
+  // Takes one message: Code::protocol when it is none that the launcher may send now.
+  Status dispatch(ipc::Message message);
+  void give_up(Error error);
+
+  asio::any_io_executor executor;
+  asio::posix::stream_descriptor socket;
+  std::function<void(Error)> on_gone;
+  bool gone = false;
+  bool writing = false;
+  std::int64_t next_id = 1;
+  std::deque<json::Value> outbox;
+  std::map<std::int64_t, std::shared_ptr<Pending>> pending;
+  std::map<std::pair<std::string, std::string>, std::weak_ptr<ExecHandle>> execs;  // by session and exec
+  std::map<std::string, std::weak_ptr<SessionHandle>> sessions;
+
+ private:
+  Status take_reply(std::int64_t id, ipc::Message message);
+  Status take_exec_exit(const json::Value& event);
+  Status take_session_end(const json::Value& event);
+};
+
+}  // namespace caisson::bridge

@@ -1,0 +1,76 @@
+// What the launcher client gives to the session code: requests, replies and the handles of living sessions and execs.
+// Plain values, one thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "agent/bridge/notifier.h"
+#include "launcher/base/fd.h"
+#include "launcher/base/json.h"
+
+namespace caisson::bridge {
+
+struct Greeting {
+  std::string version, tier, home, workspace;
+  std::vector<std::string> domains;
+  std::int64_t max_sessions = 0;
+};
+
+// How an exec ended.
+struct ExecExit {
+  int exit_code = 0;    // 128 + number when a signal ended it, as shells say it
+  std::string signal;   // "SIGKILL", or empty
+  std::string reason;   // exit, signal, hard_timeout, oom, session_end
+};
+
+// One running program. `exit` is set once, then `changed` fires.
+struct ExecHandle {
+  explicit ExecHandle(asio::any_io_executor executor) : changed(std::move(executor)) {}
+  std::string session, id;
+  std::optional<ExecExit> exit;
+  Notifier changed;
+};
+
+// One living session of the launcher. `on_end` is called once when it ends for whatever reason.
+struct SessionHandle {
+  std::string id;
+  bool ended = false;
+  std::string end_reason;
+  json::Value report;
+  std::function<void()> on_end;
+};
+
+struct PtySize {
+  int cols = 120, rows = 40;
+};
+
+struct ExecRequest {
+  std::vector<std::string> argv;
+  std::string cwd;
+  std::map<std::string, std::string> env;
+  bool with_stdin = true;
+  std::optional<PtySize> pty;
+  std::optional<std::int64_t> hard_timeout_ms;
+};
+
+struct ExecStarted {
+  std::shared_ptr<ExecHandle> handle;
+  std::int64_t pid = 0;      // as seen inside the session
+  Fd stdin_pipe, stdout_pipe, stderr_pipe;
+  Fd pty;
+};
+// The program could not be started; `step` says where ("chdir", "exec", "pty").
+struct ExecRefused {
+  std::string step;
+  Error error;
+};
+using ExecOutcome = std::variant<ExecStarted, ExecRefused>;
+
+}  // namespace caisson::bridge
