@@ -48,6 +48,17 @@ struct Limits {                            // all hard; 0 is never "unlimited": 
   std::uint64_t execs = 64;                // commands running at once in one session
 };
 
+// Every member of Limits by its name in policies.
+struct LimitRow {
+  const char* name;
+  std::uint64_t Limits::*member;
+};
+inline constexpr LimitRow kLimits[] = {
+    {"processes", &Limits::processes}, {"memory_bytes", &Limits::memory_bytes}, {"cpu_percent", &Limits::cpu_percent},
+    {"open_files", &Limits::open_files}, {"file_size_bytes", &Limits::file_size_bytes}, {"cpu_seconds", &Limits::cpu_seconds},
+    {"tmp_bytes", &Limits::tmp_bytes}, {"tmp_inodes", &Limits::tmp_inodes}, {"session_seconds", &Limits::session_seconds},
+    {"execs", &Limits::execs}};
+
 struct Environment {
   std::map<std::string, std::string> set;   // always given
   std::vector<std::string> client_deny;     // names ("LD_*": prefix) that a request may not set
@@ -55,7 +66,7 @@ struct Environment {
 
 struct Syscalls {
   std::vector<std::string> allow;  // names of sets: policies/seccomp/<name>.json
-  std::vector<std::string> deny;   // syscall names removed from what the sets allow
+  std::vector<std::string> deny;   // removed from what the sets allow; already done in Policy::sets
 };
 
 // One seccomp set, resolved. How each rule is to be compiled: without conditions the call is allowed. `any_of`: allowed when

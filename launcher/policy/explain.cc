@@ -1,0 +1,166 @@
+#include "launcher/policy/explain.h"
+
+#include <algorithm>
+
+#include "launcher/policy/stages.h"
+
+namespace caisson::policy {
+namespace {
+
+using json::Value;
+
+std::string_view scope_name(Scope scope) { return scope == Scope::private_ ? "private" : "workspace"; }
+std::string octal_text(unsigned value) {
+  return {static_cast<char>('0' + (value >> 6 & 7)), static_cast<char>('0' + (value >> 3 & 7)), static_cast<char>('0' + (value & 7))};
+}
+Value mechanism_names(const std::set<Mechanism>& mechanisms) {
+  Value out = Value::array();
+  for (const Mechanism m : mechanisms) out.push_back(mechanism_name(m));
+  return out;
+}
+
+Value grant_json(const Grant& g) {
+  Value out{{"path", g.path}, {"access", g.access == Access::read ? "read" : "read-write"}, {"execute", g.execute}, {"required", g.required}};
+  if (g.source != g.path) out["source"] = g.source;
+  if (!g.description.empty()) out["description"] = g.description;
+  return out;
+}
+
+Value rows_json(const std::vector<std::vector<ArgRule>>& rows) {
+  Value out = Value::array();
+  for (const auto& row : rows) {
+    Value& conditions = out.emplace_back(Value::array());
+    for (const ArgRule& c : row) conditions.push_back({{"index", c.index}, {"op", c.op}, {"value", c.value}, {"mask", c.mask}});
+  }
+  return out;
+}
+
+Value set_json(const SyscallSet& set) {
+  Value out{{"name", set.name}, {"allow", Value::array()}, {"refuse", set.refuse}};
+  if (set.needs) out["needs"] = mechanism_name(*set.needs);
+  for (const SyscallRule& rule : set.allow)
+    out["allow"].push_back({{"name", rule.name}, {"any_of", rows_json(rule.any_of)}, {"refuse_if", rows_json(rule.refuse_if)}});
+  return out;
+}
+
+Value set_summary(const SyscallSet& set) {
+  const auto conditional = std::ranges::count_if(set.allow, [](const SyscallRule& r) { return !r.any_of.empty() || !r.refuse_if.empty(); });
+  Value out{{"name", set.name}, {"why", set.why}, {"allowed", set.allow.size()}, {"with_conditions", conditional}, {"refused", set.refuse.size()}};
+  if (set.needs) out["needs"] = mechanism_name(*set.needs);
+  return out;
+}
+
+// Each line is a fact that follows from the policy; what a tier takes away is said with it.
+Value posture(const Policy& p) {
+  Value out = Value::array();
+  const auto writable = std::ranges::count(p.grants, Access::read_write, &Grant::access);
+  out.push_back("Nothing is visible but " + std::to_string(p.grants.size()) + " grants, home, /tmp, /proc and a minimal /dev.");
+  out.push_back(writable == 0 ? std::string("Nothing outside home, /tmp and /dev/shm can be written.")
+                              : std::to_string(writable) + " grants can be written, besides home, /tmp and /dev/shm.");
+  if (p.home == Scope::private_ && p.tmp == Scope::private_) out.push_back("Nothing that a session writes to home or /tmp outlives it.");
+  else out.push_back("Sessions of one workspace share what the policy does not make private: home is " + std::string(scope_name(p.home)) + ", /tmp is " + std::string(scope_name(p.tmp)) + ".");
+  out.push_back(p.network == Network::none ? "No internet sockets at all."
+                                           : "Network: loopback of the workspace only; in tiers T0 and T1 no internet sockets.");
+  if (p.proc_shared_fallback)
+    out.push_back("Where no fresh /proc can be mounted, number, name and command line of the container's other processes are visible.");
+  if (!p.hide.empty()) out.push_back("Hidden paths stay readable in tiers T0 and T1: Landlock cannot take away what a grant around them gives.");
+  out.push_back("In tiers T0 and T1 the names, sizes and times of files outside the grants can be asked for, and changes to them watched: Landlock does not cover stat and inotify.");
+  if (p.disable.empty()) out.push_back("No mechanism is switched off.");
+  for (const Mechanism m : p.disable) out.push_back("SWITCHED OFF: " + std::string(mechanism_name(m)) + ".");
+  for (const Problem& conflict : landlock_conflicts(p)) out.push_back("No session in tiers T0 and T1: " + conflict.what + ".");
+  return out;
+}
+
+std::string why_of(const Policy& p, const std::string& field) {
+  const auto weaker = p.weaken.find(field);
+  if (weaker != p.weaken.end()) return weaker->second;
+  const auto it = p.why.find(field);
+  return it == p.why.end() ? "" : it->second;
+}
+
+std::string joined(const Value& list) {
+  std::string out;
+  for (const Value& item : list) out += (out.empty() ? "" : " ") + item.get<std::string>();
+  return out.empty() ? "none" : out;
+}
+
+}  // namespace
+
+Value to_json(const Policy& p) {
+  Value out{{"domain", p.domain}, {"description", p.description}, {"why", p.why}, {"weaken", p.weaken}, {"min_tier", tier_name(p.min_tier)},
+            {"require", mechanism_names(p.require)}, {"disable", mechanism_names(p.disable)}, {"hide", p.hide}, {"files", p.files},
+            {"links", p.links}, {"devices", p.devices}, {"home", scope_name(p.home)}, {"home_path", p.home_path},
+            {"tmp", scope_name(p.tmp)}, {"hostname", p.hostname}, {"proc_shared_fallback", p.proc_shared_fallback},
+            {"network", p.network == Network::none ? "none" : "loopback"}, {"umask", octal_text(p.umask)},
+            {"env", {{"set", p.env.set}, {"client_deny", p.env.client_deny}}},
+            {"syscalls", {{"allow", p.syscalls.allow}, {"deny", p.syscalls.deny}}}};
+  out["grants"] = Value::array();
+  for (const Grant& grant : p.grants) out["grants"].push_back(grant_json(grant));
+  for (const LimitRow& row : kLimits) out["limits"][row.name] = p.limits.*row.member;
+  out["sets"] = Value::array();
+  for (const SyscallSet& set : p.sets) out["sets"].push_back(set_json(set));
+  return out;
+}
+
+Value explain(const Policy& p) {
+  Value out = to_json(p);
+  out.erase("sets");
+  out.erase("why");
+  out["digest"] = p.digest;
+  for (const LimitRow& row : kLimits) {
+    const std::string field = std::string("/limits/") + row.name;
+    Value& limit = out["limits"][row.name] = {{"value", p.limits.*row.member}, {"meaning", find_field(policy_fields(), field)->doc}};
+    if (const auto why = why_of(p, field); !why.empty()) limit["why"] = why;
+  }
+  for (const char* name : {"home", "tmp", "network", "proc_shared_fallback", "min_tier", "require", "disable", "hide", "devices", "umask"}) {
+    const std::string field = std::string("/") + name;
+    Value row{{"value", out[name]}, {"meaning", find_field(policy_fields(), field)->doc}};
+    if (const auto why = why_of(p, field); !why.empty()) row["why"] = why;
+    out[name] = std::move(row);
+  }
+  for (Value& grant : out["grants"])
+    if (const auto it = p.weaken.find("/grants" + grant["path"].get<std::string>()); it != p.weaken.end()) grant["why"] = it->second;
+  out["syscalls"] = {{"sets", Value::array()}, {"denied", p.syscalls.deny}};
+  for (const SyscallSet& set : p.sets) out["syscalls"]["sets"].push_back(set_summary(set));
+  out["posture"] = posture(p);
+  return out;
+}
+
+std::string explain_text(const Policy& p) {
+  const Value e = explain(p);
+  std::string out = "domain " + p.domain + (p.description.empty() ? "" : ": " + p.description) + "\npolicy " + p.digest + "\n\nsees\n";
+  const auto row = [&](std::string name, const std::string& value, const std::string& why) {
+    name.resize(std::max<std::size_t>(name.size(), 32), ' ');
+    out += "  " + name + " " + value + (why.empty() ? "" : "  # " + why) + "\n";
+  };
+  for (const Grant& g : p.grants)
+    row(g.path, std::string(g.access == Access::read ? "read" : "read-write") + (g.execute ? "+execute" : "") +
+        (g.source == g.path ? "" : " from " + g.source) + (g.required ? "" : " (if there)"), g.description);
+  row(p.home_path, "read-write+execute, " + std::string(scope_name(p.home)), why_of(p, "/home"));
+  row("/tmp", "read-write+execute, " + std::string(scope_name(p.tmp)), why_of(p, "/tmp"));
+  for (const auto& [path, content] : p.files) row(path, "made, " + std::to_string(content.size()) + " bytes", "");
+  for (const auto& [path, target] : p.links) row(path, "-> " + target, "");
+  row("/dev", joined(p.devices), why_of(p, "/devices"));
+  for (const std::string& path : p.hide) row(path, "hidden", why_of(p, "/hide"));
+  out += "\nreaches\n";
+  row("network", p.network == Network::none ? "none" : "loopback", why_of(p, "/network"));
+  out += "\nuses at most\n";
+  for (const LimitRow& limit : kLimits) row(limit.name, std::to_string(p.limits.*limit.member), why_of(p, std::string("/limits/") + limit.name));
+  out += "\nenvironment\n";
+  for (const auto& [name, value] : p.env.set) row(name, value, "");
+  row("not from a request", joined(p.env.client_deny), why_of(p, "/env/client_deny"));
+  out += "\nsystem calls\n";
+  for (const Value& set : e["syscalls"]["sets"])
+    row(set["name"].get<std::string>(), std::to_string(set["allowed"].get<std::uint64_t>()) + " allowed (" + std::to_string(set["with_conditions"].get<std::uint64_t>()) +
+        " by argument), " + std::to_string(set["refused"].get<std::uint64_t>()) + " refused" + (set.contains("needs") ? ", needs " + set["needs"].get<std::string>() : ""), set["why"].get<std::string>());
+  row("denied by the policy", joined(p.syscalls.deny), why_of(p, "/syscalls/deny"));
+  out += "\nstarts\n";
+  row("weakest tier", std::string(tier_name(p.min_tier)), why_of(p, "/min_tier"));
+  row("requires", joined(mechanism_names(p.require)), why_of(p, "/require"));
+  row("switched off", joined(mechanism_names(p.disable)), why_of(p, "/disable"));
+  out += "\nposture\n";
+  for (const Value& line : e["posture"]) out += "  - " + line.get<std::string>() + "\n";
+  return out;
+}
+
+}  // namespace caisson::policy

@@ -1,0 +1,120 @@
+#include "launcher/policy/fields.h"
+
+namespace caisson::policy {
+namespace {
+
+constexpr std::uint64_t kMax64 = ~0ULL;
+constexpr std::string_view kMechanismNames =
+    "user_ns mount_ns pid_ns ipc_ns uts_ns net_ns cgroup_ns proc cgroup rlimits uid capabilities no_new_privs landlock seccomp fds env";
+
+using enum Type;
+using enum Widens;
+constexpr auto kAny = Form::any;
+constexpr auto kPath = Form::path;
+
+constexpr Field kPolicy[] = {
+    {"/description", text, kAny, "", 1, 500, "", never, "What the domain is for."},
+    {"/extends", text, Form::domain, "", 1, 32, "", never, "`\"base\"`, in every file but base.json."},
+    {"/why", map, Form::pointer, "", 0, 100, "{}", never, "Field to reason: why a value is what it is. Shown by explain."},
+    {"/weaken", objects, kAny, "", 0, 100, "[]", never,
+     "Each field in which this domain gives more than base does. One that is not needed is refused."},
+    {"/weaken/*/field", text, Form::pointer, "", 1, 4200, kRequired, never,
+     "The field, such as `/limits/processes`; for a grant, `/grants` and its path: `/grants/srv/data`."},
+    {"/weaken/*/why", text, kAny, "", 8, 1000, kRequired, never, "The reason; repeated in the audit log of every session."},
+    {"/min_tier", choice, kAny, "T1 T0 T2 T3", 0, 0, "\"T1\"", smaller, "The weakest tier in which a session may start."},
+    {"/require", list, kAny, kMechanismNames, 0, 17, "[]", removed, "Mechanisms without which no session starts."},
+    {"/disable", list, kAny, kMechanismNames, 0, 17, "[]", added,
+     "Mechanisms that are switched off. Needs a `weaken` entry in base.json too."},
+    {"/grants", objects, kAny, "", 0, 200, "[]", Widens::grants,
+     "What a session sees of the container; nothing else is visible. The longest path wins; merged by path."},
+    {"/grants/*/path", text, kPath, "", 2, kMaxPath, kRequired, never,
+     "Where the session sees it. Absolute and canonical, never `/`."},
+    {"/grants/*/source", text, kPath, "", 2, kMaxPath, "", never, "Where it is taken from. Without it: `path`."},
+    {"/grants/*/access", choice, kAny, "read read-write", 0, 0, "\"read\"", never,
+     "Writing includes creating, renaming and removing."},
+    {"/grants/*/execute", boolean, kAny, "", 0, 0, "false", never, "Whether programs below it may be executed."},
+    {"/grants/*/required", boolean, kAny, "", 0, 0, "true", never,
+     "`false`: where the source does not exist, the session starts and its report lists the path."},
+    {"/grants/*/description", text, kAny, "", 1, 500, "", never, "What it is."},
+    {"/grants/*/why", text, kAny, "", 1, 1000, "", never, "Why sessions need it."},
+    {"/hide", list, kPath, "", 0, 100, "[]", removed,
+     "Paths inside grants that are covered by something empty and unreadable. Without a mount namespace (T0, T1) they "
+     "stay readable."},
+    {"/files", content, kPath, "", 0, 64, "{}", never,
+     "Small read-only files that the launcher makes: path to text, or to a list of lines. Only with a mount namespace."},
+    {"/links", map, kPath, "", 0, 64, "{}", never,
+     "Symbolic links that the launcher makes: path to target. Only with a mount namespace."},
+    {"/devices", list, kAny, "null zero full random urandom tty", 0, 6, "[]", added,
+     "Devices in /dev. /dev/pts, /dev/shm, /dev/fd and the standard streams are always there."},
+    {"/home", choice, kAny, "private workspace", 0, 0, "\"workspace\"", larger,
+     "`workspace`: the sessions of a workspace share one home; `private`: a tmpfs of this session."},
+    {"/home_path", text, kPath, "", 2, 200, "\"/home/gem\"", never,
+     "Where the home is. It is writable, and programs in it may be executed."},
+    {"/tmp", choice, kAny, "private workspace", 0, 0, "\"workspace\"", larger, "The same for /tmp."},
+    {"/hostname", text, Form::hostname, "", 1, 63, "\"caisson\"", never, "What `uname -n` says."},
+    {"/proc_shared_fallback", boolean, kAny, "", 0, 0, "false", larger,
+     "Where no fresh /proc can be mounted: `true` shows the container's own, whose other processes are then listed by "
+     "number and command line; `false` shows none."},
+    {"/network", choice, kAny, "none loopback", 0, 0, "\"loopback\"", larger,
+     "`loopback`: an own network namespace with lo; where none can be had, internet sockets are refused. `none`: they "
+     "are always refused."},
+    {"/limits", object, kAny, "", 0, 0, "{}", never, "Hard limits of one session. There is no \"unlimited\"."},
+    {"/limits/processes", integer, kAny, "", 1, 65536, "512", larger, "Processes and threads."},
+    {"/limits/memory_bytes", integer, kAny, "", 16ULL << 20, 1ULL << 44, "2147483648", larger,
+     "Memory: the cgroup's, or without cgroup v2 what a watchdog adds up."},
+    {"/limits/cpu_percent", integer, kAny, "", 1, 102400, "200", larger, "Processor time; 100 is one core. Needs cgroup v2."},
+    {"/limits/open_files", integer, kAny, "", 16, 1048576, "1024", larger, "Open files of each process."},
+    {"/limits/file_size_bytes", integer, kAny, "", 4096, 1ULL << 44, "4294967296", larger, "Size of any file written."},
+    {"/limits/cpu_seconds", integer, kAny, "", 1, 31536000, "3600", larger, "Processor seconds of each process."},
+    {"/limits/tmp_bytes", integer, kAny, "", 65536, 1ULL << 40, "536870912", larger,
+     "Size of each private tmpfs: /dev/shm, private /tmp and home."},
+    {"/limits/tmp_inodes", integer, kAny, "", 64, 1ULL << 24, "65536", larger, "Files in each private tmpfs."},
+    {"/limits/session_seconds", integer, kAny, "", 1, 31536000, "86400", larger, "Life of the session, by the clock."},
+    {"/limits/execs", integer, kAny, "", 1, 1024, "64", larger, "Commands that run at once."},
+    {"/env", object, kAny, "", 0, 0, "{}", never, "The environment of commands. Nothing is inherited."},
+    {"/env/set", map, Form::env_name, "", 0, 64, "{}", never, "Always given."},
+    {"/env/client_deny", list, Form::env_pattern, "", 0, 100, "[]", removed,
+     "Names that a request may not set; `LD_*` is every name that starts so."},
+    {"/syscalls", object, kAny, "", 0, 0, "{}", never, "The seccomp filter. Calls in no set answer ENOSYS."},
+    {"/syscalls/allow", list, Form::domain, "", 1, 32, "[]", added, "Sets: `seccomp/<name>.json`."},
+    {"/syscalls/deny", list, Form::syscall, "", 0, 100, "[]", removed,
+     "System calls taken out of these sets; they answer EPERM."},
+    {"/umask", octal, kAny, "", 0, 0777, "\"022\"", removed, "File mode bits that new files do not get."},
+};
+
+constexpr Field kSets[] = {
+    {"/name", text, Form::domain, "", 1, 32, kRequired, never, "As the file's."},
+    {"/why", text, kAny, "", 8, 1000, kRequired, never, "What the set is for."},
+    {"/needs", choice, kAny, kMechanismNames, 0, 0, "", never, "The set applies only where this mechanism is enforced."},
+    {"/allow", objects, kAny, "", 0, 200, "[]", never, "Rules; every call not in one is refused."},
+    {"/allow/*/names", list, Form::syscall, "", 1, 200, kRequired, never,
+     "System calls; one that the machine does not have is skipped."},
+    {"/allow/*/any_of", rows, kAny, "", 1, 80, "", never, "Allowed only when all conditions of one row hold."},
+    {"/allow/*/any_of/*/*/index", integer, kAny, "", 0, 5, kRequired, never, "Argument."},
+    {"/allow/*/any_of/*/*/op", choice, kAny, "eq ne lt le gt ge masked_eq", 0, 0, kRequired, never, "Comparison."},
+    {"/allow/*/any_of/*/*/value", number, kAny, "", 0, kMax64, kRequired, never, "Compared with."},
+    {"/allow/*/any_of/*/*/mask", number, kAny, "", 1, kMax64, "", never, "masked_eq: (argument & mask) == value."},
+    {"/allow/*/refuse_if", rows, kAny, "", 1, 80, "", never, "Allowed except when all conditions of one row hold."},
+    {"/allow/*/refuse_if/*/*/index", integer, kAny, "", 0, 5, kRequired, never, "Argument."},
+    {"/allow/*/refuse_if/*/*/op", choice, kAny, "masked_eq", 0, 0, kRequired, never,
+     "An exact comparison would be passed by garbage in the upper half."},
+    {"/allow/*/refuse_if/*/*/value", number, kAny, "", 0, kMax64, kRequired, never, "Compared with."},
+    {"/allow/*/refuse_if/*/*/mask", number, kAny, "", 1, kMax64, kRequired, never, "(argument & mask) == value."},
+    {"/allow/*/why", text, kAny, "", 1, 1000, "", never, "The reason."},
+    {"/refuse", objects, kAny, "", 0, 100, "[]", never, "Calls that answer EPERM instead of ENOSYS."},
+    {"/refuse/*/names", list, Form::syscall, "", 1, 200, kRequired, never, "System calls."},
+    {"/refuse/*/why", text, kAny, "", 8, 1000, kRequired, never, "The reason."},
+};
+
+}  // namespace
+
+std::span<const Field> policy_fields() { return kPolicy; }
+std::span<const Field> set_fields() { return kSets; }
+
+const Field* find_field(std::span<const Field> fields, std::string_view pattern) {
+  for (const Field& field : fields)
+    if (field.pointer == pattern) return &field;
+  return nullptr;
+}
+
+}  // namespace caisson::policy

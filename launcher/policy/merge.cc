@@ -1,0 +1,205 @@
+// base.json + <domain>.json -> Policy, and what of it is wider than base.
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "launcher/policy/stages.h"
+
+namespace caisson::policy {
+namespace {
+
+using json::Value;
+
+const Value* at(const Value& doc, std::string_view pointer) {
+  const nlohmann::json::json_pointer where{std::string(pointer)};
+  return doc.contains(where) ? &doc.at(where) : nullptr;
+}
+bool has(const Value& list, const Value& item) { return std::ranges::find(list, item) != list.end(); }
+
+unsigned octal(const Value& text) {
+  const auto& digits = text.get_ref<const std::string&>();
+  unsigned out = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), out, 8);
+  return out;
+}
+
+std::uint64_t rank(const Field& field, const Value& value) {
+  if (field.type == Type::choice) {
+    const auto choices = split(field.allowed);
+    return static_cast<std::uint64_t>(std::ranges::find(choices, value.get<std::string>()) - choices.begin());
+  }
+  return value.is_boolean() ? value.get<bool>() : value.get<std::uint64_t>();
+}
+
+bool wider(const Field& field, const Value& parent, const Value& child) {
+  switch (field.widens) {
+    case Widens::never:
+    case Widens::grants: return false;
+    case Widens::larger: return rank(field, child) > rank(field, parent);
+    case Widens::smaller: return rank(field, child) < rank(field, parent);
+    case Widens::added: return std::ranges::any_of(child, [&](const Value& v) { return !has(parent, v); });
+    case Widens::removed:
+      if (field.type == Type::octal) return (octal(parent) & ~octal(child)) != 0;
+      return std::ranges::any_of(parent, [&](const Value& v) { return !has(child, v); });
+  }
+  return true;
+}
+
+std::string brief(const Value& value) {
+  const std::string text = json::dump(value);
+  return text.size() <= 80 ? text : text.substr(0, 77) + "...";
+}
+
+}  // namespace
+
+void check_file(const Source& source, bool is_base, Problems& problems) {
+  const Value& doc = source.doc;
+  if (is_base && doc.contains("extends")) problems.add(source, "/extends", "base.json extends nothing");
+  if (!is_base && doc.value("extends", "") != "base")
+    problems.add(source, doc.contains("extends") ? "/extends" : "", "a domain must have \"extends\": \"base\"");
+  if (is_base && (!at(doc, "/syscalls/allow"))) problems.add(source, "/syscalls", "field 'allow' is missing: no program runs without");
+
+  std::map<std::string, std::size_t> seen;
+  const Value grants = doc.value("grants", Value::array());
+  for (std::size_t i = 0; i < grants.size(); ++i) {
+    const auto path = grants[i]["path"].get<std::string>();
+    if (const auto [it, fresh] = seen.emplace(path, i); !fresh)
+      problems.add(source, "/grants/" + std::to_string(i) + "/path", "is granted twice: " + quote(path) + ", first in /grants/" + std::to_string(it->second));
+  }
+  std::vector<std::string> known;
+  for (const Field& field : policy_fields()) known.emplace_back(field.pointer);
+  for (const auto& [field, why] : doc.value("why", Value::object()).items())
+    if (find_field(policy_fields(), field) == nullptr) problems.add(source, "/why/" + json::pointer_token(field), "no such field: " + quote(field), nearest(field, known));
+}
+
+const Grant* ruling_grant(const std::vector<Grant>& grants, std::string_view path) {
+  const Grant* best = nullptr;
+  for (const Grant& grant : grants)
+    if (inside(path, grant.path) && (best == nullptr || grant.path.size() > best->path.size())) best = &grant;
+  return best;
+}
+
+bool no_more_than(const Grant& inner, const Grant& outer) {
+  return (inner.access == Access::read || outer.access == Access::read_write) && (!inner.execute || outer.execute) &&
+         inner.source == outer.source + inner.path.substr(outer.path.size());
+}
+
+void check_widening(const Value& parent, const Source& child, Problems& problems) {
+  std::set<std::string> widened;
+  const Value weaken = child.doc.value("weaken", Value::array());
+  const auto found = [&](const std::string& field, const std::string& pointer, const std::string& what) {
+    widened.insert(field);
+    if (std::ranges::none_of(weaken, [&](const Value& w) { return w["field"] == field; }))
+      problems.add(child, pointer, what + "; if that is meant, give the reason in weaken: {\"field\": \"" + field + "\", \"why\": \"…\"}");
+  };
+
+  for (const Field& field : policy_fields()) {
+    if (field.widens == Widens::never || field.widens == Widens::grants) continue;
+    const Value *before = at(parent, field.pointer), *after = at(child.doc, field.pointer);
+    if (before != nullptr && after != nullptr && wider(field, *before, *after))
+      found(std::string(field.pointer), std::string(field.pointer), "gives more than base: " + brief(*after) + " instead of " + brief(*before));
+  }
+
+  std::vector<Grant> given;
+  const bool has_grants = parent.contains("grants");
+  if (has_grants) for (const Value& g : parent["grants"]) given.push_back(build_grant(g));
+  const Value grants = has_grants ? child.doc.value("grants", Value::array()) : Value::array();
+  for (std::size_t i = 0; i < grants.size(); ++i) {
+    const Grant grant = build_grant(grants[i]);
+    const Grant* outer = ruling_grant(given, grant.path);
+    if (outer == nullptr) found("/grants" + grant.path, "/grants/" + std::to_string(i), "grants " + quote(grant.path) + ", which base does not give");
+    else if (!no_more_than(grant, *outer))
+      found("/grants" + grant.path, "/grants/" + std::to_string(i), "gives more of " + quote(grant.path) + " than base's grant of " + quote(outer->path));
+  }
+
+  std::vector<std::string> known(widened.begin(), widened.end());
+  std::set<std::string> listed;
+  for (std::size_t i = 0; i < weaken.size(); ++i) {
+    const auto field = weaken[i]["field"].get<std::string>();
+    const std::string pointer = "/weaken/" + std::to_string(i) + "/field";
+    if (!listed.insert(field).second) problems.add(child, pointer, "is there twice: " + quote(field));
+    else if (!widened.contains(field)) problems.add(child, pointer, "weakens nothing: this file gives no more of " + quote(field) + " than base", nearest(field, known));
+  }
+}
+
+Value merge(Value base, const Value& child) {
+  for (const auto& [key, value] : child.items()) {
+    const Field* field = find_field(policy_fields(), "/" + key);
+    if (key == "grants") {
+      Value& grants = base["grants"];
+      for (const Value& grant : value) {
+        const auto same = std::ranges::find_if(grants, [&](const Value& g) { return g["path"] == grant["path"]; });
+        if (same == grants.end()) grants.push_back(grant);
+        else *same = grant;
+      }
+    } else if (key == "weaken") {
+      for (const Value& entry : value) base["weaken"].push_back(entry);
+    } else if (field->type == Type::object) {
+      for (const auto& [name, item] : value.items())
+        if (find_field(policy_fields(), "/" + key + "/" + name)->type == Type::map) base[key][name].update(item);
+        else base[key][name] = item;
+    } else if (field->type == Type::map || field->type == Type::content) {
+      base[key].update(value);
+    } else {
+      base[key] = value;
+    }
+  }
+  return base;
+}
+
+Value with_defaults(Value doc) {
+  for (const Field& field : policy_fields()) {
+    if (field.pointer.find('*') != std::string_view::npos || field.fallback.empty() || field.fallback == kRequired) continue;
+    const nlohmann::json::json_pointer where{std::string(field.pointer)};
+    if (!doc.contains(where)) doc[where] = Value::parse(field.fallback);
+  }
+  return doc;
+}
+
+Grant build_grant(const Value& object) {
+  Grant grant;
+  grant.path = object["path"].get<std::string>();
+  grant.source = object.value("source", grant.path);
+  grant.access = object.value("access", "read") == "read" ? Access::read : Access::read_write;
+  grant.execute = object.value("execute", false);
+  grant.required = object.value("required", true);
+  grant.description = object.value("description", "");
+  if (const auto why = object.value("why", ""); !why.empty()) grant.description += (grant.description.empty() ? "" : ": ") + why;
+  return grant;
+}
+
+Policy build(const Value& merged) {
+  const Value m = with_defaults(merged);
+  Policy p;
+  p.description = m.value("description", "");
+  m["why"].get_to(p.why);
+  for (const Value& w : m["weaken"]) p.weaken[w["field"].get<std::string>()] = w["why"].get<std::string>();
+  p.min_tier = *tier_from(m["min_tier"].get<std::string>());
+  for (const Value& name : m["require"]) p.require.insert(*mechanism_from(name.get<std::string>()));
+  for (const Value& name : m["disable"]) p.disable.insert(*mechanism_from(name.get<std::string>()));
+  for (const Value& grant : m["grants"]) p.grants.push_back(build_grant(grant));
+  std::ranges::sort(p.grants, {}, &Grant::path);
+  m["hide"].get_to(p.hide);
+  for (const auto& [path, content] : m["files"].items()) {
+    std::string& text = p.files[path];
+    if (content.is_string()) text = content.get<std::string>();
+    else for (const Value& line : content) text += line.get<std::string>() + "\n";
+  }
+  m["links"].get_to(p.links);
+  m["devices"].get_to(p.devices);
+  p.home = m["home"] == "private" ? Scope::private_ : Scope::workspace;
+  p.tmp = m["tmp"] == "private" ? Scope::private_ : Scope::workspace;
+  m["home_path"].get_to(p.home_path);
+  m["hostname"].get_to(p.hostname);
+  m["proc_shared_fallback"].get_to(p.proc_shared_fallback);
+  p.network = m["network"] == "none" ? Network::none : Network::loopback;
+  for (const LimitRow& row : kLimits) p.limits.*row.member = m["limits"][row.name].get<std::uint64_t>();
+  m["env"]["set"].get_to(p.env.set);
+  m["env"]["client_deny"].get_to(p.env.client_deny);
+  m["syscalls"]["allow"].get_to(p.syscalls.allow);
+  m["syscalls"]["deny"].get_to(p.syscalls.deny);
+  p.umask = octal(m["umask"]);
+  return p;
+}
+
+}  // namespace caisson::policy
