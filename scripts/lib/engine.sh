@@ -93,9 +93,11 @@ base_image() {
     if image_exists "$name"; then BASE=$name; return 0; fi
   done
   if [ ! -e "$STATE/cannot-pull" ]; then
-    if step "pull $BASE_IMAGE" timeout 60 "${ENGINE[@]}" pull -q "$BASE_IMAGE" 2>/dev/null; then BASE=$BASE_IMAGE; return 0; fi
+    say "==> pull $BASE_IMAGE (tried once, for at most 60 s)"
+    mkdir -p "$STATE/logs"
+    if timeout 60 "${ENGINE[@]}" pull -q "$BASE_IMAGE" >"$STATE/logs/pull.log" 2>&1; then BASE=$BASE_IMAGE; return 0; fi
     say "    it cannot be pulled here: making it from Debian's mirror"
-    mkdir -p "$STATE" && touch "$STATE/cannot-pull"
+    touch "$STATE/cannot-pull"
   fi
   is_root || die "no base image: it cannot be pulled, and making one from Debian's mirror needs root"
   have mmdebstrap || "$ROOT/scripts/setup" --run || die "mmdebstrap could not be installed"

@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Checks that includes point one way: each folder may include itself and what its row names, nothing else.
+
+The launcher never includes the agent; the agent sees of the launcher only `base` and `ipc` (it is assumed to be taken
+over, so nothing of the launcher's decisions may be compiled into it). Tests may include anything; nothing includes tests.
+"""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+ALLOWED = {
+    "launcher/base": [],
+    "launcher/ipc": ["launcher/base"],
+    "launcher/policy": ["launcher/base"],
+    "launcher/audit": ["launcher/base"],
+    "launcher/confine": ["launcher/base", "launcher/policy"],
+    "launcher/session": ["launcher/base", "launcher/ipc", "launcher/policy", "launcher/audit", "launcher/confine"],
+    "launcher/init": ["launcher/base", "launcher/session"],  # of session: the protocol header only
+    "launcher/cli": ["launcher/base", "launcher/ipc", "launcher/policy", "launcher/audit", "launcher/confine", "launcher/session"],
+    "launcher": ["launcher/base", "launcher/ipc", "launcher/policy", "launcher/audit", "launcher/confine", "launcher/session"],
+    "agent/http": ["launcher/base"],
+    "agent/bridge": ["launcher/base", "launcher/ipc", "agent/http"],
+    "agent/session": ["launcher/base", "agent/http", "agent/bridge"],
+    "agent/auth": ["launcher/base", "agent/http"],
+    "agent/routes": ["launcher/base", "agent/http", "agent/auth", "agent/bridge", "agent/session"],
+    "agent/derive": ["launcher/base", "agent/http", "agent/routes"],
+    "agent": ["launcher/base", "launcher/ipc", "agent/http", "agent/auth", "agent/bridge", "agent/session", "agent/routes", "agent/derive"],
+}
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+
+
+def check(path: pathlib.Path) -> list[str]:
+    name = path.relative_to(ROOT).as_posix()
+    folder = path.parent.relative_to(ROOT).as_posix()
+    found = []
+    if folder not in ALLOWED:
+        return [f"{name}: folder '{folder}' has no row in scripts/includes.py"]
+    for target in INCLUDE.findall(path.read_text()):
+        there = pathlib.PurePosixPath(target).parent.as_posix()
+        if there == ".":
+            found.append(f'{name}: "{target}" is not a path from the repository\'s root')
+        elif not (ROOT / target).is_file():
+            found.append(f'{name}: "{target}" is no file of this repository (other libraries: angle brackets)')
+        elif there != folder and there not in ALLOWED[folder]:
+            found.append(f"{name}: {folder} must not include {there}")
+    if path.suffix == ".h" and "#pragma once" not in path.read_text():
+        found.append(f"{name}: no #pragma once")
+    return found
+
+
+def main() -> int:
+    problems = []
+    for top in ("launcher", "agent"):
+        for path in sorted((ROOT / top).rglob("*")):
+            if path.suffix in (".cc", ".h"):
+                problems += check(path)
+    for problem in problems:
+        print(problem)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

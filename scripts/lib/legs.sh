@@ -1,0 +1,80 @@
+# shellcheck shell=bash
+# The legs of scripts/test. Each sets LEG_PASSED, LEG_FAILED and LEG_SKIPPED and adds them to the totals.
+# shellcheck disable=SC2034
+
+PASSED_ALL=0 FAILED_ALL=0 SKIPPED_ALL=0 EXTRA=()
+
+# tally PASSED FAILED SKIPPED
+tally() {
+  LEG_PASSED=$1 LEG_FAILED=$2 LEG_SKIPPED=$3
+  PASSED_ALL=$((PASSED_ALL + $1)) FAILED_ALL=$((FAILED_ALL + $2)) SKIPPED_ALL=$((SKIPPED_ALL + $3))
+}
+
+# A whole leg that cannot run here counts as one skip.
+skip_leg() {
+  say "    skipped: $1"
+  tally 0 0 1
+}
+
+# ctest_leg LEG SELECTION...: the ctest tests of one selection, counted by their single GoogleTest cases.
+ctest_leg() {
+  local leg=$1 status=0 counts
+  shift
+  mkdir -p "$RESULTS/$leg"
+  GTEST_OUTPUT="xml:$RESULTS/$leg/" ctest --test-dir "$ROOT/build/$(preset)" --output-on-failure --timeout 300 \
+    --output-junit "$RESULTS/$leg.xml" --no-tests=ignore "$@" ${EXTRA[@]+"${EXTRA[@]}"} >&2 || status=$?
+  counts=$(/usr/bin/python3 "$ROOT/scripts/lib/results.py" ctest "$RESULTS/$leg.xml" "$RESULTS/$leg")
+  # shellcheck disable=SC2086  # three numbers
+  tally $counts
+  if [ "$status" != 0 ] && [ "$LEG_FAILED" = 0 ]; then tally 0 1 0; fi
+}
+
+leg_unit() { ctest_leg unit -j "$(jobs_count)" -LE 'session|escape'; }
+
+leg_session() {
+  is_root || { skip_leg "session tests build real sessions: they need root"; return 0; }
+  ctest_leg session -L session
+}
+
+leg_escape() {
+  is_root || { skip_leg "escape tests build real sessions: they need root"; return 0; }
+  ctest_leg escape -L escape
+}
+
+# pytest_leg LEG FOLDER: with the SDK in a virtual environment of our own over Debian's packages.
+pytest_leg() {
+  local leg=$1 status=0 counts python
+  python=$(test_python)
+  CAISSON_BUILD_DIR=$ROOT/build/$(preset) PYTHONDONTWRITEBYTECODE=1 "$python" -m pytest -q -ra "$ROOT/$2" \
+    --junitxml "$RESULTS/$leg.xml" -p no:cacheprovider ${EXTRA[@]+"${EXTRA[@]}"} >&2 || status=$?
+  if [ "$status" = 5 ]; then say "    no tests collected"; tally 0 0 0; return 0; fi
+  counts=$(/usr/bin/python3 "$ROOT/scripts/lib/results.py" pytest "$RESULTS/$leg.xml")
+  # shellcheck disable=SC2086  # three numbers
+  tally $counts
+  if [ "$status" != 0 ] && [ "$LEG_FAILED" = 0 ]; then tally 0 1 0; fi
+}
+
+# The interpreter for pytest: Debian's, with the official SDK (from the Python package index) where it can be had. Tests of
+# the SDK skip themselves, with a reason, where it cannot.
+test_python() {
+  local venv=$ROOT/build/venv
+  if [ ! -x "$venv/bin/python" ]; then
+    /usr/bin/python3 -m venv --system-site-packages "$venv" >&2 || { echo /usr/bin/python3; return 0; }
+  fi
+  if ! "$venv/bin/python" -c 'import agent_sandbox' 2>/dev/null; then
+    step "install the agent-sandbox SDK for its tests" "$venv/bin/python" -m pip install -q -r "$ROOT/tests/requirements.txt" ||
+      say "    it cannot be had here: its tests are skipped"
+  fi
+  echo "$venv/bin/python"
+}
+
+leg_api() {
+  [ -d "$ROOT/tests/api" ] || { tally 0 0 0; return 0; }
+  is_root || { skip_leg "the api tests start a native launcher: they need root"; return 0; }
+  pytest_leg api tests/api
+}
+
+leg_container() {
+  is_root || { skip_leg "the container tests start containers with their own ids: they need root"; return 0; }
+  pytest_leg container tests/container
+}
