@@ -1,0 +1,101 @@
+"""Starts Caisson in containers through scripts/run, as a user would, one container per tier for all tests of that tier.
+
+Every container gets its own name and port; they are removed at the end, whatever happened.
+"""
+import json
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import time
+
+import httpx
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+RUN = ROOT / "scripts" / "run"
+
+
+def sh(*argv, check=True, env=None, timeout=1500):
+    """Runs a command; on failure its whole output is in the assertion."""
+    done = subprocess.run([str(a) for a in argv], capture_output=True, text=True, timeout=timeout,
+                          env={**os.environ, **(env or {})}, check=False)
+    if check:
+        assert done.returncode == 0, f"{argv}: status {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+def free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Served:
+    """A running container and a client that carries its key."""
+
+    def __init__(self, engine: str, name: str, tier_flags: str, started: dict, log: str):
+        self.engine, self.name, self.asked, self.started, self.log = engine, name, tier_flags, started, log
+        headers = {"X-AIO-API-Key": started["api_key"]} if started["api_key"] else {}
+        self.http = httpx.Client(base_url=started["url"], headers=headers, timeout=30)
+
+    def bash(self, command: str) -> dict:
+        answer = self.http.post("/v1/bash/exec", json={"command": command})
+        assert answer.status_code == 200, answer.text
+        return answer.json()["data"]
+
+    def exec(self, *argv, check=True):
+        """As container root, beside the launcher: what an operator sees."""
+        return sh(self.engine, "exec", self.name, *argv, check=check)
+
+    def logs(self) -> str:
+        done = sh(self.engine, "logs", self.name)
+        return done.stdout + done.stderr
+
+    def eventually(self, fact, seconds=30):
+        end = time.monotonic() + seconds
+        while not fact():
+            assert time.monotonic() < end, f"not within {seconds} s; log:\n{self.logs()[-3000:]}"
+            time.sleep(0.1)
+
+
+@pytest.fixture(scope="session")
+def engine() -> str:
+    for name in ("podman", "docker"):
+        if shutil.which(name) and sh(name, "info", check=False).returncode == 0:
+            return name
+    pytest.skip("neither podman nor a running docker is here (scripts/setup --run installs podman)")
+
+
+@pytest.fixture(scope="session")
+def image(engine) -> str:
+    sh(RUN, "--engine", engine, "--build-only")
+    return "caisson"
+
+
+@pytest.fixture(scope="session")
+def start(engine, image):
+    """start(*options, **environment): a Served; removed at the end of the session."""
+    names = []
+
+    def run(*options, **environment) -> Served:
+        name = f"caisson-test-{os.getpid()}-{len(names)}"
+        names.append(name)
+        done = sh(RUN, "--engine", engine, "--json", "--name", name, "--port", free_port(), *options, env=environment)
+        return Served(engine, name, " ".join(options), json.loads(done.stdout), done.stderr)
+
+    yield run
+    for name in names:
+        sh(engine, "rm", "-f", "-t", "0", name, check=False)
+
+
+@pytest.fixture(scope="session", params=["T3", "T2", "T1", "T0"])
+def tier(request, start) -> Served:
+    return start("--tier", request.param)
+
+
+@pytest.fixture(scope="session")
+def served(start) -> Served:
+    """As `scripts/run` without any option starts it: the highest tier that works here."""
+    return start()

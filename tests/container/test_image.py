@@ -1,0 +1,58 @@
+"""The image: who may read and write what, what is in it, what is not."""
+import json
+
+import pytest
+
+from conftest import sh
+
+
+@pytest.fixture(scope="module")
+def inside(engine, image, served):
+    """Runs a shell line in the image's file system as container root."""
+    return lambda line: served.exec("sh", "-c", line).stdout.strip()
+
+
+@pytest.mark.parametrize("path, expected", [
+    ("/usr/lib/caisson", "755 root:root"),
+    ("/usr/lib/caisson/caisson-launcher", "755 root:root"),
+    ("/usr/lib/caisson/caisson-init", "755 root:root"),
+    ("/usr/lib/caisson/caisson-agent", "755 root:root"),
+    ("/usr/bin/caisson", "755 root:root"),
+    ("/etc/caisson/policies", "755 root:root"),
+    ("/etc/caisson/policies/base.json", "644 root:root"),
+    ("/var/log/caisson/audit", "700 root:root"),
+    ("/run/caisson", "700 root:root"),
+])
+def test_owner_and_mode(inside, path, expected):
+    assert inside(f"stat -c '%a %U:%G' {path}") == expected
+
+
+def test_users(inside):
+    assert inside("getent passwd gem") == "gem:x:1000:1000::/home/gem:/bin/bash"
+    assert inside("getent passwd caisson-agent").startswith("caisson-agent:x:990:990:")
+
+
+def test_tools_of_the_sessions(inside):
+    assert inside("for t in bash ls python3 node git curl rg ps less; do command -v $t >/dev/null || echo $t; done") == ""
+
+
+def test_no_build_tools_and_no_leftovers(inside):
+    assert inside("for t in g++ g++-14 cmake ninja; do command -v $t; done; ls /var/lib/apt/lists /build /src /run/build-ca "
+                  "/etc/passwd- 2>/dev/null | grep -v '^/var/lib/apt/lists:'; true") == ""
+
+
+def test_launcher_links_neither_boost_nor_ssl(inside):
+    libraries = inside("ldd /usr/lib/caisson/caisson-launcher")
+    assert "libssl" not in libraries and "boost" not in libraries and "libcrypto" in libraries
+
+
+def test_init_is_static(inside):
+    assert "not a dynamic executable" in inside("ldd /usr/lib/caisson/caisson-init 2>&1 || true")
+
+
+def test_settings(engine, image):
+    config = json.loads(sh(engine, "image", "inspect", image).stdout)[0]["Config"]
+    assert config["Entrypoint"] == ["/usr/lib/caisson/caisson-launcher"]
+    assert "8080/tcp" in config["ExposedPorts"]
+    assert config.get("User", "") in ("", "0", "root")
+    assert config["Labels"]["org.opencontainers.image.licenses"] == "Apache-2.0"

@@ -1,0 +1,91 @@
+"""scripts/run itself, and the life of a container that it started."""
+import json
+import os
+
+import httpx
+
+from conftest import RUN, sh
+
+
+def test_a_key_is_generated_and_needed(served):
+    assert len(served.started["api_key"]) >= 20
+    bare = httpx.post(served.started["url"] + "/v1/bash/exec", json={"command": "true"}, timeout=30)
+    assert bare.status_code == 401, bare.text
+    wrong = httpx.post(served.started["url"] + "/v1/bash/exec", json={"command": "true"}, timeout=30,
+                       headers={"X-AIO-API-Key": served.started["api_key"][:-1] + "#"})
+    assert wrong.status_code == 401, wrong.text
+
+
+def test_a_given_key_is_used_and_not_printed(start):
+    mine = start(SANDBOX_API_KEY="correct-horse-battery-staple")
+    assert mine.bash("echo hi")["stdout"] == "hi\n"
+    assert "correct-horse-battery-staple" not in mine.logs()
+
+
+def test_auth_can_be_switched_off_loudly(start):
+    mine = start(CAISSON_AUTH="none")
+    assert mine.started["api_key"] is None
+    assert mine.bash("echo hi")["stdout"] == "hi\n"
+    assert "CAISSON_AUTH" in mine.logs()
+
+
+def test_listens_on_this_machine_only(served, engine):
+    assert sh(engine, "port", served.name).stdout.strip().startswith("8080/tcp -> 127.0.0.1:")
+
+
+def test_a_second_run_keeps_what_runs(served, engine):
+    before = sh(engine, "inspect", "-f", "{{.Id}}", served.name).stdout
+    port = served.started["url"].rsplit(":", 1)[1]
+    again = sh(RUN, "--engine", engine, "--json", "--name", served.name, "--port", port)
+    assert "up to date" in again.stderr and "already runs" in again.stderr
+    assert json.loads(again.stdout) == served.started
+    assert sh(engine, "inspect", "-f", "{{.Id}}", served.name).stdout == before
+
+
+def test_killed_agent_comes_back(served):
+    def agents():
+        return served.exec("pgrep", "-x", "caisson-agent", check=False).stdout.split()
+    before = agents()
+    assert len(before) == 1
+    served.exec("kill", "-9", before[0])
+    served.eventually(lambda: agents() not in ([], before))
+    served.eventually(lambda: served.exec("curl", "-fsS", "http://127.0.0.1:8080/readyz", check=False).returncode == 0)
+    assert served.bash("echo back")["stdout"] == "back\n"
+
+
+def test_killed_launcher_leaves_nothing(start, engine):
+    mine = start()
+    mine.bash("sleep 1000 & true")
+    pid = sh(engine, "inspect", "-f", "{{.State.Pid}}", mine.name).stdout.strip()
+    os.kill(int(pid), 9)
+    mine.eventually(lambda: sh(engine, "inspect", "-f", "{{.State.Status}}", mine.name).stdout.strip() == "exited")
+
+
+def test_stop_removes_the_container(start, engine):
+    mine = start()
+    sh(RUN, "--engine", engine, "--stop", "--name", mine.name)
+    assert sh(engine, "container", "inspect", mine.name, check=False).returncode != 0
+
+
+def test_a_busy_port_is_said(served, engine):
+    port = served.started["url"].rsplit(":", 1)[1]
+    done = sh(RUN, "--engine", engine, "--name", f"caisson-test-{os.getpid()}-busy", "--port", port, check=False)
+    assert done.returncode != 0 and "in use" in done.stderr, done.stderr
+
+
+def test_unknown_options_are_refused():
+    done = sh(RUN, "--privileged", check=False)
+    assert done.returncode == 64 and "usage" in done.stderr
+
+
+def test_home_in_a_volume_outlives_the_container(start, engine):
+    volume = f"caisson-test-{os.getpid()}-home"
+    try:
+        first = start("--home", volume)
+        first.bash("echo kept >note")
+        sh(RUN, "--engine", engine, "--stop", "--name", first.name)
+        assert start("--home", volume).bash("cat note")["stdout"] == "kept\n"
+    finally:
+        for name in sh(engine, "ps", "-aq", "--filter", f"volume={volume}").stdout.split():
+            sh(engine, "rm", "-f", "-t", "0", name, check=False)
+        sh(engine, "volume", "rm", volume, check=False)

@@ -1,0 +1,62 @@
+"""What a session is, in each tier, as its client sees it: through the API only."""
+import re
+
+PROBE_STATUS = "grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status"
+
+
+def test_serves_and_says_its_tier(tier):
+    asked = tier.asked.split()[-1]
+    got = tier.started["tier"]
+    # The launcher may find more than the flags promise (a kernel that mounts proc under masks), never less.
+    assert re.fullmatch("T[0-4]", got) and got >= asked, f"asked {asked}, probed {got}\n{tier.logs()}"
+
+
+def test_bash_answers_from_the_home(tier):
+    data = tier.bash("id -u; pwd; echo $((6 * 7))")
+    assert data["exit_code"] == 0
+    assert data["stdout"].split()[-2:] == ["/home/gem", "42"]
+
+
+def test_session_has_no_capability_and_is_filtered(tier):
+    out = tier.bash(PROBE_STATUS)["stdout"]
+    fields = dict(line.split(":\t") for line in out.splitlines())
+    assert {fields[f"Cap{kind}"] for kind in ("Inh", "Prm", "Eff", "Bnd", "Amb")} == {"0" * 16}
+    assert fields["NoNewPrivs"] == "1" and fields["Seccomp"] == "2"
+
+
+def test_secrets_of_the_container_cannot_be_read(tier):
+    for path in ("/etc/shadow", "/var/log/caisson/audit", "/run/caisson", "/usr/lib/caisson/caisson-agent", "/proc/1/environ"):
+        data = tier.bash(f"ls -ld {path} >/dev/null 2>&1 && head -c 1 {path} 2>/dev/null | wc -c; true")
+        assert data["stdout"].strip() in ("", "0"), f"{path}: {data}"
+        data = tier.bash(f"cat {path}")
+        assert data["exit_code"] != 0 and not data["stdout"], f"{path}: {data}"
+
+
+def test_other_processes_cannot_be_signalled(tier):
+    data = tier.bash("for p in /proc/[0-9]*; do p=${p#/proc/}; [ $p = $$ ] || kill -0 $p 2>/dev/null && [ $p != $$ ] && "
+                     "tr '\\0' ' ' </proc/$p/cmdline; done; true")
+    assert "caisson-launcher" not in data["stdout"] and "caisson-agent" not in data["stdout"]
+
+
+def test_no_network(tier):
+    data = tier.bash("exec 3<>/dev/tcp/127.0.0.1/8080 && echo reached")
+    assert "reached" not in (data["stdout"] or "")
+
+
+def test_audit_verifies(tier):
+    tier.bash("true")
+    assert tier.exec("caisson", "audit", "verify").returncode == 0
+
+
+def test_plain_start_names_the_flags_that_would_raise_it(start):
+    plain = start("--plain")
+    assert plain.started["tier"] == "T0"
+    said = plain.exec("caisson", "probe").stdout
+    assert "seccomp" in said and "unmask" in said or "--cap-add" in said, said
+
+
+def test_full_tier_hides_the_launcher_and_its_files(start):
+    full = start("--tier", "T3")
+    data = full.bash("ls /proc | grep -c '^[0-9]'; cat /proc/1/comm; ls /usr/lib/caisson /etc/shadow /var/log/caisson 2>&1")
+    assert data["stdout"].splitlines()[1] == "caisson-init"
+    assert data["stdout"].count("No such file or directory") == 3, data
