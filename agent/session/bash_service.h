@@ -1,0 +1,64 @@
+// BashService: all sessions of /v1/bash. Decisions where the contract is silent:
+// - exec without session_id (or with "") makes a session; with an unknown one the route answers 404, as for shell.
+// - sessions/create with an existing id returns that session.
+// - exec_dir becomes the session's default once a command has really started there; relative paths start at the default.
+// - without command_id, /output speaks of the newest command, /write to the newest running one, /kill to all running ones.
+// - at the cap the session idle for longest is closed; sessions with a running command never are.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "agent/bridge/launcher_client.h"
+#include "agent/session/bash_session.h"
+#include "agent/session/config.h"
+#include "agent/session/session_table.h"
+
+namespace caisson::session {
+
+class BashService {
+ public:
+  using SessionPtr = std::shared_ptr<BashSession>;
+  using CommandPtr = std::shared_ptr<BashCommand>;
+
+  BashService(bridge::LauncherClient& launcher, Config config);
+  ~BashService();
+  BashService(const BashService&) = delete;
+  BashService& operator=(const BashService&) = delete;
+
+  struct CreateParams {
+    std::string session_id;  // "": generated
+    std::string exec_dir, snapshot_path;
+  };
+  [[nodiscard]] task<SessionPtr> create(CreateParams params);
+  [[nodiscard]] SessionPtr find(const std::string& session_id) const { return table_.find(session_id); }
+  [[nodiscard]] std::vector<SessionPtr> sessions() const { return table_.all(); }
+
+  // Starts a command; it goes on whatever becomes of the caller.
+  [[nodiscard]] task<CommandPtr> start(SessionPtr session, BashExecParams params);
+  // Waits until the command is over or the deadline passed.
+  static asio::awaitable<void> wait_end(CommandPtr command, bridge::Clock::time_point deadline);
+  // Waits for output beyond these offsets, or the end.
+  static asio::awaitable<void> wait_output(CommandPtr command, std::uint64_t out, std::uint64_t err,
+                                           bridge::Clock::time_point deadline);
+  [[nodiscard]] task<void> kill(SessionPtr session, std::string signal);
+  [[nodiscard]] task<void> close(SessionPtr session, std::string reason);
+
+ private:
+  [[nodiscard]] task<void> make_room();
+  [[nodiscard]] task<void> probe(SessionPtr session);
+  void forget(const SessionPtr& session);
+  static task<void> expire_loop(BashService* self, std::shared_ptr<Life> life);
+
+  bridge::LauncherClient& launcher_;
+  Config config_;
+  std::shared_ptr<OutputBudget> budget_;
+  SessionTable<BashSession> table_;
+  std::size_t creating_ = 0;
+  std::shared_ptr<Life> life_;
+};
+
+// "SIGTERM", "SIGKILL" or "SIGINT" from what clients write ("TERM", "sigterm", "15"); empty: not one of them.
+[[nodiscard]] std::string kill_signal_name(std::string text);
+
+}  // namespace caisson::session

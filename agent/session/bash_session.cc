@@ -1,0 +1,97 @@
+#include "agent/session/bash_session.h"
+
+#include <algorithm>
+
+#include "agent/bridge/launcher_client.h"
+#include "agent/session/shell_words.h"
+#include "launcher/base/sys.h"
+
+namespace caisson::session {
+namespace {
+
+constexpr double kLongestTimeout = 365.0 * 24 * 3600;
+
+// The lines before the command: they run first because bash -c reads and runs a script line by line, so that aliases
+// of the snapshot hold in the command.
+std::string prologue(const BashSession& session, const BashExecParams& params) {
+  std::string out;
+  if (!session.snapshot_path.empty()) out += ". " + single_quote(session.snapshot_path) + "\n";
+  std::string unset;
+  for (const auto& [name, value] : params.env)
+    if (!value) unset += " " + name;
+  if (!unset.empty()) out += "unset -v" + unset + "\n";
+  return out;
+}
+
+}  // namespace
+
+void BashSession::touch() {
+  last_used = bridge::Clock::now();
+  last_used_ns = sys::realtime_ns();
+}
+
+bool BashSession::busy() const { return starting > 0 || current() != nullptr; }
+
+std::shared_ptr<BashCommand> BashSession::current() const {
+  for (auto it = commands.rbegin(); it != commands.rend(); ++it)
+    if ((*it)->running()) return *it;
+  return nullptr;
+}
+
+std::shared_ptr<BashCommand> BashSession::find(const std::string& command_id) const {
+  const auto it = std::ranges::find(commands, command_id, [](const auto& command) { return command->id; });
+  return it == commands.end() ? nullptr : *it;
+}
+
+void BashSession::remember(std::shared_ptr<BashCommand> command, std::size_t most_finished) {
+  commands.push_back(std::move(command));
+  ++command_count;
+  const auto finished = [](const auto& c) { return !c->running(); };
+  auto count = static_cast<std::size_t>(std::ranges::count_if(commands, finished));
+  for (auto it = commands.begin(); count > most_finished && it != commands.end();) {
+    if ((*it)->running()) {
+      ++it;
+      continue;
+    }
+    (*it)->release();  // a forgotten command's background children lose their pipe, as after a closed terminal
+    it = commands.erase(it);
+    --count;
+  }
+}
+
+std::string absolute_dir(const std::string& base, const std::string& dir) {
+  if (dir.empty()) return base;
+  if (dir.front() == '/') return dir;
+  return base + (base.ends_with('/') ? "" : "/") + dir;
+}
+
+Result<BashLaunch> plan_bash(const BashSession& session, const BashExecParams& params) {
+  if (params.command.contains('\0')) return fail(Code::invalid_argument, "the command contains a NUL byte");
+  BashLaunch launch;
+  bridge::ExecRequest& request = launch.request;
+  request.cwd = absolute_dir(session.working_dir, params.exec_dir.value_or(""));
+  if (request.cwd.contains('\0')) return fail(Code::invalid_argument, "exec_dir contains a NUL byte");
+  for (const auto& [name, value] : params.env) {
+    const bool usable = value ? !name.empty() && !name.contains('=') && !name.contains('\0') && !value->contains('\0')
+                              : is_variable_name(name);
+    if (!usable) return fail(Code::invalid_argument, "env: " + quote(name) + " cannot be set");
+    if (value) request.env[name] = *value;
+  }
+  if (params.hard_timeout) {
+    const double seconds = std::clamp(*params.hard_timeout, 0.001, kLongestTimeout);
+    request.hard_timeout_ms = static_cast<std::int64_t>(seconds * 1000);
+  }
+  const std::string before = prologue(session, params);
+  request.argv = {"bash", "-c", before + params.command};
+  if (bridge::LauncherClient::fits(session.handle->id, request)) return launch;
+
+  // Over the size of an IPC message: the command goes through stdin. head -c reads exactly as many bytes as it is told,
+  // so that all which follows in the pipe is the command's own input.
+  request.argv[2] = before + "eval \"$(head -c " + std::to_string(params.command.size()) + ")\"";
+  launch.preamble = params.command;
+  if (!bridge::LauncherClient::fits(session.handle->id, request))
+    return fail(Code::limit, "the environment of the command is too large");
+  return launch;
+}
+
+}  // namespace caisson::session

@@ -1,0 +1,56 @@
+// BashSession: one API session of /v1/bash: a session of the launcher and the commands that ran in it. Nothing but the
+// default working directory and the snapshot persists between commands; commands may run side by side.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "agent/session/bash_command.h"
+
+namespace caisson::session {
+
+struct BashSession {
+  std::string id;
+  bool implicit = false;  // bash sessions are all evicted alike
+  std::shared_ptr<bridge::SessionHandle> handle;
+  std::string working_dir;
+  std::string snapshot_path;
+  std::int64_t created_ns = 0, last_used_ns = 0;  // real time, for clients
+  bridge::Clock::time_point last_used;
+  std::deque<std::shared_ptr<BashCommand>> commands;  // oldest first
+  std::int64_t command_count = 0;
+  int starting = 0;  // execs that are not in `commands` yet
+  bool closed = false;
+
+  void touch();
+  [[nodiscard]] bool busy() const;
+  // The newest command that runs; nullptr when none does.
+  [[nodiscard]] std::shared_ptr<BashCommand> current() const;
+  [[nodiscard]] std::shared_ptr<BashCommand> latest() const { return commands.empty() ? nullptr : commands.back(); }
+  [[nodiscard]] std::shared_ptr<BashCommand> find(const std::string& command_id) const;
+  void remember(std::shared_ptr<BashCommand> command, std::size_t most_finished);
+};
+
+// One command as a client asks for it. A null value in env unsets the variable.
+struct BashExecParams {
+  std::string command;
+  std::optional<std::string> exec_dir;
+  std::map<std::string, std::optional<std::string>> env;
+  std::optional<double> hard_timeout;
+};
+
+// What the launcher is asked to run, and what goes into the program's stdin first (a command too large for a message).
+struct BashLaunch {
+  bridge::ExecRequest request;
+  std::string preamble;
+};
+// invalid_argument: a NUL byte, a bad variable name. limit: an environment too large to be passed.
+[[nodiscard]] Result<BashLaunch> plan_bash(const BashSession& session, const BashExecParams& params);
+
+// `dir` as an absolute path; relative ones start at `base`.
+[[nodiscard]] std::string absolute_dir(const std::string& base, const std::string& dir);
+
+}  // namespace caisson::session

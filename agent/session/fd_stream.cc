@@ -1,0 +1,86 @@
+#include "agent/session/fd_stream.h"
+
+#include <unistd.h>
+
+#include <array>
+
+#include "agent/session/session_table.h"
+#include "launcher/base/sys.h"
+
+namespace caisson::session {
+
+detail::ReadPiece detail::read_piece(int fd) {
+  static std::array<char, 64 * 1024> buffer;
+  ssize_t n;
+  do n = ::read(fd, buffer.data(), buffer.size());
+  while (n < 0 && errno == EINTR);
+  if (n > 0) return {ReadEnd::more, {buffer.data(), static_cast<std::size_t>(n)}};
+  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return {ReadEnd::blocked, {}};
+  return {ReadEnd::closed, {}};
+}
+
+Descriptor make_descriptor(const asio::any_io_executor& executor, Fd fd) {
+  if (!fd) return Descriptor(executor);
+  Descriptor descriptor(executor, fd.release());
+  boost::system::error_code ignored;
+  descriptor.non_blocking(true, ignored);
+  return descriptor;
+}
+
+void close_quietly(Descriptor& descriptor) {
+  boost::system::error_code ignored;
+  if (descriptor.is_open()) descriptor.close(ignored);
+}
+
+WriteQueue::WriteQueue(asio::any_io_executor executor, Fd fd) : to_(make_descriptor(executor, std::move(fd))) {}
+
+Status WriteQueue::push(std::string_view bytes, std::size_t most_waiting) {
+  if (!to_.is_open() || close_later_) return fail(Code::io, "the input of the command is closed");
+  if (waiting_.size() + bytes.size() > most_waiting)
+    return fail(Code::limit, "the command does not read its input: " + std::to_string(waiting_.size()) + " bytes wait");
+  waiting_.append(bytes);
+  (void)flush();  // what is left is the caller's to wait for
+  if (!to_.is_open()) return fail(Code::io, "the command has closed its input");
+  return {};
+}
+
+bool WriteQueue::flush() {
+  std::size_t done = 0;
+  while (to_.is_open() && done < waiting_.size()) {
+    const ssize_t n = ::write(to_.native_handle(), waiting_.data() + done, waiting_.size() - done);
+    if (n > 0) {
+      done += static_cast<std::size_t>(n);
+    } else if (n < 0 && errno == EINTR) {
+      continue;
+    } else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      break;
+    } else {
+      close();
+    }
+  }
+  waiting_.erase(0, done);
+  if (waiting_.empty()) {
+    waiting_.shrink_to_fit();
+    if (close_later_) close();
+  }
+  return !waiting_.empty();
+}
+
+void WriteQueue::close() {
+  waiting_.clear();
+  close_quietly(to_);
+}
+
+void WriteQueue::close_when_empty() {
+  close_later_ = true;
+  if (waiting_.empty()) close();
+}
+
+bool valid_session_id(const std::string& id) {
+  if (id.empty() || id.size() > 128) return false;
+  for (const char c : id)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F || c == '/') return false;
+  return true;
+}
+
+}  // namespace caisson::session

@@ -1,0 +1,122 @@
+#include "agent/session/shell_service.h"
+
+#include <csignal>
+
+#include "agent/session/bash_session.h"
+#include "agent/session/counted.h"
+#include "launcher/base/sys.h"
+
+namespace caisson::session {
+
+ShellService::ShellService(bridge::LauncherClient& launcher, Config config)
+    : launcher_(launcher),
+      config_(std::move(config)),
+      budget_(std::make_shared<OutputBudget>(config_.total_cap_bytes)),
+      life_(std::make_shared<Life>(launcher.executor())) {
+  (void)std::signal(SIGPIPE, SIG_IGN);
+  spawn(launcher_.executor(), "shell sessions expire", expire_loop(this, life_));
+}
+
+ShellService::~ShellService() {
+  life_->over = true;
+  life_->changed.notify_all();
+  for (const SessionPtr& session : table_.all()) {
+    session->handle->on_end = nullptr;
+    forget(session, "the agent ends");
+  }
+}
+
+void ShellService::forget(const SessionPtr& session, std::string reason) {
+  if (table_.find(session->id) == session) table_.erase(session->id);
+  session->shut(std::move(reason));
+}
+
+task<void> ShellService::make_room(bool implicit) {
+  while (implicit && table_.count_implicit() >= config_.max_implicit_sessions) {
+    const SessionPtr victim = table_.least_recent(true);
+    if (!victim) break;  // all of them work: the cap for all sessions decides
+    CO_TRY(co_await close(victim, "evicted"));
+  }
+  while (table_.size() + creating_ >= config_.max_shell_sessions) {
+    const SessionPtr victim = table_.least_recent(false);
+    if (!victim)
+      co_return fail(Code::limit, "all " + std::to_string(config_.max_shell_sessions) +
+                                      " shell sessions are running a command; close one first");
+    CO_TRY(co_await close(victim, "evicted"));
+  }
+  co_return Status{};
+}
+
+task<ShellService::SessionPtr> ShellService::create(CreateParams params) {
+  if (!params.id.empty() && !valid_session_id(params.id))
+    co_return fail(Code::invalid_argument, "id is longer than 128 bytes or has control characters");
+  if (SessionPtr existing = table_.find(params.id)) {
+    existing->touch();
+    co_return existing;
+  }
+  const std::string id = params.id.empty() ? sys::random_hex(16) : params.id;
+  CO_TRY(co_await make_room(params.implicit));
+  std::shared_ptr<bridge::SessionHandle> handle;
+  {
+    const Counted<std::size_t> creating(creating_);
+    CO_TRY_ASSIGN(handle, co_await launcher_.session_create("shell", id));
+  }
+  if (SessionPtr winner = table_.find(id)) {  // two requests with one id at the same time
+    CO_TRY(co_await launcher_.session_destroy(handle, "duplicate"));
+    co_return winner;
+  }
+  ShellSession::Setup setup{.id = id,
+                            .implicit = params.implicit,
+                            .for_person = params.for_person,
+                            .cwd = absolute_dir(launcher_.greeting().workspace, params.exec_dir),
+                            .preserve_symlinks = params.preserve_symlinks,
+                            .size = params.size};
+  auto session = std::make_shared<ShellSession>(launcher_, config_, budget_, std::move(setup), handle);
+  table_.insert(session);
+  const std::weak_ptr<ShellSession> weak = session;
+  const std::weak_ptr<bridge::SessionHandle> weak_handle = handle;
+  handle->on_end = [this, weak, weak_handle] {
+    const auto ended = weak_handle.lock();
+    if (const SessionPtr gone = weak.lock()) forget(gone, "the session ended: " + (ended ? ended->end_reason : ""));
+  };
+  // The prompt tells in which directory the session really is.
+  const Counted<int> starting(session->starting);
+  auto started = co_await ShellSession::ensure_shell(session);
+  if (started) co_return session;
+  (void)co_await close(session, "no shell");  // the first error is the one to report
+  co_return std::unexpected(std::move(started).error());
+}
+
+asio::awaitable<ShellStatus> ShellService::wait(CommandPtr command, bridge::Clock::time_point deadline,
+                                                double no_change_timeout) {
+  const auto quiet = std::chrono::microseconds(static_cast<std::int64_t>(std::min(no_change_timeout, 1e9) * 1e6));
+  while (!command->finished) {
+    const bridge::Clock::time_point now = bridge::Clock::now();
+    const bridge::Clock::time_point silent = no_change_timeout > 0 ? command->last_change + quiet : bridge::no_deadline();
+    if (now >= deadline) co_return ShellStatus::running;
+    if (now >= silent) co_return ShellStatus::no_change_timeout;
+    const bridge::Clock::time_point next = std::min(deadline, silent);
+    (void)co_await command->changed.wait_until(next);
+  }
+  co_return command->status;
+}
+
+task<void> ShellService::close(SessionPtr session, std::string reason) {
+  forget(session, "the session was closed");
+  co_return co_await launcher_.session_destroy(session->handle, std::move(reason));
+}
+
+task<void> ShellService::expire_loop(ShellService* self, std::shared_ptr<Life> life) {
+  while (!life->over) {
+    const bridge::Clock::time_point next = bridge::deadline_after(15);
+    if (co_await life->changed.wait_until(next) || life->over) break;
+    if (self->config_.idle_expiry.count() == 0) continue;
+    for (const SessionPtr& session : self->table_.idle_since(bridge::Clock::now() - self->config_.idle_expiry)) {
+      (void)co_await self->close(session, "idle");  // it has left the table; the launcher's own log has the failure
+      if (life->over) break;
+    }
+  }
+  co_return Status{};
+}
+
+}  // namespace caisson::session

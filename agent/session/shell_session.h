@@ -1,0 +1,114 @@
+// ShellSession: one bash at a terminal whose state persists, and the queue of commands for it. They are typed one after the
+// other; markers in the stream (markers.h) say where each begins and ends. When bash ends (`exit`, `exec`, kill -9 $$) so
+// does the command, with that code, and the next command finds a new bash in the last known directory (its variables are
+// gone). State changes in shell_session.cc; what has to wait is in shell_runner.cc.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "agent/bridge/launcher_client.h"
+#include "agent/session/config.h"
+#include "agent/session/shell_command.h"
+#include "agent/session/terminal.h"
+
+namespace caisson::session {
+
+class ShellSession {
+ public:
+  using CommandPtr = std::shared_ptr<ShellCommand>;
+  using Pointer = std::shared_ptr<ShellSession>;
+
+  struct Setup {
+    std::string id;
+    bool implicit = false;      // made because a request named none
+    bool for_person = false;    // a terminal: line editing on, ends with its bash
+    std::string cwd;
+    bool preserve_symlinks = false;
+    bridge::PtySize size;
+  };
+  ShellSession(bridge::LauncherClient& launcher, const Config& config, std::shared_ptr<OutputBudget> budget, Setup setup,
+               std::shared_ptr<bridge::SessionHandle> handle);
+
+  // --- shell_session.cc: state, never waits ---
+  void touch();
+  [[nodiscard]] bool busy() const { return !queue_.empty() || feeding_ || current_ || attached > 0 || starting > 0; }
+  [[nodiscard]] CommandPtr current() const { return current_; }        // runs now, typed by a person too
+  [[nodiscard]] CommandPtr latest() const { return latest_; }          // runs or ran last
+  [[nodiscard]] const std::string& cwd() const { return cwd_; }
+  [[nodiscard]] const std::deque<ConsoleEntry>& console() const { return console_; }
+  [[nodiscard]] const OutputBuffer& screen() const { return screen_; }  // all that a terminal would have shown
+  [[nodiscard]] bool closed() const { return closed_; }
+  [[nodiscard]] std::string ps1() const;
+  [[nodiscard]] ConsoleEntry entry_of(const ShellCommand& command, std::size_t max_characters) const;
+  void resize(bridge::PtySize size);
+  // Every command is over, the terminal is closed. The launcher's session is the caller's to destroy.
+  void shut(std::string reason);
+
+  // --- shell_runner.cc: coroutines ---
+  [[nodiscard]] static CommandPtr enqueue(Pointer self, ShellExecParams params);
+  // Starts bash where none runs, and waits for its prompt.
+  [[nodiscard]] static task<void> ensure_shell(Pointer self);
+  // Input for the running command; at the prompt, a line typed by a person.
+  [[nodiscard]] static task<void> type(Pointer self, std::string input);
+  // Ends a command: Ctrl-C, Ctrl-\, SIGKILL for all of the terminal's processes; in the queue: takes it out.
+  [[nodiscard]] static task<void> end_command(Pointer self, CommandPtr command, ShellStatus as);
+
+  const std::string id;
+  const bool implicit;
+  const bool for_person;
+  const std::shared_ptr<bridge::SessionHandle> handle;
+  std::int64_t created_ns = 0, last_used_ns = 0;
+  bridge::Clock::time_point created, last_used;
+  double no_change_timeout = 120;
+  int attached = 0;      // WebSockets and event streams
+  int starting = 0;
+  bridge::Notifier changed;  // state or screen
+
+ private:
+  enum class State { dead, starting, prompt, clearing, feeding, running };
+  using TerminalPtr = std::shared_ptr<Terminal>;
+
+  void take(const StreamItem& item);
+  void take_text(std::string_view text);
+  void take_marker(const Marker& marker);
+  void take_start(bool directory_entered);
+  void take_busy();
+  void take_exit(const bridge::ExecExit& exit);
+  void finish_current(int exit_code);
+  void finish(const CommandPtr& command);
+  void read_terminal(const TerminalPtr& terminal, std::size_t limit, bool& end);
+
+  static task<void> read_loop(Pointer self, TerminalPtr terminal);
+  static task<void> watch_exit(Pointer self, TerminalPtr terminal);
+  static task<void> run_queue(Pointer self);
+  static task<void> run_one(Pointer self, CommandPtr command);
+  static task<void> start_bash(Pointer self, bool read_rc);
+  static task<void> clear_line(Pointer self);
+  static task<void> enforce_hard_timeout(Pointer self, CommandPtr command);
+  static task<void> kill_bash(Pointer self);
+  // True once the state is another one than `state`, and bash lives.
+  static asio::awaitable<bool> await_leaving(Pointer self, State state, bridge::Clock::time_point deadline);
+  static asio::awaitable<bool> await_end(CommandPtr command, std::chrono::milliseconds limit);
+
+  bridge::LauncherClient& launcher_;
+  const Config& config_;
+  std::shared_ptr<OutputBudget> budget_;
+  OutputBuffer screen_;
+  State state_ = State::dead;
+  TerminalPtr terminal_;
+  bridge::PtySize size_;
+  bool preserve_symlinks_;
+  bool queue_runs_ = false;
+  bool bash_starts_ = false;
+  bool line_dirty_ = false;      // something was typed at the prompt and not run
+  bool closed_ = false;
+  std::string cwd_;
+  std::string typed_;            // what was typed at the prompt, for the record
+  std::deque<CommandPtr> queue_;
+  CommandPtr feeding_, current_, latest_;
+  std::deque<ConsoleEntry> console_;
+};
+
+}  // namespace caisson::session

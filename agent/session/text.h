@@ -1,0 +1,28 @@
+// Text made of program output for JSON: valid UTF-8, cut by characters, freed of terminal control sequences. Pure functions.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "agent/session/output_buffer.h"
+
+namespace caisson::session {
+
+// Invalid bytes become U+FFFD, one for each maximal broken sequence (as browsers and Python do it).
+[[nodiscard]] std::string to_utf8(std::string_view bytes);
+// How many bytes at the end are the start of a code point whose rest has not come yet (0 to 3).
+[[nodiscard]] std::size_t incomplete_tail(std::string_view bytes);
+[[nodiscard]] std::size_t count_characters(std::string_view utf8);
+// Keeps head and tail and puts a marker between them, so that the result has at most max_characters (marker included,
+// unless the limit is smaller than the marker). 0: no limit.
+[[nodiscard]] std::string cut_middle(std::string_view utf8, std::size_t max_characters);
+// Removes CSI, OSC, DCS and other escape sequences and makes CR LF a LF.
+[[nodiscard]] std::string strip_terminal(std::string_view bytes);
+
+// A whole stream as text: when its middle was dropped, its first bytes, a note, and what is left.
+[[nodiscard]] std::string whole_text(const OutputBuffer& buffer, std::size_t max_characters);
+// The same for a terminal's output: stripped, without newlines at the end.
+[[nodiscard]] std::string terminal_text(const OutputBuffer& buffer, std::size_t max_characters);
+
+}  // namespace caisson::session
