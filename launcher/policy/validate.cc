@@ -179,12 +179,10 @@ std::string Problem::text() const {
 
 void Problems::add(const Source& source, const std::string& pointer, std::string what, std::string meant) {
   if (++count_ > kMaxProblems) return;
-  int line = source.lines.empty() ? 0 : 1;
-  for (std::string at = pointer; !at.empty(); at.erase(at.rfind('/')))  // the nearest value that the file does hold
-    if (const auto it = source.lines.find(at); it != source.lines.end()) {
-      line = it->second;
-      break;
-    }
+  auto nearest_line = source.lines.find(pointer);
+  for (std::string at = pointer; nearest_line == source.lines.end() && !at.empty(); nearest_line = source.lines.find(at))
+    at.erase(at.rfind('/'));  // the nearest value that the file does hold
+  const int line = nearest_line == source.lines.end() ? 0 : nearest_line->second;
   kept_.push_back({source.file, line, pointer, std::move(what), std::move(meant)});
 }
 

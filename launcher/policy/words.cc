@@ -25,7 +25,10 @@ std::optional<Fault> path_fault(std::string_view path) {
   if (path.size() > kMaxPath) return Fault{"path is longer than 4095 bytes: " + quote(path, 40), ""};
   for (const char c : path)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return Fault{"path holds a control character: " + named, ""};
-  if (path[0] != '/') return Fault{"path is not absolute: " + named, path[0] == '~' ? "" : canonical("/" + std::string(path))};
+  if (path[0] != '/') {
+    const std::string rooted = canonical("/" + std::string(path));
+    return Fault{"path is not absolute: " + named, path[0] == '~' || rooted == "/" ? "" : rooted};
+  }
   const std::string clean = canonical(path);
   if (clean == "/") return Fault{"path is the root: " + named + " would show everything; name what is needed", ""};
   if (clean != path) return Fault{"path is not canonical: " + named, clean};

@@ -1,0 +1,118 @@
+// What a request may take away, and that it can never add.
+#include "tests/unit/policy/directory.h"
+
+namespace caisson::policy {
+namespace {
+
+struct Narrow : testing::Test {
+  Narrow() {
+    dir.write("base.json", R"({"grants": [{"path": "/usr", "execute": true}, {"path": "/data", "access": "read-write", "source": "/srv/data"},
+      {"path": "/data/fixed"}, {"path": "/data/fixed/open", "access": "read-write"}], "hide": ["/usr/lib/caisson"], "syscalls": {"allow": ["io"]}})");
+    policy = dir.policy();
+  }
+  Result<std::shared_ptr<const Policy>> by(const std::string& text) {
+    auto object = json::parse(text);
+    if (!object) return std::unexpected(object.error());
+    TRY_ASSIGN(const Narrowing narrowing, parse_narrowing(*object));
+    return narrow(policy, narrowing);
+  }
+  std::string error(const std::string& text) {
+    auto result = by(text);
+    return result ? "" : std::string(code_name(result.error().code)) + " " + result.error().text();
+  }
+  Directory dir;
+  std::shared_ptr<const Policy> policy;
+};
+
+TEST_F(Narrow, NothingAskedChangesNothing) {
+  const auto same = by("{}");
+  ASSERT_TRUE(same);
+  EXPECT_EQ((*same)->digest, policy->digest);
+}
+
+TEST_F(Narrow, LimitsOnlyGetSmaller) {
+  const auto less = by(R"({"limits": {"processes": 8, "execs": 1}})");
+  ASSERT_TRUE(less);
+  EXPECT_EQ((*less)->limits.processes, 8U);
+  EXPECT_NE((*less)->digest, policy->digest);
+  EXPECT_EQ(policy->limits.processes, 512U);
+  EXPECT_EQ(error(R"({"limits": {"processes": 513}})"), "permission_denied /limits/processes: 513 is more than the limit of 512 in policy 'd'");
+  EXPECT_EQ(error(R"({"limits": {"processes": 0}})"), "invalid_argument /limits/processes: 0 is not from 1 to 65536");
+  EXPECT_EQ(error(R"({"limits": {"proceses": 1}})"), "invalid_argument /limits/proceses: unknown field 'proceses'; meant 'processes'?");
+}
+
+TEST_F(Narrow, NarrowingItselfChecksItsLimits) {
+  EXPECT_FALSE(narrow(policy, {.limits = {{"nope", 1}}}));
+  EXPECT_FALSE(narrow(policy, {.limits = {{"processes", 0}}}));
+  EXPECT_FALSE(narrow(policy, {.grants = {{.path = "/usr/../etc"}}}));
+}
+
+TEST_F(Narrow, ScopesAndNetwork) {
+  const auto less = by(R"({"home": "private", "tmp": "private", "network": "none"})");
+  ASSERT_TRUE(less);
+  EXPECT_EQ((*less)->home, Scope::private_);
+  EXPECT_EQ((*less)->tmp, Scope::private_);
+  EXPECT_EQ((*less)->network, Network::none);
+  EXPECT_EQ(error(R"({"home": "workspace"})"), "invalid_argument /home: a request can only ask for \"private\"");
+  EXPECT_EQ(error(R"({"network": "loopback"})"), "invalid_argument /network: a request can only ask for \"none\"");
+  EXPECT_EQ(error(R"({"network": null})"), "invalid_argument /network: must be one of: none loopback");
+}
+
+TEST_F(Narrow, UnknownKeysAreRefused) {
+  EXPECT_EQ(error(R"({"netwrok": "none"})"), "invalid_argument /netwrok: a request cannot narrow 'netwrok'; meant 'network'?");
+  EXPECT_EQ(error(R"({"disable": []})"), "invalid_argument /disable: a request cannot narrow 'disable'");
+  EXPECT_EQ(error("[]"), "invalid_argument narrow must be an object");
+}
+
+TEST_F(Narrow, GrantsMustLieInsideOnes) {
+  EXPECT_EQ(error(R"({"grants": [{"path": "/etc"}]})"), "permission_denied /grants/0/path: no grant holds '/etc' in policy 'd'");
+  EXPECT_EQ(error(R"({"grants": [{"path": "/usr2"}]})"), "permission_denied /grants/0/path: no grant holds '/usr2' in policy 'd'");
+  EXPECT_EQ(error(R"({"grants": [{"path": "/usr", "access": "read-write"}]})"), "permission_denied /grants/0/access: '/usr' is read-only in policy 'd'");
+  EXPECT_EQ(error(R"({"grants": [{"path": "/data", "execute": true}]})"), "permission_denied /grants/0/execute: '/data' is not executable in policy 'd'");
+  EXPECT_EQ(error(R"({"grants": [{"path": "/data/x", "source": "/etc"}]})"), "permission_denied /grants/0/source: '/data/x' has another source in policy 'd'");
+  EXPECT_EQ(error(R"({"grants": [{"path": "/data/fixed/a", "access": "read-write"}]})"),
+            "permission_denied /grants/0/access: '/data/fixed/a' is read-only in policy 'd'");
+}
+
+TEST_F(Narrow, PathsThatAreNotCanonicalAreRefused) {
+  for (const char* path : {"/", "//", "usr", "", "/usr/../etc", "/usr/", "/usr/./lib", "/usr\\u0000/x"})
+    EXPECT_TRUE(error(std::string(R"({"grants": [{"path": ")") + path + "\"}]}").starts_with("invalid_argument /grants/0/path: ")) << path;
+  EXPECT_TRUE(error(R"({"grants": [{"path": "/)" + std::string(4096, 'a') + "\"}]}").starts_with("invalid_argument /grants/0/path: path is longer"));
+}
+
+TEST_F(Narrow, DuplicatesAreRefused) {
+  EXPECT_EQ(error(R"({"grants": [{"path": "/usr"}, {"path": "/usr"}]})"), "invalid_argument /grants/1/path: is granted twice: '/usr'");
+}
+
+TEST_F(Narrow, GrantsAreExactlyTheAskedOnesWithThePolicysSource) {
+  const auto less = by(R"({"grants": [{"path": "/data/in/x"}]})");
+  ASSERT_TRUE(less);
+  ASSERT_EQ((*less)->grants.size(), 1U);
+  EXPECT_EQ((*less)->grants[0].source, "/srv/data/in/x");
+  EXPECT_EQ((*less)->grants[0].access, Access::read);
+  EXPECT_TRUE((*less)->hide.empty());  // /usr is gone, and what was hidden in it
+}
+
+TEST_F(Narrow, HiddenPathsStayHidden) {
+  const auto less = by(R"({"grants": [{"path": "/usr", "execute": true}]})");
+  ASSERT_TRUE(less);
+  EXPECT_EQ((*less)->hide, std::vector<std::string>{"/usr/lib/caisson"});
+}
+
+TEST_F(Narrow, ACarveOutCannotBeDropped) {
+  const auto less = by(R"({"grants": [{"path": "/data", "access": "read-write"}]})");
+  ASSERT_TRUE(less);
+  ASSERT_EQ((*less)->grants.size(), 2U);
+  EXPECT_EQ((*less)->grants[1].path, "/data/fixed");
+  EXPECT_EQ((*less)->grants[1].access, Access::read);
+}
+
+TEST_F(Narrow, AGrantInsideWithAnotherSourceStaysToo) {
+  const auto less = by(R"({"grants": [{"path": "/data"}]})");
+  ASSERT_TRUE(less);
+  ASSERT_EQ((*less)->grants.size(), 2U);  // /data/fixed comes from /data/fixed, not from /srv/data/fixed
+  EXPECT_EQ((*less)->grants[1].source, "/data/fixed");
+}
+
+}  // namespace
+}  // namespace caisson::policy

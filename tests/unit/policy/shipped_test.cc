@@ -1,0 +1,181 @@
+// The policies of this repository: they load, and they do not give what the catalogue of attacks must not find.
+#include <algorithm>
+
+#include "launcher/policy/explain.h"
+#include "tests/unit/policy/directory.h"
+
+namespace caisson::policy {
+namespace {
+
+struct Shipped : testing::Test {
+  Shipped() : copy("/tmp/caisson-shipped-" + std::to_string(::getpid())) {
+    // A copy: the checkout may belong to a user, which root's launcher refuses.
+    std::filesystem::remove_all(copy);
+    std::filesystem::copy(CAISSON_SOURCE_DIR "/policies", copy, std::filesystem::copy_options::recursive);
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(copy)) own(entry.path().string());
+    own(copy);
+    loaded = load_directory(copy);
+    for (const Problem& problem : loaded.problems) ADD_FAILURE() << problem.text();
+  }
+  ~Shipped() override { std::filesystem::remove_all(copy); }
+  static void own(const std::string& path) {
+    std::filesystem::permissions(path, std::filesystem::perms::group_write | std::filesystem::perms::others_write, std::filesystem::perm_options::remove);
+    if (::geteuid() == 0 && ::chown(path.c_str(), 0, 0) != 0) ADD_FAILURE() << path;
+  }
+  std::string copy;
+  LoadResult loaded;
+};
+
+TEST_F(Shipped, TheDomainsAreThere) {
+  for (const char* domain : {"bash", "shell", "run"}) EXPECT_TRUE(loaded.policies.contains(domain)) << domain;
+  EXPECT_FALSE(loaded.policies.contains("base"));
+}
+
+TEST_F(Shipped, NothingSecretIsGranted) {
+  for (const auto& [domain, policy] : loaded.policies)
+    for (const char* secret : {"/etc/shadow", "/etc/caisson", "/etc/ssl/private", "/root", "/var/log", "/run", "/proc", "/sys", "/home", "/etc/ssh"})
+      for (const Grant& grant : policy->grants)
+        EXPECT_FALSE(secret == grant.path || std::string(secret).starts_with(grant.path + "/")) << domain << " " << secret << " " << grant.path;
+}
+
+TEST_F(Shipped, NoGrantIsWritableAndCaissonsOwnFilesAreHidden) {
+  for (const auto& [domain, policy] : loaded.policies) {
+    for (const Grant& grant : policy->grants) EXPECT_EQ(grant.access, Access::read) << grant.path;
+    EXPECT_NE(std::ranges::find(policy->hide, "/usr/lib/caisson"), policy->hide.end());
+    EXPECT_TRUE(policy->weaken.empty());
+    EXPECT_TRUE(policy->disable.empty());
+  }
+}
+
+TEST_F(Shipped, LandlockAloneCanExpressThem) {
+  for (const auto& [domain, policy] : loaded.policies) EXPECT_TRUE(landlock_conflicts(*policy).empty()) << domain;
+}
+
+TEST_F(Shipped, DangerousCallsAreInNoSetOrRefused) {
+  const Policy& policy = *loaded.policies.at("bash");
+  std::set<std::string> allowed, refused;
+  for (const SyscallSet& set : policy.sets) {
+    for (const SyscallRule& rule : set.allow) allowed.insert(rule.name);
+    refused.insert(set.refuse.begin(), set.refuse.end());
+  }
+  for (const char* name : {"unshare", "setns", "mount", "umount2", "pivot_root", "chroot", "move_mount", "open_tree", "fsopen", "mount_setattr", "bpf",
+                           "perf_event_open", "userfaultfd", "io_uring_setup", "io_uring_enter", "io_uring_register", "keyctl", "add_key", "request_key", "ptrace",
+                           "process_vm_readv", "process_vm_writev", "kcmp", "kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module",
+                           "swapon", "swapoff", "reboot", "acct", "quotactl", "syslog", "iopl", "ioperm", "modify_ldt", "memfd_secret", "fanotify_init",
+                           "open_by_handle_at", "lookup_dcookie", "vmsplice", "move_pages", "mbind", "migrate_pages", "pidfd_getfd", "nfsservctl",
+                           "process_madvise", "process_mrelease", "sethostname", "settimeofday"}) {
+    EXPECT_FALSE(allowed.contains(name)) << name;
+    EXPECT_TRUE(refused.contains(name)) << name;
+  }
+  EXPECT_FALSE(allowed.contains("clone3") || refused.contains("clone3"));  // ENOSYS: the C library falls back to clone
+}
+
+// What a rule says about a call, as the kernel's filter would decide.
+bool allows(const Policy& policy, const std::string& name, std::array<std::uint64_t, 6> args) {
+  const auto holds = [&](const std::vector<ArgRule>& row) {
+    return std::ranges::all_of(row, [&](const ArgRule& c) { return c.op == "masked_eq" && (args.at(c.index) & c.mask) == c.value; });
+  };
+  for (const SyscallSet& set : policy.sets)
+    for (const SyscallRule& rule : set.allow)
+      if (rule.name == name && !std::ranges::any_of(rule.refuse_if, holds) && (rule.any_of.empty() || std::ranges::any_of(rule.any_of, holds))) return true;
+  return false;
+}
+constexpr std::uint64_t kGarbage = 0xdeadbeef00000000;  // the kernel cuts it off: it must not change the answer
+
+TEST_F(Shipped, IoctlRefusesTypingIntoTerminals) {
+  const Policy& policy = *loaded.policies.at("shell");
+  for (const std::uint64_t request : {0x5412U, 0x541cU, 0x541dU, 0x5423U, 0x40086602U}) {
+    EXPECT_FALSE(allows(policy, "ioctl", {0, request}));
+    EXPECT_FALSE(allows(policy, "ioctl", {0, request | kGarbage}));
+  }
+  EXPECT_TRUE(allows(policy, "ioctl", {0, 0x5401}));
+}
+
+TEST_F(Shipped, CloneMakesNoNamespaces) {
+  const Policy& policy = *loaded.policies.at("bash");
+  EXPECT_TRUE(allows(policy, "clone", {0x3d0f00}));  // pthread_create
+  EXPECT_TRUE(allows(policy, "clone", {0x1200011}));  // fork
+  for (const std::uint64_t flag : {0x10000000U, 0x20000U, 0x20000000U, 0x40000000U, 0x8000000U, 0x4000000U, 0x2000000U}) {
+    EXPECT_FALSE(allows(policy, "clone", {flag | 17}));
+    EXPECT_FALSE(allows(policy, "clone", {flag | 17 | kGarbage}));
+  }
+}
+
+TEST_F(Shipped, SocketsAreUnixInternetAndRouteOnly) {
+  const Policy& policy = *loaded.policies.at("bash");
+  const auto socket = [&](std::uint64_t family, std::uint64_t type, std::uint64_t protocol) { return allows(policy, "socket", {family, type, protocol}); };
+  EXPECT_TRUE(socket(1, 1 | 02000000, 0));
+  EXPECT_TRUE(socket(2, 1 | 04000, 6));
+  EXPECT_TRUE(socket(10, 2, 17));
+  EXPECT_TRUE(socket(16, 3 | 02000000, 0));
+  EXPECT_FALSE(socket(2, 1, 262));                // MPTCP
+  EXPECT_FALSE(socket(2, 1, 262 | kGarbage));
+  EXPECT_FALSE(socket(2, 3, 1));                  // raw
+  EXPECT_FALSE(socket(2, 2, 1));                  // ping
+  EXPECT_FALSE(socket(2, 1, 132));                // SCTP
+  EXPECT_FALSE(socket(16, 3, 9));                 // audit
+  for (const std::uint64_t family : {38U, 40U, 17U, 15U, 21U, 30U, 44U, 31U, 29U, 39U, 43U, 42U, 33U}) {  // ALG, VSOCK, PACKET, KEY, …
+    EXPECT_FALSE(socket(family, 1, 0));
+    EXPECT_FALSE(socket(family | kGarbage, 5, 0));
+  }
+}
+
+TEST_F(Shipped, OtherArguments) {
+  const Policy& policy = *loaded.policies.at("bash");
+  EXPECT_TRUE(allows(policy, "personality", {0xffffffff}));
+  EXPECT_FALSE(allows(policy, "personality", {0x40000}));
+  EXPECT_FALSE(allows(policy, "personality", {0x400000 | kGarbage}));
+  EXPECT_TRUE(allows(policy, "prctl", {15}));
+  EXPECT_FALSE(allows(policy, "prctl", {59}));
+  EXPECT_FALSE(allows(policy, "prctl", {35 | kGarbage}));
+  EXPECT_FALSE(allows(policy, "sendto", {0, 0, 0, 0x20000000}));
+  EXPECT_TRUE(allows(policy, "sendto", {0, 0, 0, 0x4000}));
+  EXPECT_FALSE(allows(policy, "setuid", {0}));
+  EXPECT_FALSE(allows(policy, "setuid", {kGarbage}));
+  EXPECT_TRUE(allows(policy, "setresuid", {0xffffffff, 1000, 0xffffffff}));
+  EXPECT_TRUE(allows(policy, "mknodat", {0, 0, 0x11a4}));   // a FIFO
+  EXPECT_FALSE(allows(policy, "mknodat", {0, 0, 0x21a4}));  // a character device
+  EXPECT_FALSE(allows(policy, "seccomp", {1, 8}));
+  EXPECT_TRUE(allows(policy, "seccomp", {1, 1}));
+}
+
+TEST_F(Shipped, WithoutNamespacesThereAreNoInternetSocketsAndNoSystemVIpc) {
+  Policy policy = *loaded.policies.at("bash");
+  policy.sets = effective_sets(policy, {Mechanism::seccomp});
+  EXPECT_FALSE(allows(policy, "socket", {2, 1, 0}));
+  EXPECT_TRUE(allows(policy, "socket", {1, 1, 0}));
+  EXPECT_FALSE(allows(policy, "shmget", {}));
+  EXPECT_FALSE(allows(policy, "mq_open", {}));
+}
+
+TEST_F(Shipped, EverySetOfTheDirectoryIsGood) {
+  EXPECT_GE(std::distance(std::filesystem::directory_iterator(copy + "/seccomp"), {}), 15);
+}
+
+TEST_F(Shipped, ExplainSaysWhatWhyAndWhatIsMissing) {
+  const auto e = explain(*loaded.policies.at("bash"));
+  EXPECT_EQ(e["limits"]["processes"]["value"], 512);
+  EXPECT_TRUE(e["limits"]["processes"].contains("why"));
+  EXPECT_EQ(e["network"]["value"], "loopback");
+  EXPECT_EQ(e["grants"].back()["path"], "/usr");
+  EXPECT_FALSE(e["posture"].empty());
+  EXPECT_TRUE(e["syscalls"]["sets"][0]["allowed"].get<int>() > 10);
+  const std::string text = explain_text(*loaded.policies.at("run"));
+  for (const char* part : {"domain run", "/usr ", "read+execute", "not from a request", "posture", "outlives it", "sockets-inet", "needs net_ns"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+}
+
+TEST(Landlock, NamesWhatItCannotTakeAway) {
+  Directory dir;
+  dir.write("base.json", R"({"grants": [{"path": "/data", "access": "read-write", "execute": true}, {"path": "/data/fixed", "execute": true},
+    {"path": "/data/more", "access": "read-write"}, {"path": "/home/gem/x", "execute": true}], "syscalls": {"allow": ["io"]}})");
+  Texts found;
+  for (const Problem& problem : landlock_conflicts(*dir.policy())) found.push_back(problem.text());
+  const std::string end = ": Landlock cannot take that away, it needs a mount namespace (tier T2)";
+  EXPECT_EQ(found, (Texts{"d /grants/1/path: '/data/fixed' is read-only inside '/data', which is writable" + end,
+                          "d /grants/2/path: '/data/more' is not executable inside '/data', which is executable" + end,
+                          "d /grants/3/path: '/home/gem/x' is read-only inside '/home/gem', which is writable" + end}));
+}
+
+}  // namespace
+}  // namespace caisson::policy
