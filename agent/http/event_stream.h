@@ -1,9 +1,8 @@
 // EventStream: a response of Server-Sent Events (text/event-stream). A handler opens it with call.event_stream(), only
-// when request.accepts_event_stream(); sends; and returns already_sent(). A comment goes out every 15 s of silence, so that
-// proxies keep the connection and a dead client is noticed. Back-pressure: send() returns when the bytes are written.
+// when request.accepts_event_stream(); sends; and returns already_sent(). The connection adds a comment after 15 s of
+// silence, so that proxies keep it and a dead client is noticed. Back-pressure: send() returns when the bytes are written.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
 
@@ -31,20 +30,15 @@ class StreamWriter {
 
 class EventStream {
  public:
-  // Internal: handlers call Call::event_stream().
-  static task<EventStream> open(StreamWriter& writer);
-  EventStream(EventStream&&) noexcept;
-  EventStream& operator=(EventStream&&) noexcept;
-  ~EventStream();
+  // Handlers call Call::event_stream() instead.
+  [[nodiscard]] static task<EventStream> open(StreamWriter& writer);
 
-  // Code::io when the client is gone: stop, but do not end the command for it.
+  // Code::io when the client is gone: stop sending, but do not end the command for it.
   [[nodiscard]] task<void> send(Event event);
 
-  struct State;
-
  private:
-  explicit EventStream(std::shared_ptr<State> state);
-  std::shared_ptr<State> state_;
+  explicit EventStream(StreamWriter& writer) : writer_(&writer) {}
+  StreamWriter* writer_;  // the connection, which waits for its handler and so outlives this
 };
 
 }  // namespace caisson::http

@@ -13,8 +13,10 @@ class ShellService;
 namespace caisson::routes {
 
 class SandboxInfo;
+struct AgentStatus;
 
 struct Services {
+  AgentStatus* status = nullptr;               // routes/status.h
   SandboxInfo* sandbox = nullptr;              // routes/sandbox_info.h
   bridge::LauncherClient* launcher = nullptr;  // bridge/launcher_client.h
   session::BashService* bash = nullptr;

@@ -1,0 +1,42 @@
+#include "agent/auth/failures.h"
+
+#include <algorithm>
+
+namespace caisson::auth {
+namespace {
+
+constexpr std::chrono::seconds kForget{60};
+constexpr std::chrono::seconds kLogEvery{30};
+constexpr int kFree = 3;  // a mistyped key costs nothing
+
+// One IPv6 host has 2^64 addresses of its own: its network stands for it.
+std::string bucket(std::string_view remote) {
+  if (!remote.contains(':')) return std::string(remote);
+  std::size_t end = 0;
+  for (int groups = 0; groups < 4 && end != std::string_view::npos; ++groups) end = remote.find(':', end + 1);
+  return std::string(remote.substr(0, end));
+}
+
+}  // namespace
+
+Failures::Verdict Failures::record(std::string_view remote, Clock::time_point now) {
+  if (seen_.size() >= kMaxAddresses) {
+    std::erase_if(seen_, [&](const auto& item) { return now - item.second.last > kForget; });
+    // Still full: the least recent goes. An attacker with a thousand addresses only makes us forget other attackers.
+    if (seen_.size() >= kMaxAddresses) {
+      const auto oldest = std::ranges::min_element(seen_, {}, [](const auto& item) { return item.second.last; });
+      seen_.erase(oldest);
+    }
+  }
+  Entry& entry = seen_[bucket(remote)];
+  if (now - entry.last > kForget) entry.count = 0;
+  entry.last = now;
+  entry.count = std::min(entry.count + 1, 1000);
+  const bool log = entry.logged == Clock::time_point{} || now - entry.logged > kLogEvery;
+  if (log) entry.logged = now;
+  const int over = std::clamp(entry.count - kFree, 0, 8);
+  const auto delay = over == 0 ? std::chrono::milliseconds(0) : std::chrono::milliseconds(25 << over);
+  return {std::min<std::chrono::milliseconds>(delay, kMaxDelay), log};
+}
+
+}  // namespace caisson::auth

@@ -1,0 +1,42 @@
+#include "agent/auth/key.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include <openssl/crypto.h>
+
+#include "launcher/base/hash.h"
+
+namespace caisson::auth {
+namespace {
+
+// "Bearer <token>": the scheme is case-insensitive (RFC 9110 11.1).
+std::optional<std::string_view> bearer_token(std::string_view value) {
+  constexpr std::string_view kScheme = "bearer ";
+  if (value.size() <= kScheme.size()) return std::nullopt;
+  const bool is_bearer = std::ranges::equal(kScheme, value.substr(0, kScheme.size()), {}, {}, [](unsigned char c) {
+    return static_cast<char>(std::tolower(c));
+  });
+  if (!is_bearer) return std::nullopt;
+  value.remove_prefix(kScheme.size());
+  while (value.starts_with(' ')) value.remove_prefix(1);
+  return value;
+}
+
+}  // namespace
+
+std::optional<std::string_view> key_of(const http::Request& request) {
+  if (const auto header = request.header("x-aio-api-key")) return header;
+  if (const auto header = request.header("authorization"))
+    if (const auto token = bearer_token(*header)) return token;
+  return request.query_value("api_key");
+}
+
+Key::Key(std::string_view secret) : digest_(sha256_hex(secret)) {}
+
+bool Key::matches(std::string_view given) const {
+  const std::string digest = sha256_hex(given);
+  return CRYPTO_memcmp(digest.data(), digest_.data(), digest_.size()) == 0;
+}
+
+}  // namespace caisson::auth

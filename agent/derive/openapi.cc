@@ -1,0 +1,129 @@
+#include "agent/derive/openapi.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace caisson::derive {
+namespace {
+
+using json::Value;
+using routes::Components;
+using routes::Route;
+
+Value schema_ref(std::string_view name) { return {{"$ref", "#/components/schemas/" + std::string(name)}}; }
+Value json_content(Value schema) { return {{"application/json", {{"schema", std::move(schema)}}}}; }
+Value or_null(Value schema) { return {{"anyOf", Value::array({std::move(schema), {{"type", "null"}}})}}; }
+
+// The envelope around one type of data, by the name that FastAPI gives it: Response[list[X]] is Response_list_X__.
+std::string add_envelope(const Route& route, Components& components) {
+  const std::string data_name = route.endpoint.data_name == nullptr ? "" : route.endpoint.data_name();
+  const std::string name = data_name.empty() ? "Response" : "Response_" + data_name + "_";
+  if (components.contains(name)) return name;
+  Value data = route.endpoint.describe_data == nullptr ? Value::object() : or_null(route.endpoint.describe_data(components));
+  data["title"] = "Data";
+  data["description"] = "Data returned from the operation";
+  const Value text = {{"type", "string"}};
+  components[name] = {
+      {"type", "object"},
+      {"title", name},
+      {"properties",
+       {{"success",
+         {{"type", "boolean"}, {"title", "Success"}, {"default", true}, {"description", "Whether the operation was successful"}}},
+        {"message", or_null(text)},
+        {"data", std::move(data)},
+        {"hint", or_null(text)}}}};
+  return name;
+}
+
+Value success_response(const Route& route, Components& components) {
+  if (route.endpoint.websocket != nullptr)
+    return {{"description", "Switching Protocols: a WebSocket of JSON text frames begins"}};
+  Value schema = (route.flags & routes::kFlat) != 0 && route.endpoint.describe_data != nullptr
+                     ? route.endpoint.describe_data(components)
+                     : schema_ref(add_envelope(route, components));
+  Value content = json_content(std::move(schema));
+  if ((route.flags & routes::kEventStream) != 0) content["text/event-stream"] = {{"schema", {{"type", "string"}}}};
+  return {{"description", "Successful Response"}, {"content", std::move(content)}};
+}
+
+Value path_parameters(std::string_view path) {
+  Value out = Value::array();
+  for (std::size_t at = path.find('{'); at != std::string_view::npos; at = path.find('{', at + 1)) {
+    const std::string_view name = path.substr(at + 1, path.find('}', at) - at - 1);
+    out.push_back({{"name", name},
+                   {"in", "path"},
+                   {"required", true},
+                   {"schema", {{"type", "string"}, {"title", routes::schema::title_of(name)}}}});
+  }
+  return out;
+}
+
+Value operation(const Route& route, Components& components) {
+  const bool is_public = (route.flags & routes::kPublic) != 0;
+  Value responses = {{route.endpoint.websocket != nullptr ? "101" : "200", success_response(route, components)}};
+  Value out = {{"tags", Value::array({routes::scope_name(route.scope)})},
+               {"summary", route.summary},
+               {"operationId", route.operation_id}};
+  Value parameters = path_parameters(route.path);
+  if (route.endpoint.describe_body != nullptr)
+    out["requestBody"] = {{"required", route.endpoint.body_required},
+                          {"content", json_content(route.endpoint.describe_body(components))}};
+  if (route.endpoint.describe_body != nullptr || !parameters.empty())
+    responses["422"] = {{"description", "Validation Error"}, {"content", json_content(schema_ref("HTTPValidationError"))}};
+  if (!parameters.empty()) out["parameters"] = std::move(parameters);
+  if (is_public) out["security"] = Value::array();
+  else responses["401"] = {{"description", "No or wrong API key"}, {"content", json_content(schema_ref("Response"))}};
+  out["responses"] = std::move(responses);
+  return out;
+}
+
+Components fixed_components() {
+  const Value text = {{"type", "string"}};
+  const Value loc = {{"type", "array"}, {"items", {{"anyOf", Value::array({text, {{"type", "integer"}}})}}}};
+  Components out;
+  out["ValidationError"] = {{"type", "object"},
+                            {"title", "ValidationError"},
+                            {"required", {"loc", "msg", "type"}},
+                            {"properties", {{"loc", loc}, {"msg", text}, {"type", text}}}};
+  out["HTTPValidationError"] = {
+      {"type", "object"},
+      {"title", "HTTPValidationError"},
+      {"properties", {{"detail", {{"type", "array"}, {"items", schema_ref("ValidationError")}}}}}};
+  static const Route kAny{};
+  add_envelope(kAny, out);
+  return out;
+}
+
+Value security_schemes() {
+  return {{"api_key_header", {{"type", "apiKey"}, {"in", "header"}, {"name", "X-AIO-API-Key"}}},
+          {"api_key_bearer", {{"type", "http"}, {"scheme", "bearer"}}},
+          {"api_key_query", {{"type", "apiKey"}, {"in", "query"}, {"name", "api_key"}}}};
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
+
+}  // namespace
+
+Value openapi(const std::vector<const Route*>& table) {
+  Components components = fixed_components();
+  Value paths = Value::object();
+  for (const Route* route : table)
+    if ((route->flags & routes::kHidden) == 0)
+      paths[std::string(route->path)][lower(http::method_name(route->method))] = operation(*route, components);
+  return {{"openapi", "3.1.0"},
+          {"info",
+           {{"title", "Caisson"},
+            {"version", CAISSON_VERSION},
+            {"description", "Sealed shell and code sessions for AI agents, behind the AIO Sandbox API"}}},
+          {"paths", std::move(paths)},
+          {"components", {{"schemas", components}, {"securitySchemes", security_schemes()}}},
+          {"security", Value::array({{{"api_key_header", Value::array()}},
+                                     {{"api_key_bearer", Value::array()}},
+                                     {{"api_key_query", Value::array()}}})}};
+}
+
+}  // namespace caisson::derive

@@ -1,0 +1,23 @@
+// The one decoder of request targets. A path is split at '/' first and each segment percent-decoded once after that, so
+// an encoded slash can never become a separator and nothing is decoded twice.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/http/request.h"
+#include "launcher/base/result.h"
+
+namespace caisson::http {
+
+struct Target {
+  std::string path;                   // as sent, up to '?'
+  std::vector<std::string> segments;  // "/" has none; a trailing slash leaves one empty last segment
+  Pairs query;                        // '+' is a space; "a" alone has an empty value
+};
+
+// Refused: empty, "." and ".." segments (encoded or not), %00 and other control characters, bad escapes, not UTF-8.
+[[nodiscard]] Result<Target> decode_target(std::string_view target);
+
+}  // namespace caisson::http

@@ -1,0 +1,113 @@
+#include "agent/routes/app.h"
+
+#include "agent/http/failure.h"
+#include "agent/http/log.h"
+
+namespace caisson::routes {
+namespace {
+
+// What a handler returned, as an answer. Failures of tools are 200: clients re-run a command that gets a 5xx.
+http::Response to_response(Result<http::Response> result) {
+  if (result) return std::move(*result);
+  if (result.error().code == Code::internal) return http::internal_failure(result.error().text());
+  return http::fail(result.error().text());
+}
+
+class RouteExchange final : public http::Exchange {
+ public:
+  RouteExchange(http::Request head, Services& services, const Route& route, http::Pairs cors)
+      : Exchange(std::move(head)), services_(services), route_(route), cors_(std::move(cors)) {
+    body_limit = route.body_limit;
+    websocket = route.endpoint.websocket != nullptr;
+  }
+
+  asio::awaitable<http::Response> serve(http::StreamWriter& writer) override {
+    Call call{services_, std::move(request), route_, &writer};
+    Result<http::Response> result = co_await route_.endpoint.handler(std::move(call));
+    http::Response response = to_response(std::move(result));
+    response.headers.insert(response.headers.end(), cors_.begin(), cors_.end());
+    co_return response;
+  }
+
+  task<void> converse(http::WebSocket socket) override {
+    Call call{services_, std::move(request), route_, nullptr};
+    co_return co_await route_.endpoint.websocket(std::move(call), std::move(socket));
+  }
+
+ private:
+  Services& services_;
+  const Route& route_;
+  http::Pairs cors_;
+};
+
+}  // namespace
+
+App::App(Services& services, const AppSettings& settings, const std::vector<const Route*>& table)
+    : services_(services), auth_off_(settings.auth_off), key_(settings.api_key),
+      origins_(settings.allow_origin, settings.auth_off), router_(table) {}
+
+asio::awaitable<http::Admission> App::admit(http::Request head) {
+  if (!origins_.permits(head)) co_return http::error_response(403, "Origin is not allowed");
+  http::Pairs cors = cors_headers(head);
+  if (head.method == http::Method::options) co_return preflight(head);  // browsers send it without credentials
+
+  Match match = router_.find(head.method, head.segments);
+  const bool is_public = match.route != nullptr && (match.route->flags & kPublic) != 0;
+  if (!is_public && !has_key(head)) {
+    http::Response refusal = co_await refuse_key(head.remote, auth::key_of(head).has_value());
+    refusal.headers.insert(refusal.headers.end(), cors.begin(), cors.end());
+    co_return refusal;
+  }
+  if (match.allowed.empty()) co_return http::error_response(404, "Not Found");
+  if (match.route == nullptr) {
+    http::Response refusal = http::error_response(405, "Method Not Allowed");
+    refusal.headers = {{"allow", allow_header(match.allowed)}};
+    co_return refusal;
+  }
+  head.params = std::move(match.params);
+  co_return std::make_unique<RouteExchange>(std::move(head), services_, *match.route, std::move(cors));
+}
+
+// An empty configured key matches nothing: main.cc refuses to start without one unless auth is off.
+bool App::has_key(const http::Request& head) const {
+  if (auth_off_) return true;
+  const auto given = auth::key_of(head);
+  return given && !given->empty() && key_.matches(*given);
+}
+
+asio::awaitable<http::Response> App::refuse_key(std::string remote, bool given) {
+  const auth::Failures::Verdict verdict = failures_.record(remote, auth::Failures::Clock::now());
+  if (verdict.log) log::warn((given ? "wrong API key from " : "request without an API key from ") + remote);
+  if (given && verdict.delay.count() > 0) co_await sleep_for(verdict.delay);
+  http::Response refusal = http::error_response(
+      401, given ? "Unauthorized: wrong API key"
+                 : "Unauthorized: send the API key as X-AIO-API-Key, Authorization: Bearer or ?api_key=");
+  refusal.headers = {{"www-authenticate", "Bearer realm=\"caisson\""}};
+  co_return refusal;
+}
+
+http::Pairs App::cors_headers(const http::Request& head) const {
+  const auto origin = head.header("origin");
+  if (!origin || !origins_.is_listed(*origin)) return {};
+  return {{"access-control-allow-origin", std::string(*origin)}, {"vary", "Origin"}};
+}
+
+http::Response App::preflight(const http::Request& head) const {
+  const Match match = router_.find(http::Method::options, head.segments);
+  http::Response response;
+  response.status = 204;
+  response.content_type.clear();
+  response.headers = cors_headers(head);
+  // The same Allow for every path unless a listed origin asks: what exists is not told without a key.
+  const bool listed = !response.headers.empty();
+  const std::string allow = listed && !match.allowed.empty() ? allow_header(match.allowed) : "DELETE, GET, HEAD, OPTIONS, POST, PUT";
+  response.headers.emplace_back("allow", allow);
+  if (listed) {
+    response.headers.emplace_back("access-control-allow-methods", allow);
+    response.headers.emplace_back("access-control-allow-headers", "accept, authorization, content-type, x-aio-api-key");
+    response.headers.emplace_back("access-control-max-age", "600");
+  }
+  return response;
+}
+
+}  // namespace caisson::routes

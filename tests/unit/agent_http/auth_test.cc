@@ -1,0 +1,94 @@
+#include <gtest/gtest.h>
+
+#include "agent/auth/failures.h"
+#include "agent/auth/key.h"
+#include "agent/auth/origin.h"
+
+namespace caisson::auth {
+namespace {
+
+http::Request with(http::Pairs headers, http::Pairs query = {}) {
+  http::Request request;
+  request.headers = std::move(headers);
+  request.query = std::move(query);
+  return request;
+}
+
+TEST(Key, IsReadFromAllThreePlaces) {
+  EXPECT_EQ(key_of(with({{"x-aio-api-key", "a"}})), "a");
+  EXPECT_EQ(key_of(with({{"authorization", "bearer  a"}})), "a");
+  EXPECT_EQ(key_of(with({}, {{"api_key", "a"}})), "a");
+  EXPECT_EQ(key_of(with({{"authorization", "Basic a"}})), std::nullopt);
+  EXPECT_EQ(key_of(with({})), std::nullopt);
+}
+
+TEST(Key, FirstPlaceDecides) {
+  EXPECT_EQ(key_of(with({{"authorization", "Bearer b"}, {"x-aio-api-key", "a"}}, {{"api_key", "c"}})), "a");
+}
+
+TEST(Key, OnlyTheWholeKeyMatches) {
+  const Key key("secret");
+  EXPECT_TRUE(key.matches("secret"));
+  for (const char* wrong : {"", "secre", "secrets", "Secret", " secret"}) EXPECT_FALSE(key.matches(wrong)) << wrong;
+}
+
+TEST(Failures, DelayGrowsAndIsForgotten) {
+  Failures failures;
+  const auto now = Failures::Clock::now();
+  EXPECT_EQ(failures.record("192.0.2.1", now).delay.count(), 0);
+  for (int i = 0; i < 30; ++i) (void)failures.record("192.0.2.1", now);
+  EXPECT_EQ(failures.record("192.0.2.1", now).delay, Failures::kMaxDelay);
+  EXPECT_EQ(failures.record("192.0.2.2", now).delay.count(), 0);
+  EXPECT_EQ(failures.record("192.0.2.1", now + std::chrono::minutes(5)).delay.count(), 0);
+}
+
+TEST(Failures, LogsOncePerHalfMinute) {
+  Failures failures;
+  const auto now = Failures::Clock::now();
+  EXPECT_TRUE(failures.record("192.0.2.1", now).log);
+  EXPECT_FALSE(failures.record("192.0.2.1", now).log);
+  EXPECT_TRUE(failures.record("192.0.2.1", now + std::chrono::seconds(31)).log);
+}
+
+TEST(Failures, MemoryIsBounded) {
+  Failures failures;
+  const auto now = Failures::Clock::now();
+  for (int i = 0; i < 5000; ++i) (void)failures.record("192.0." + std::to_string(i), now);
+  EXPECT_LE(failures.size(), Failures::kMaxAddresses);
+}
+
+TEST(Failures, OneIpv6NetworkIsOneClient) {
+  Failures failures;
+  const auto now = Failures::Clock::now();
+  (void)failures.record("2001:db8:0:1::1", now);
+  (void)failures.record("2001:db8:0:1::2", now);
+  EXPECT_EQ(failures.size(), 1u);
+}
+
+TEST(Origin, SameSiteIsPermitted) {
+  const OriginRule rule("", false);
+  EXPECT_TRUE(rule.permits(with({{"host", "a:8080"}})));
+  EXPECT_TRUE(rule.permits(with({{"host", "a:8080"}, {"origin", "http://a:8080"}})));
+  EXPECT_TRUE(rule.permits(with({{"host", "a"}, {"origin", "https://A:443"}})));
+}
+
+TEST(Origin, OtherSitesAreRefused) {
+  const OriginRule rule("https://app.example, http://b", false);
+  EXPECT_FALSE(rule.permits(with({{"host", "a:8080"}, {"origin", "http://a"}})));
+  EXPECT_FALSE(rule.permits(with({{"host", "a"}, {"origin", "http://evil"}})));
+  EXPECT_FALSE(rule.permits(with({{"host", "a"}, {"origin", "null"}})));
+  EXPECT_FALSE(rule.permits(with({{"host", "a"}, {"origin", "http://app.example"}})));
+  EXPECT_TRUE(rule.permits(with({{"host", "a"}, {"origin", "https://app.example"}})));
+  EXPECT_TRUE(rule.permits(with({{"host", "a"}, {"origin", "http://b"}})));
+}
+
+TEST(Origin, ReboundNamesAreRefusedWithoutAuth) {
+  const OriginRule rule("", true);
+  EXPECT_FALSE(rule.permits(with({{"host", "evil.example:8080"}, {"origin", "http://evil.example:8080"}})));
+  EXPECT_TRUE(rule.permits(with({{"host", "localhost:8080"}, {"origin", "http://localhost:8080"}})));
+  EXPECT_TRUE(rule.permits(with({{"host", "127.0.0.1:8080"}, {"origin", "http://127.0.0.1:8080"}})));
+  EXPECT_TRUE(rule.permits(with({{"host", "[::1]:8080"}, {"origin", "http://[::1]:8080"}})));
+}
+
+}  // namespace
+}  // namespace caisson::auth
