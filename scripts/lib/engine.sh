@@ -112,5 +112,5 @@ make_base() {
   trap "rm -f '$tar'" EXIT
   mmdebstrap --variant=minbase --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' trixie "$tar"
-  "${ENGINE[@]}" import -q "$tar" "localhost/$BASE_IMAGE"
+  "${ENGINE[@]}" import "$tar" "localhost/$BASE_IMAGE"
 }
