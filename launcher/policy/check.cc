@@ -24,7 +24,8 @@ std::string reserved(const Policy& policy, std::string_view path) {
   return {};
 }
 
-void check_made(const Policy& policy, const Source& source, const std::string& pointer, const std::string& path, Problems& problems) {
+void check_made(const Policy& policy, const Source& source, const std::string& pointer, const std::string& path,
+                Problems& problems) {
   const auto problem = [&](const std::string& what) { problems.add(source, pointer, quote(path) + " " + what); };
   if (const std::string why = reserved(policy, path); !why.empty()) return problem(why);
   if (inside(path, "/tmp") || inside(path, policy.home_path)) return problem("lies in a directory that sessions may write");
@@ -48,17 +49,21 @@ void check_policy(Policy& policy, const Source& source, const Sets& sets, Proble
         break;
       }
   for (const std::string& path : policy.hide)
-    if (ruling_grant(policy.grants, path) == nullptr) problems.add(source, "/hide", quote(path) + " lies in no grant: there is nothing to hide");
-  for (const auto& [path, content] : policy.files) check_made(policy, source, "/files/" + json::pointer_token(path), path, problems);
+    if (ruling_grant(policy.grants, path) == nullptr)
+      problems.add(source, "/hide", quote(path) + " lies in no grant: there is nothing to hide");
+  for (const auto& [path, content] : policy.files)
+    check_made(policy, source, "/files/" + json::pointer_token(path), path, problems);
   for (const auto& [path, target] : policy.links) {
     check_made(policy, source, "/links/" + json::pointer_token(path), path, problems);
     if (target.empty()) problems.add(source, "/links/" + json::pointer_token(path), "target is empty");
-    if (policy.files.contains(path)) problems.add(source, "/links/" + json::pointer_token(path), quote(path) + " is in 'files', too");
+    if (policy.files.contains(path))
+      problems.add(source, "/links/" + json::pointer_token(path), quote(path) + " is in 'files', too");
   }
   if (const std::string& home = policy.home_path; inside(home, "/proc") || inside(home, "/dev") || inside(home, "/tmp"))
     problems.add(source, "/home_path", "cannot lie in /proc, /dev or /tmp: " + quote(home));
   for (const Mechanism m : policy.require)
-    if (policy.disable.contains(m)) problems.add(source, "/disable", quote(mechanism_name(m)) + " is required, too: no session could start");
+    if (policy.disable.contains(m))
+      problems.add(source, "/disable", quote(mechanism_name(m)) + " is required, too: no session could start");
   resolve_sets(policy, source, sets, problems);
 }
 

@@ -41,7 +41,8 @@ Value type_schema(const Field& f) {
     case Type::map:
     case Type::content: {
       Value item{{"type", "string"}};
-      if (f.type == Type::content) item = Value{{"oneOf", {{{"type", "string"}}, {{"type", "array"}, {"items", {{"type", "string"}}}}}}};
+      if (f.type == Type::content)
+        item = Value{{"oneOf", {{{"type", "string"}}, {{"type", "array"}, {"items", {{"type", "string"}}}}}}};
       return Value{{"type", "object"}, {"additionalProperties", std::move(item)}, {"maxProperties", f.max}};
     }
     case Type::object: return object_schema(pattern);
@@ -110,8 +111,11 @@ std::string schema_text() {
 std::string reference_text() {
   std::string out = "| field | value | default | widens by | |\n|---|---|---|---|---|\n";
   for (const Field& f : policy_fields()) {
-    const std::string fallback = f.type == Type::object || f.fallback.empty() ? "" : f.fallback == kRequired ? "required" : "`" + std::string(f.fallback) + "`";
-    out += "| `" + std::string(f.pointer) + "` | " + kind(f) + " | " + fallback + " | " + std::string(weakening(f.widens)) + " | " + std::string(f.doc) + " |\n";
+    const std::string fallback = f.type == Type::object || f.fallback.empty() ? ""
+                                 : f.fallback == kRequired                    ? "required"
+                                                                              : "`" + std::string(f.fallback) + "`";
+    out += "| `" + std::string(f.pointer) + "` | " + kind(f) + " | " + fallback + " | " + std::string(weakening(f.widens)) +
+           " | " + std::string(f.doc) + " |\n";
   }
   return out;
 }

@@ -11,7 +11,8 @@ using json::Value;
 
 std::string_view scope_name(Scope scope) { return scope == Scope::private_ ? "private" : "workspace"; }
 std::string octal_text(unsigned value) {
-  return {static_cast<char>('0' + (value >> 6 & 7)), static_cast<char>('0' + (value >> 3 & 7)), static_cast<char>('0' + (value & 7))};
+  return {static_cast<char>('0' + (value >> 6 & 7)), static_cast<char>('0' + (value >> 3 & 7)),
+          static_cast<char>('0' + (value & 7))};
 }
 Value mechanism_names(const std::set<Mechanism>& mechanisms) {
   Value out = Value::array();
@@ -20,7 +21,10 @@ Value mechanism_names(const std::set<Mechanism>& mechanisms) {
 }
 
 Value grant_json(const Grant& g) {
-  Value out{{"path", g.path}, {"access", g.access == Access::read ? "read" : "read-write"}, {"execute", g.execute}, {"required", g.required}};
+  Value out{{"path", g.path},
+            {"access", g.access == Access::read ? "read" : "read-write"},
+            {"execute", g.execute},
+            {"required", g.required}};
   if (g.source != g.path) out["source"] = g.source;
   if (!g.description.empty()) out["description"] = g.description;
   return out;
@@ -44,8 +48,13 @@ Value set_json(const SyscallSet& set) {
 }
 
 Value set_summary(const SyscallSet& set) {
-  const auto conditional = std::ranges::count_if(set.allow, [](const SyscallRule& r) { return !r.any_of.empty() || !r.refuse_if.empty(); });
-  Value out{{"name", set.name}, {"why", set.why}, {"allowed", set.allow.size()}, {"with_conditions", conditional}, {"refused", set.refuse.size()}};
+  const auto conditional =
+      std::ranges::count_if(set.allow, [](const SyscallRule& r) { return !r.any_of.empty() || !r.refuse_if.empty(); });
+  Value out{{"name", set.name},
+            {"why", set.why},
+            {"allowed", set.allow.size()},
+            {"with_conditions", conditional},
+            {"refused", set.refuse.size()}};
   if (set.needs) out["needs"] = mechanism_name(*set.needs);
   return out;
 }
@@ -57,14 +66,21 @@ Value posture(const Policy& p) {
   out.push_back("Nothing is visible but " + std::to_string(p.grants.size()) + " grants, home, /tmp, /proc and a minimal /dev.");
   out.push_back(writable == 0 ? std::string("Nothing outside home, /tmp and /dev/shm can be written.")
                               : std::to_string(writable) + " grants can be written, besides home, /tmp and /dev/shm.");
-  if (p.home == Scope::private_ && p.tmp == Scope::private_) out.push_back("Nothing that a session writes to home or /tmp outlives it.");
-  else out.push_back("Sessions of one workspace share what the policy does not make private: home is " + std::string(scope_name(p.home)) + ", /tmp is " + std::string(scope_name(p.tmp)) + ".");
+  if (p.home == Scope::private_ && p.tmp == Scope::private_)
+    out.push_back("Nothing that a session writes to home or /tmp outlives it.");
+  else
+    out.push_back("Sessions of one workspace share what the policy does not make private: home is " +
+                  std::string(scope_name(p.home)) + ", /tmp is " + std::string(scope_name(p.tmp)) + ".");
   out.push_back(p.network == Network::none ? "No internet sockets at all."
                                            : "Network: loopback of the workspace only; in tiers T0 and T1 no internet sockets.");
   if (p.proc_shared_fallback)
-    out.push_back("Where no fresh /proc can be mounted, number, name and command line of the container's other processes are visible.");
-  if (!p.hide.empty()) out.push_back("Hidden paths stay readable in tiers T0 and T1: Landlock cannot take away what a grant around them gives.");
-  out.push_back("In tiers T0 and T1 the names, sizes and times of files outside the grants can be asked for, and changes to them watched: Landlock does not cover stat and inotify.");
+    out.push_back(
+        "Where no fresh /proc can be mounted, number, name and command line of the container's other processes are visible.");
+  if (!p.hide.empty())
+    out.push_back("Hidden paths stay readable in tiers T0 and T1: Landlock cannot take away what a grant around them gives.");
+  out.push_back(
+      "In tiers T0 and T1 the names, sizes and times of files outside the grants can be asked for, and changes to them watched: "
+      "Landlock does not cover stat and inotify.");
   if (p.disable.empty()) out.push_back("No mechanism is switched off.");
   for (const Mechanism m : p.disable) out.push_back("SWITCHED OFF: " + std::string(mechanism_name(m)) + ".");
   for (const Problem& conflict : landlock_conflicts(p)) out.push_back("No session in tiers T0 and T1: " + conflict.what + ".");
@@ -87,11 +103,24 @@ std::string joined(const Value& list) {
 }  // namespace
 
 Value to_json(const Policy& p) {
-  Value out{{"domain", p.domain}, {"description", p.description}, {"why", p.why}, {"weaken", p.weaken}, {"min_tier", tier_name(p.min_tier)},
-            {"require", mechanism_names(p.require)}, {"disable", mechanism_names(p.disable)}, {"hide", p.hide}, {"files", p.files},
-            {"links", p.links}, {"devices", p.devices}, {"home", scope_name(p.home)}, {"home_path", p.home_path},
-            {"tmp", scope_name(p.tmp)}, {"hostname", p.hostname}, {"proc_shared_fallback", p.proc_shared_fallback},
-            {"network", p.network == Network::none ? "none" : "loopback"}, {"umask", octal_text(p.umask)},
+  Value out{{"domain", p.domain},
+            {"description", p.description},
+            {"why", p.why},
+            {"weaken", p.weaken},
+            {"min_tier", tier_name(p.min_tier)},
+            {"require", mechanism_names(p.require)},
+            {"disable", mechanism_names(p.disable)},
+            {"hide", p.hide},
+            {"files", p.files},
+            {"links", p.links},
+            {"devices", p.devices},
+            {"home", scope_name(p.home)},
+            {"home_path", p.home_path},
+            {"tmp", scope_name(p.tmp)},
+            {"hostname", p.hostname},
+            {"proc_shared_fallback", p.proc_shared_fallback},
+            {"network", p.network == Network::none ? "none" : "loopback"},
+            {"umask", octal_text(p.umask)},
             {"env", {{"set", p.env.set}, {"client_deny", p.env.client_deny}}},
             {"syscalls", {{"allow", p.syscalls.allow}, {"deny", p.syscalls.deny}}}};
   out["grants"] = Value::array();
@@ -109,17 +138,20 @@ Value explain(const Policy& p) {
   out["digest"] = p.digest;
   for (const LimitRow& row : kLimits) {
     const std::string field = std::string("/limits/") + row.name;
-    Value& limit = out["limits"][row.name] = {{"value", p.limits.*row.member}, {"meaning", find_field(policy_fields(), field)->doc}};
+    Value& limit =
+        out["limits"][row.name] = {{"value", p.limits.*row.member}, {"meaning", find_field(policy_fields(), field)->doc}};
     if (const auto why = why_of(p, field); !why.empty()) limit["why"] = why;
   }
-  for (const char* name : {"home", "tmp", "network", "proc_shared_fallback", "min_tier", "require", "disable", "hide", "devices", "umask"}) {
+  for (const char* name :
+       {"home", "tmp", "network", "proc_shared_fallback", "min_tier", "require", "disable", "hide", "devices", "umask"}) {
     const std::string field = std::string("/") + name;
     Value row{{"value", out[name]}, {"meaning", find_field(policy_fields(), field)->doc}};
     if (const auto why = why_of(p, field); !why.empty()) row["why"] = why;
     out[name] = std::move(row);
   }
   for (Value& grant : out["grants"])
-    if (const auto it = p.weaken.find("/grants" + grant["path"].get<std::string>()); it != p.weaken.end()) grant["why"] = it->second;
+    if (const auto it = p.weaken.find("/grants" + grant["path"].get<std::string>()); it != p.weaken.end())
+      grant["why"] = it->second;
   out["syscalls"] = {{"sets", Value::array()}, {"denied", p.syscalls.deny}};
   for (const SyscallSet& set : p.sets) out["syscalls"]["sets"].push_back(set_summary(set));
   out["posture"] = posture(p);
@@ -128,7 +160,8 @@ Value explain(const Policy& p) {
 
 std::string explain_text(const Policy& p) {
   const Value e = explain(p);
-  std::string out = "domain " + p.domain + (p.description.empty() ? "" : ": " + p.description) + "\npolicy " + p.digest + "\n\nsees\n";
+  std::string out =
+      "domain " + p.domain + (p.description.empty() ? "" : ": " + p.description) + "\npolicy " + p.digest + "\n\nsees\n";
   const auto row = [&](std::string name, const std::string& value, const std::string& why) {
     name.resize(std::max<std::size_t>(name.size(), 32), ' ');
     out += "  " + name + " " + value + (why.empty() ? "" : "  # " + why) + "\n";
@@ -145,14 +178,19 @@ std::string explain_text(const Policy& p) {
   out += "\nreaches\n";
   row("network", p.network == Network::none ? "none" : "loopback", why_of(p, "/network"));
   out += "\nuses at most\n";
-  for (const LimitRow& limit : kLimits) row(limit.name, std::to_string(p.limits.*limit.member), why_of(p, std::string("/limits/") + limit.name));
+  for (const LimitRow& limit : kLimits)
+    row(limit.name, std::to_string(p.limits.*limit.member), why_of(p, std::string("/limits/") + limit.name));
   out += "\nenvironment\n";
   for (const auto& [name, value] : p.env.set) row(name, value, "");
   row("not from a request", joined(p.env.client_deny), why_of(p, "/env/client_deny"));
   out += "\nsystem calls\n";
   for (const Value& set : e["syscalls"]["sets"])
-    row(set["name"].get<std::string>(), std::to_string(set["allowed"].get<std::uint64_t>()) + " allowed (" + std::to_string(set["with_conditions"].get<std::uint64_t>()) +
-        " by argument), " + std::to_string(set["refused"].get<std::uint64_t>()) + " refused" + (set.contains("needs") ? ", needs " + set["needs"].get<std::string>() : ""), set["why"].get<std::string>());
+    row(set["name"].get<std::string>(),
+        std::to_string(set["allowed"].get<std::uint64_t>()) + " allowed (" +
+            std::to_string(set["with_conditions"].get<std::uint64_t>()) + " by argument), " +
+            std::to_string(set["refused"].get<std::uint64_t>()) + " refused" +
+            (set.contains("needs") ? ", needs " + set["needs"].get<std::string>() : ""),
+        set["why"].get<std::string>());
   row("denied by the policy", joined(p.syscalls.deny), why_of(p, "/syscalls/deny"));
   out += "\nstarts\n";
   row("weakest tier", std::string(tier_name(p.min_tier)), why_of(p, "/min_tier"));

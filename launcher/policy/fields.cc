@@ -5,7 +5,8 @@ namespace {
 
 constexpr std::uint64_t kMax64 = ~0ULL;
 constexpr std::string_view kMechanismNames =
-    "user_ns mount_ns pid_ns ipc_ns uts_ns net_ns cgroup_ns proc cgroup rlimits uid capabilities no_new_privs landlock seccomp fds env";
+    "user_ns mount_ns pid_ns ipc_ns uts_ns net_ns cgroup_ns proc cgroup rlimits uid capabilities no_new_privs landlock "
+    "seccomp fds env";
 
 using enum Type;
 using enum Widens;

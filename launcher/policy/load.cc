@@ -23,14 +23,16 @@ constexpr std::size_t kMaxFiles = 64;
 // What is wrong with who owns it; empty: nothing.
 std::string trust_fault(const struct stat& st, uid_t reader) {
   if (reader != 0) return {};  // an unprivileged launcher gives nobody more than they have
-  if (st.st_uid != 0) return "belongs to uid " + std::to_string(st.st_uid) + ", not to root, who could then be made to allow anything (chown root)";
+  if (st.st_uid != 0)
+    return "belongs to uid " + std::to_string(st.st_uid) + ", not to root, who could then be made to allow anything (chown root)";
   if ((st.st_mode & 022) != 0) return "can be written by others than root (chmod go-w)";
   return {};
 }
 
 Result<std::string> read_policy_file(int dir, const std::string& name) {
   auto fd = sys::openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-  if (!fd && fd.error().sys == ELOOP) return fail(Code::invalid_argument, "is a symbolic link: policies are read from regular files only");
+  if (!fd && fd.error().sys == ELOOP)
+    return fail(Code::invalid_argument, "is a symbolic link: policies are read from regular files only");
   if (!fd) return std::unexpected(std::move(fd).error());
   struct stat st{};
   if (::fstat(fd->get(), &st) != 0) return sys_error("stat");
@@ -71,7 +73,8 @@ Result<std::vector<std::string>> json_files(int dir) {
   (void)copy.release();  // closedir closes it
   std::vector<std::string> out;
   while (const dirent* entry = ::readdir(entries))
-    if (std::string_view name = entry->d_name; name.ends_with(".json") && name != "schema.json" && name[0] != '.') out.emplace_back(name);
+    if (std::string_view name = entry->d_name; name.ends_with(".json") && name != "schema.json" && name[0] != '.')
+      out.emplace_back(name);
   ::closedir(entries);
   std::ranges::sort(out);
   if (out.size() > kMaxFiles) return fail(Code::limit, "more than " + std::to_string(kMaxFiles) + " files");
@@ -108,12 +111,14 @@ Sets load_sets(const std::string& path, Problems& problems) {
 }
 
 // One file after validation: the remaining stages.
-std::shared_ptr<const Policy> finish(const Source& source, const Source* base, const std::string& domain, const Sets& sets, Problems& problems) {
+std::shared_ptr<const Policy> finish(const Source& source, const Source* base, const std::string& domain, const Sets& sets,
+                                     Problems& problems) {
   const std::size_t before = problems.count();
   check_file(source, base == nullptr, problems);
   if (problems.count() > before) return nullptr;
   // Even base.json must give the reason where it switches a mechanism off.
-  check_widening(base != nullptr ? with_defaults(base->doc) : json::Value::object({{"disable", json::Value::array()}}), source, problems);
+  check_widening(base != nullptr ? with_defaults(base->doc) : json::Value::object({{"disable", json::Value::array()}}), source,
+                 problems);
   auto policy = std::make_shared<Policy>(build(base != nullptr ? merge(base->doc, source.doc) : source.doc));
   policy->domain = domain;
   check_policy(*policy, source, sets, problems);
@@ -135,7 +140,8 @@ LoadResult load_directory(const std::string& path) {
       const std::string domain = file.substr(0, file.size() - 5);
       if (domain == "base") continue;
       const auto source = load_file(directory->fd.get(), file, path + "/" + file, policy_fields(), problems);
-      if (const auto fault = form_fault(Form::domain, domain)) problems.add({.file = path + "/" + file, .doc = {}, .lines = {}}, "", fault->what);
+      if (const auto fault = form_fault(Form::domain, domain))
+        problems.add({.file = path + "/" + file, .doc = {}, .lines = {}}, "", fault->what);
       else if (source && base_is_good) result.policies[domain] = finish(*source, &*base, domain, sets, problems);
     }
     if (problems.count() == 0 && result.policies.empty())

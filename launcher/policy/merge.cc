@@ -57,19 +57,22 @@ void check_file(const Source& source, bool is_base, Problems& problems) {
   if (is_base && doc.contains("extends")) problems.add(source, "/extends", "base.json extends nothing");
   if (!is_base && doc.value("extends", "") != "base")
     problems.add(source, doc.contains("extends") ? "/extends" : "", "a domain must have \"extends\": \"base\"");
-  if (is_base && (!at(doc, "/syscalls/allow"))) problems.add(source, "/syscalls", "field 'allow' is missing: no program runs without");
+  if (is_base && (!at(doc, "/syscalls/allow")))
+    problems.add(source, "/syscalls", "field 'allow' is missing: no program runs without");
 
   std::map<std::string, std::size_t> seen;
   const Value grants = doc.value("grants", Value::array());
   for (std::size_t i = 0; i < grants.size(); ++i) {
     const auto path = grants[i]["path"].get<std::string>();
     if (const auto [it, fresh] = seen.emplace(path, i); !fresh)
-      problems.add(source, "/grants/" + std::to_string(i) + "/path", "is granted twice: " + quote(path) + ", first in /grants/" + std::to_string(it->second));
+      problems.add(source, "/grants/" + std::to_string(i) + "/path",
+                   "is granted twice: " + quote(path) + ", first in /grants/" + std::to_string(it->second));
   }
   std::vector<std::string> known;
   for (const Field& field : policy_fields()) known.emplace_back(field.pointer);
   for (const auto& [field, why] : doc.value("why", Value::object()).items())
-    if (find_field(policy_fields(), field) == nullptr) problems.add(source, "/why/" + json::pointer_token(field), "no such field: " + quote(field), nearest(field, known));
+    if (find_field(policy_fields(), field) == nullptr)
+      problems.add(source, "/why/" + json::pointer_token(field), "no such field: " + quote(field), nearest(field, known));
 }
 
 const Grant* ruling_grant(const std::vector<Grant>& grants, std::string_view path) {
@@ -90,14 +93,16 @@ void check_widening(const Value& parent, const Source& child, Problems& problems
   const auto found = [&](const std::string& field, const std::string& pointer, const std::string& what) {
     widened.insert(field);
     if (std::ranges::none_of(weaken, [&](const Value& w) { return w["field"] == field; }))
-      problems.add(child, pointer, what + "; if that is meant, give the reason in weaken: {\"field\": \"" + field + "\", \"why\": \"…\"}");
+      problems.add(child, pointer,
+                   what + "; if that is meant, give the reason in weaken: {\"field\": \"" + field + "\", \"why\": \"…\"}");
   };
 
   for (const Field& field : policy_fields()) {
     if (field.widens == Widens::never || field.widens == Widens::grants) continue;
     const Value *before = at(parent, field.pointer), *after = at(child.doc, field.pointer);
     if (before != nullptr && after != nullptr && wider(field, *before, *after))
-      found(std::string(field.pointer), std::string(field.pointer), "gives more than base: " + brief(*after) + " instead of " + brief(*before));
+      found(std::string(field.pointer), std::string(field.pointer),
+            "gives more than base: " + brief(*after) + " instead of " + brief(*before));
   }
 
   std::vector<Grant> given;
@@ -107,9 +112,11 @@ void check_widening(const Value& parent, const Source& child, Problems& problems
   for (std::size_t i = 0; i < grants.size(); ++i) {
     const Grant grant = build_grant(grants[i]);
     const Grant* outer = ruling_grant(given, grant.path);
-    if (outer == nullptr) found("/grants" + grant.path, "/grants/" + std::to_string(i), "grants " + quote(grant.path) + ", which base does not give");
+    if (outer == nullptr)
+      found("/grants" + grant.path, "/grants/" + std::to_string(i), "grants " + quote(grant.path) + ", which base does not give");
     else if (!no_more_than(grant, *outer))
-      found("/grants" + grant.path, "/grants/" + std::to_string(i), "gives more of " + quote(grant.path) + " than base's grant of " + quote(outer->path));
+      found("/grants" + grant.path, "/grants/" + std::to_string(i),
+            "gives more of " + quote(grant.path) + " than base's grant of " + quote(outer->path));
   }
 
   std::vector<std::string> known(widened.begin(), widened.end());
@@ -118,7 +125,9 @@ void check_widening(const Value& parent, const Source& child, Problems& problems
     const auto field = weaken[i]["field"].get<std::string>();
     const std::string pointer = "/weaken/" + std::to_string(i) + "/field";
     if (!listed.insert(field).second) problems.add(child, pointer, "is there twice: " + quote(field));
-    else if (!widened.contains(field)) problems.add(child, pointer, "weakens nothing: this file gives no more of " + quote(field) + " than base", nearest(field, known));
+    else if (!widened.contains(field))
+      problems.add(child, pointer, "weakens nothing: this file gives no more of " + quote(field) + " than base",
+                   nearest(field, known));
   }
 }
 

@@ -17,7 +17,8 @@ Result<std::vector<Grant>> narrow_grants(const Policy& policy, const std::vector
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     Grant grant = wanted[i];
     const std::string where = "/grants/" + std::to_string(i);
-    if (const auto fault = form_fault(Form::path, grant.path)) return fail(Code::invalid_argument, where + "/path: " + fault->what);
+    if (const auto fault = form_fault(Form::path, grant.path))
+      return fail(Code::invalid_argument, where + "/path: " + fault->what);
     const Grant* outer = ruling_grant(policy.grants, grant.path);
     if (outer == nullptr) return refuse(policy, where + "/path", "no grant holds " + quote(grant.path));
     // A request says only where; from where, the policy knows.
@@ -61,8 +62,10 @@ Result<std::shared_ptr<const Policy>> narrow(const std::shared_ptr<const Policy>
     if (row == std::end(kLimits)) return fail(Code::invalid_argument, "/limits: no such limit: " + quote(name, 64));
     std::uint64_t& limit = out->limits.*row->member;
     if (value < limit_field(name).min)
-      return fail(Code::invalid_argument, "/limits/" + name + ": " + std::to_string(value) + " is less than " + std::to_string(limit_field(name).min));
-    if (value > limit) return refuse(*policy, "/limits/" + name, std::to_string(value) + " is more than the limit of " + std::to_string(limit));
+      return fail(Code::invalid_argument,
+                  "/limits/" + name + ": " + std::to_string(value) + " is less than " + std::to_string(limit_field(name).min));
+    if (value > limit)
+      return refuse(*policy, "/limits/" + name, std::to_string(value) + " is more than the limit of " + std::to_string(limit));
     limit = value;
   }
   if (by.home_private) out->home = Scope::private_;
@@ -95,7 +98,8 @@ Result<Narrowing> parse_narrowing(const json::Value& object) {
     out.grants.push_back(build_grant(grant));
     if (!grant.contains("source")) out.grants.back().source.clear();
   }
-  for (const auto& [name, value] : object.value("limits", json::Value::object()).items()) out.limits[name] = value.get<std::uint64_t>();
+  for (const auto& [name, value] : object.value("limits", json::Value::object()).items())
+    out.limits[name] = value.get<std::uint64_t>();
   out.home_private = object.contains("home");
   out.tmp_private = object.contains("tmp");
   out.network_none = object.contains("network");

@@ -49,7 +49,8 @@ SyscallSet build_set(const Source& source, const std::string& name, Problems& pr
       for (const Value& item : rules[i]["names"]) {
         const auto call = item.get<std::string>();
         if (!seen.insert(call).second)
-          problems.add(source, std::string("/") + list + "/" + std::to_string(i) + "/names", "has a rule already: " + quote(call));
+          problems.add(source, std::string("/") + list + "/" + std::to_string(i) + "/names",
+                       "has a rule already: " + quote(call));
         use(rules[i], call);
       }
   };
@@ -73,7 +74,9 @@ void resolve_sets(Policy& policy, const Source& source, const Sets& sets, Proble
   for (std::size_t i = 0; i < policy.syscalls.allow.size(); ++i) {
     const std::string& name = policy.syscalls.allow[i];
     if (const auto it = sets.find(name); it != sets.end()) policy.sets.push_back(it->second);
-    else problems.add(source, "/syscalls/allow/" + std::to_string(i), "no such set: there is no seccomp/" + name + ".json", nearest(name, known));
+    else
+      problems.add(source, "/syscalls/allow/" + std::to_string(i), "no such set: there is no seccomp/" + name + ".json",
+                   nearest(name, known));
   }
 
   // Two rules for one call are the union of their rows. A rule without rows, or with refuse_if, would void the other's.
@@ -82,14 +85,16 @@ void resolve_sets(Policy& policy, const Source& source, const Sets& sets, Proble
     for (const SyscallRule& rule : set.allow) {
       const auto [it, fresh] = rules.emplace(rule.name, &rule);
       if (!fresh && (rule.any_of.empty() || it->second->any_of.empty()))
-        problems.add(source, "/syscalls/allow", "two sets have a rule for " + quote(rule.name) + ", and one of them would void the other's");
+        problems.add(source, "/syscalls/allow",
+                     "two sets have a rule for " + quote(rule.name) + ", and one of them would void the other's");
     }
 
   std::vector<std::string> names;
   for (const auto& [name, rule] : rules) names.push_back(name);
   for (std::size_t i = 0; i < policy.syscalls.deny.size(); ++i)
     if (!rules.contains(policy.syscalls.deny[i]))
-      problems.add(source, "/syscalls/deny/" + std::to_string(i), "no set allows " + quote(policy.syscalls.deny[i]), nearest(policy.syscalls.deny[i], names));
+      problems.add(source, "/syscalls/deny/" + std::to_string(i), "no set allows " + quote(policy.syscalls.deny[i]),
+                   nearest(policy.syscalls.deny[i], names));
 
   for (SyscallSet& set : policy.sets)
     for (const std::string& name : policy.syscalls.deny)
@@ -99,7 +104,8 @@ void resolve_sets(Policy& policy, const Source& source, const Sets& sets, Proble
       }
   const auto allowed = allowed_names(policy.sets);
   for (SyscallSet& set : policy.sets) {
-    std::erase_if(set.refuse, [&](const std::string& name) { return allowed.contains(name); });  // such as ptrace, with set "debug"
+    std::erase_if(set.refuse,
+                  [&](const std::string& name) { return allowed.contains(name); });  // such as ptrace, with set "debug"
     std::erase_if(set.refuse_why, [&](const auto& entry) { return allowed.contains(entry.first); });
   }
 }

@@ -62,10 +62,12 @@ class Validator {
         break;
       case Type::integer:
         if (!v.is_number_unsigned()) add(at, "must be a whole number, " + range(f));
-        else if (const auto n = v.get<std::uint64_t>(); n < f.min || n > f.max) add(at, std::to_string(n) + " is not " + range(f));
+        else if (const auto n = v.get<std::uint64_t>(); n < f.min || n > f.max)
+          add(at, std::to_string(n) + " is not " + range(f));
         break;
       case Type::octal:
-        if (!v.is_string() || v.get<std::string>().size() != 3 || v.get<std::string>().find_first_not_of("01234567") != std::string::npos)
+        if (!v.is_string() || v.get<std::string>().size() != 3 ||
+            v.get<std::string>().find_first_not_of("01234567") != std::string::npos)
           add(at, "must be a string of three octal digits, such as \"022\"");
         break;
       case Type::number:
@@ -93,12 +95,14 @@ class Validator {
   void string(const Value& v, const Field& f, Form form, const std::string& at) {
     const auto& text = v.get_ref<const std::string&>();
     if (const auto fault = form_fault(form, text)) add(at, fault->what, fault->meant);
-    else if (text.size() < f.min || text.size() > f.max) add(at, "has " + std::to_string(text.size()) + " bytes, must have " + range(f));
+    else if (text.size() < f.min || text.size() > f.max)
+      add(at, "has " + std::to_string(text.size()) + " bytes, must have " + range(f));
   }
 
   bool counted(const Value& v, const Field& f, const std::string& at) {
     if (!v.is_array()) return add(at, "must be a list"), false;
-    if (v.size() < f.min || v.size() > f.max) return add(at, "has " + std::to_string(v.size()) + " elements, must have " + range(f)), false;
+    if (v.size() < f.min || v.size() > f.max)
+      return add(at, "has " + std::to_string(v.size()) + " elements, must have " + range(f)), false;
     return true;
   }
 
@@ -125,9 +129,11 @@ class Validator {
       const std::string here = at + "/" + json::pointer_token(key);
       if (const auto fault = form_fault(f.form, key)) add(here, fault->what, fault->meant);
       else if (item.is_string()) text_value(item.get<std::string>(), here);
-      else if (f.type == Type::content && item.is_array() && std::ranges::all_of(item, [](const Value& l) { return l.is_string(); })) {
+      else if (f.type == Type::content && item.is_array() &&
+               std::ranges::all_of(item, [](const Value& l) { return l.is_string(); })) {
         for (const Value& line : item) text_value(line.get<std::string>(), here);
-      } else add(here, f.type == Type::content ? "must be a string or a list of lines" : "must be a string");
+      } else
+        add(here, f.type == Type::content ? "must be a string or a list of lines" : "must be a string");
     }
   }
 
@@ -157,7 +163,8 @@ class Validator {
   void condition(const Value& c, const std::string& at) {
     const bool masked = c["op"] == "masked_eq";
     if (masked != c.contains("mask")) add(at, masked ? "masked_eq needs 'mask'" : "'mask' goes with masked_eq only");
-    else if (masked && (number_of(c["value"]) & ~number_of(c["mask"])) != 0) add(at, "value has bits that mask clears: it can never match");
+    else if (masked && (number_of(c["value"]) & ~number_of(c["mask"])) != 0)
+      add(at, "value has bits that mask clears: it can never match");
   }
 
   const Source& source_;

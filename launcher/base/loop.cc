@@ -1,0 +1,124 @@
+#include "launcher/base/loop.h"
+
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+
+#include "launcher/base/sys.h"
+
+namespace caisson {
+
+Result<std::unique_ptr<Loop>> Loop::create(std::initializer_list<int> signals) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  for (const int s : signals) sigaddset(&set, s);
+  if (::sigprocmask(SIG_BLOCK, &set, nullptr) != 0) return sys_error("sigprocmask");
+  Fd epoll(::epoll_create1(EPOLL_CLOEXEC)), signal_fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!epoll || !signal_fd) return sys_error("create event loop");
+  std::unique_ptr<Loop> loop(new Loop(std::move(epoll), std::move(signal_fd)));
+  Loop* self = loop.get();
+  TRY(loop->watch(loop->signal_fd_.get(), EPOLLIN, [self](std::uint32_t) { self->read_signals(); }));
+  return loop;
+}
+
+Status Loop::watch(int fd, std::uint32_t events, Ready ready) {
+  epoll_event event{};
+  event.events = events;
+  event.data.fd = fd;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return sys_error("epoll_ctl add");
+  watches_[fd] = std::make_shared<Ready>(std::move(ready));
+  return {};
+}
+
+Status Loop::rewatch(int fd, std::uint32_t events) {
+  epoll_event event{};
+  event.events = events;
+  event.data.fd = fd;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) != 0) return sys_error("epoll_ctl mod");
+  return {};
+}
+
+void Loop::unwatch(int fd) {
+  if (watches_.erase(fd) == 0) return;
+  (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);  // fails only when it is gone already
+}
+
+Loop::TimerId Loop::after(std::int64_t delay_us, std::function<void()> fire) {
+  const TimerId id = next_timer_++;
+  const std::int64_t due = sys::monotonic_us() + std::max<std::int64_t>(delay_us, 0);
+  timers_.emplace(std::pair(due, id), std::move(fire));
+  timer_due_[id] = due;
+  return id;
+}
+
+void Loop::cancel(TimerId id) {
+  const auto it = timer_due_.find(id);
+  if (it == timer_due_.end()) return;
+  timers_.erase({it->second, id});
+  timer_due_.erase(it);
+}
+
+int Loop::next_timeout_ms() {
+  if (timers_.empty()) return -1;
+  const std::int64_t left = timers_.begin()->first.first - sys::monotonic_us();
+  return static_cast<int>(std::clamp<std::int64_t>((left + 999) / 1000, 0, 60'000));
+}
+
+void Loop::fire_timers() {
+  const std::int64_t now = sys::monotonic_us();
+  while (!timers_.empty() && timers_.begin()->first.first <= now) {
+    auto fire = std::move(timers_.begin()->second);
+    timer_due_.erase(timers_.begin()->first.second);
+    timers_.erase(timers_.begin());
+    fire();
+  }
+}
+
+void Loop::read_signals() {
+  signalfd_siginfo info{};
+  while (::read(signal_fd_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+    const auto it = signals_.find(static_cast<int>(info.ssi_signo));
+    if (it != signals_.end()) it->second();
+  }
+  reap();
+}
+
+void Loop::reap() {
+  for (;;) {
+    int status = 0;
+    ChildExit exit;
+    const pid_t pid = ::wait4(-1, &status, WNOHANG, &exit.usage);
+    if (pid <= 0) return;
+    exit.signaled = WIFSIGNALED(status);
+    exit.status = exit.signaled ? WTERMSIG(status) : WEXITSTATUS(status);
+    const auto it = children_.find(pid);
+    if (it == children_.end()) continue;
+    const Exited exited = std::move(it->second);
+    children_.erase(it);
+    exited(exit);
+  }
+}
+
+Status Loop::run() {
+  running_ = true;
+  std::array<epoll_event, 64> events;
+  while (running_) {
+    const int n = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), next_timeout_ms());
+    if (n < 0 && errno != EINTR) return sys_error("epoll_wait");
+    for (int i = 0; i < n && running_; ++i) {
+      const auto it = watches_.find(events[static_cast<std::size_t>(i)].data.fd);
+      if (it == watches_.end()) continue;  // removed by an earlier callback of this round
+      const std::shared_ptr<Ready> ready = it->second;
+      (*ready)(events[static_cast<std::size_t>(i)].events);
+    }
+    fire_timers();
+  }
+  return {};
+}
+
+}  // namespace caisson

@@ -1,0 +1,66 @@
+// The launcher's event loop: epoll over descriptors, one timer queue, signals by signalfd, children by pid. One thread.
+// Callbacks may add and remove watches, their own included.
+#pragma once
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "launcher/base/fd.h"
+#include "launcher/base/result.h"
+
+namespace caisson {
+
+struct ChildExit {
+  bool signaled = false;
+  int status = 0;  // exit code or signal number
+  rusage usage{};
+};
+
+class Loop {
+ public:
+  using Ready = std::function<void(std::uint32_t events)>;
+  using Exited = std::function<void(const ChildExit&)>;
+  using TimerId = std::uint64_t;
+
+  // Blocks SIGCHLD and `signals` in the process and reads them by signalfd from now on.
+  [[nodiscard]] static Result<std::unique_ptr<Loop>> create(std::initializer_list<int> signals);
+
+  [[nodiscard]] Status watch(int fd, std::uint32_t events, Ready ready);
+  [[nodiscard]] Status rewatch(int fd, std::uint32_t events);
+  void unwatch(int fd);  // before the descriptor is closed
+
+  TimerId after(std::int64_t delay_us, std::function<void()> fire);
+  void cancel(TimerId id);
+
+  // Called once, when that child of ours has been reaped. Children without a callback (orphans that were reparented to us)
+  // are reaped silently.
+  void on_exit(pid_t pid, Exited exited) { children_[pid] = std::move(exited); }
+  void on_signal(int signal, std::function<void()> f) { signals_[signal] = std::move(f); }
+
+  // Until stop(). Errors: io, when epoll itself fails.
+  [[nodiscard]] Status run();
+  void stop() { running_ = false; }
+
+ private:
+  Loop(Fd epoll, Fd signals) : epoll_(std::move(epoll)), signal_fd_(std::move(signals)) {}
+  void read_signals();
+  void reap();
+  [[nodiscard]] int next_timeout_ms();
+  void fire_timers();
+
+  Fd epoll_, signal_fd_;
+  std::map<int, std::shared_ptr<Ready>> watches_;
+  std::map<std::pair<std::int64_t, TimerId>, std::function<void()>> timers_;
+  std::map<TimerId, std::int64_t> timer_due_;
+  std::map<pid_t, Exited> children_;
+  std::map<int, std::function<void()>> signals_;
+  TimerId next_timer_ = 1;
+  bool running_ = false;
+};
+
+}  // namespace caisson

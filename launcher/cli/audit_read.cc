@@ -1,0 +1,172 @@
+// `caisson audit show` and `audit tail`: records of one log, for people or as JSON. Reads only.
+#include <poll.h>
+#include <signal.h>
+#include <sys/inotify.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdio>
+#include <deque>
+#include <utility>
+
+#include "launcher/audit/lines.h"
+#include "launcher/audit/log.h"
+#include "launcher/audit/show.h"
+#include "launcher/base/json.h"
+#include "launcher/base/sys.h"
+#include "launcher/cli/args.h"
+#include "launcher/cli/commands.h"
+#include "launcher/cli/logs.h"
+
+namespace caisson::cli {
+namespace {
+
+constexpr Flag kReadFlags[] = {
+    {"--event", "-e", true}, {"--since", "-s", true}, {"--full", "", false}, {"--lines", "-n", true}, {"--follow", "-f", false},
+};
+
+struct Reading {
+  audit::Lines lines;
+  audit::Filter filter;
+  audit::Style style;
+  bool json = false;
+  bool follow = false;
+  std::size_t last = 10;
+  std::uint64_t broken = 0;
+};
+
+Result<audit::Filter> make_filter(const Args& args) {
+  audit::Filter filter{.events = args.all("--event")};
+  for (const std::string& name : filter.events)
+    if (!audit::event_from(name)) return fail(Code::invalid_argument, "no such event: " + quote(name));
+  if (const auto since = args.last("--since")) {
+    auto time = audit::since_from(*since, sys::realtime_ns());
+    if (!time) return fail(Code::invalid_argument, "--since takes an age (90s, 15m, 2h, 7d) or a UTC time, not " + quote(*since));
+    filter.since = *std::move(time);
+  }
+  return filter;
+}
+
+Result<Reading> open_log(Arguments words, const Options& options, std::span<const Flag> flags) {
+  TRY_ASSIGN(const Args args, Args::parse(words, flags, 0, 1));
+  TRY_ASSIGN(audit::Filter filter, make_filter(args));
+  const std::string path = log_path(options.audit, args.words().empty() ? "launcher" : args.words()[0]);
+  auto lines = audit::Lines::open(path);
+  if (!lines) return std::unexpected(explain_access(std::move(lines.error())));
+  Reading reading{.lines = *std::move(lines), .filter = std::move(filter), .json = options.json, .follow = args.has("--follow")};
+  reading.style.colour = ::isatty(STDOUT_FILENO) == 1 && ::getenv("NO_COLOR") == nullptr;
+  if (args.has("--full")) reading.style.max_value = 0;
+  if (const auto count = args.last("--lines")) {
+    const auto [end, error] = std::from_chars(count->data(), count->data() + count->size(), reading.last);
+    if (error != std::errc{} || *end != '\0') return fail(Code::invalid_argument, "--lines takes a number, not " + quote(*count));
+  }
+  return reading;
+}
+
+struct Shown {
+  std::string text;  // empty: filtered out
+  bool end = false;  // of a session
+};
+
+std::string ascii(const json::Value& value) { return value.dump(-1, ' ', true, json::Value::error_handler_t::replace); }
+
+// Records are printed from their parsed form, never as read: a file that was tampered with may hold anything.
+Shown shown(Reading& reading, const audit::Lines::Line& line) {
+  const auto record = line.whole ? audit::parse_record(line.text) : fail(Code::limit, "too long");
+  if (!record) {
+    ++reading.broken;
+    if (!reading.json) return {audit::show_broken(line.text, reading.style)};
+    json::Value broken = json::Value::object();
+    broken["broken"] = std::string(line.text);
+    return {ascii(broken)};
+  }
+  const auto event = record->find("event");
+  Shown out{.end = event != record->end() && *event == audit::event_name(audit::Event::session_end) && !record->contains("file")};
+  if (!reading.filter.match(*record)) return out;
+  out.text = reading.json ? ascii(*record) : audit::show(*record, reading.style);
+  return out;
+}
+
+int finish(const Reading& reading) {
+  if (reading.broken == 0) return 0;
+  std::fprintf(stderr, "caisson: %s lines are no records: run caisson audit verify\n", std::to_string(reading.broken).c_str());
+  return kExitBrokenLog;
+}
+
+// Prints what is there; true: the session has ended.
+Result<bool> print_new(Reading& reading) {
+  for (;;) {
+    TRY_ASSIGN(const auto line, reading.lines.next());
+    if (!line) break;
+    const Shown record = shown(reading, *line);
+    if (!record.text.empty()) print(record.text + "\n");
+    if (record.end) return true;
+  }
+  std::fflush(stdout);
+  return false;
+}
+
+// Until the session's end, SIGINT or SIGTERM. inotify wakes us; the timeout covers file systems that do not tell.
+Status follow(Reading& reading) {
+  sigset_t stop;
+  ::sigemptyset(&stop);
+  ::sigaddset(&stop, SIGINT);
+  ::sigaddset(&stop, SIGTERM);
+  if (::sigprocmask(SIG_BLOCK, &stop, nullptr) != 0) return sys_error("sigprocmask");
+  const Fd signals(::signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK));
+  const Fd changes(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  const std::string path = "/proc/self/fd/" + std::to_string(reading.lines.fd().get());
+  if (changes) (void)::inotify_add_watch(changes.get(), path.c_str(), IN_MODIFY);
+  for (;;) {
+    TRY_ASSIGN(const bool ended, print_new(reading));
+    if (ended) return {};
+    pollfd fds[] = {{signals.get(), POLLIN, 0}, {changes.get(), POLLIN, 0}};
+    if (::poll(fds, 2, 500) < 0 && errno != EINTR) return sys_error("poll");
+    if (fds[0].revents != 0) return {};
+    char ignored[4096];
+    if (fds[1].revents != 0) (void)::read(changes.get(), ignored, sizeof ignored);
+  }
+}
+
+}  // namespace
+
+int audit_show(Arguments args, const Options& options) {
+  auto reading = open_log(args, options, std::span(kReadFlags).first(3));
+  if (!reading) return report_error(reading.error(), options);
+  if (reading->json) print("[");
+  for (bool first = true;;) {
+    const auto line = reading->lines.next();
+    if (!line) return report_error(line.error(), options);
+    if (!*line) break;
+    const Shown record = shown(*reading, **line);
+    if (record.text.empty()) continue;
+    if (reading->json && !std::exchange(first, false)) print(",\n");
+    print(record.text + (reading->json ? "" : "\n"));
+  }
+  if (reading->json) print("]\n");
+  return finish(*reading);
+}
+
+int audit_tail(Arguments args, const Options& options) {
+  auto reading = open_log(args, options, kReadFlags);
+  if (!reading) return report_error(reading.error(), options);
+  std::deque<std::string> last;
+  bool ended = false;
+  for (;;) {
+    const auto line = reading->lines.next();
+    if (!line) return report_error(line.error(), options);
+    if (!*line) break;
+    Shown record = shown(*reading, **line);
+    ended = record.end;
+    if (record.text.empty()) continue;
+    last.push_back(std::move(record.text));
+    if (last.size() > reading->last) last.pop_front();
+  }
+  for (const std::string& text : last) print(text + "\n");
+  if (reading->follow && !ended)
+    if (const Status status = follow(*reading); !status) return report_error(status.error(), options);
+  return finish(*reading);
+}
+
+}  // namespace caisson::cli

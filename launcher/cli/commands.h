@@ -1,0 +1,72 @@
+// The commands of `caisson` and what they share. Each takes the words behind its name and returns the exit status;
+// main.cc holds the one table of them, with their help.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "launcher/base/result.h"
+
+namespace caisson::cli {
+
+// Beside 0 and those of Code (result.cc).
+inline constexpr int kExitBrokenLog = 20;
+inline constexpr int kExitBadPolicy = 21;
+
+// Global options, accepted before and behind the command's name.
+struct Options {
+  bool json = false;
+  bool help = false;
+  std::string policies;  // --policies, CAISSON_POLICY_DIR
+  std::string audit;     // --audit, CAISSON_AUDIT_DIR
+  std::string run;       // --run, CAISSON_RUN_DIR
+  std::string socket;    // --socket; default: control.sock in `run`
+};
+
+using Arguments = std::span<const std::string>;
+struct Command {
+  std::string_view name;     // one or two words
+  std::string_view summary;
+  std::string_view help;     // begins with the synopsis
+  bool raw;                  // takes global options behind its name itself (take_global), as what follows "--" is a command
+  int (*main)(Arguments args, const Options& options);
+};
+
+int audit_show(Arguments args, const Options& options);
+int audit_tail(Arguments args, const Options& options);
+int audit_verify(Arguments args, const Options& options);
+int audit_ls(Arguments args, const Options& options);
+int session_ls(Arguments args, const Options& options);
+int session_kill(Arguments args, const Options& options);
+int session_report(Arguments args, const Options& options);
+int policy_check(Arguments args, const Options& options);
+int policy_explain(Arguments args, const Options& options);
+int probe_main(Arguments args, const Options& options);
+int version_main(Arguments args, const Options& options);
+int run_main(Arguments args, const Options& options);
+
+// What `caisson probe` shows: the features of this kernel and container, the tier, and what would raise it.
+[[nodiscard]] nlohmann::json probe_report();
+
+// Finds the command of `words` (argv without the program's name), takes the global options, answers --help.
+int dispatch(std::span<const Command> commands, Arguments words);
+
+// The help of one command; for a raw one, which sees --help itself.
+int show_help(std::string_view command);
+
+// Consumes the global option at args[at] and its value, moving `at` behind them. false: it is none.
+[[nodiscard]] Result<bool> take_global(Arguments args, std::size_t& at, Options& options);
+[[nodiscard]] Options default_options();
+
+// Says it on stderr (with --json on stdout as {"ok": false, "error": {...}}); the exit status of its code.
+int report_error(const Error& error, const Options& options);
+// One document, ASCII only; indented on a terminal.
+void print_json(const nlohmann::json& value);
+void print(std::string_view text);
+// Any document as indented "key  value" lines, for people; strings escaped.
+[[nodiscard]] std::string outline(const nlohmann::json& value);
+
+}  // namespace caisson::cli

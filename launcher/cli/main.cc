@@ -1,0 +1,174 @@
+// The table of the commands of `caisson`, and their help.
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "launcher/cli/commands.h"
+
+namespace caisson::cli {
+namespace {
+
+constexpr Command kCommands[] = {
+    {"run", "run one command in a session of its own, without a server",
+     R"(caisson [--json] run [--policy DOMAIN] [--grant PATH[:MODE]]... -- COMMAND [ARGUMENTS]
+
+Builds one session after the policy (default: run), runs the command in it and removes it. Needs no running launcher.
+Standard input, output and error are the command's own; where stdin and stdout are terminals it gets one of its own.
+
+  --policy, -p DOMAIN   the policy file to use
+  --grant, -g PATH:MODE ro, rw, rx or rwx; adds to the policy's grants, or replaces the one of that path (repeatable)
+  --cwd, -C DIR         working directory inside (default: the policy's home)
+  --env, -e NAME=VALUE  a variable for the command, unless the policy denies it (repeatable)
+  --report FILE         writes the confinement report: every wall, how it was verified, what is missing
+
+  caisson run -- bash -c 'id; ls /'
+  caisson run --grant /srv/project:rw --cwd /srv/project -- python3 -m pytest
+
+Exit codes: the command's own, or 128 + its signal; 125 when the session could not be built or the command not started.
+)", true, run_main},
+    {"probe", "what this kernel and container permit: the tier, and what would raise it",
+     R"(caisson probe [--json]
+
+Tries each mechanism of confinement in short-lived children and says which tier results, why not a higher one, and
+which flag of the container runtime would raise it. Changes nothing.
+
+  caisson probe
+  caisson probe --json | jq .tier
+
+Exit codes: 0 whatever the tier is.
+)", false, probe_main},
+    {"policy check", "find every problem of the policy files at once",
+     R"(caisson policy check [DIR]
+
+Reads DIR (default: --policies) as the launcher does: base.json, one file a domain, seccomp/. Prints the digest of each
+domain or all problems, each as "file:line /pointer: what is wrong; meant ...". The launcher refuses what this refuses.
+
+  caisson policy check
+  caisson policy check ./policies --json | jq '.problems[] | .file, .line'
+
+Exit codes: 0 all well, 21 problems.
+)", false, policy_check},
+    {"policy explain", "what a domain's policy means, in words",
+     R"(caisson policy explain DOMAIN
+
+What a session of the domain sees, may call and may use, with base.json merged in, and where the policy is weaker than
+it could be and why.
+
+  caisson policy explain bash
+  caisson --policies ./policies policy explain bash --json | jq .limits
+
+Exit codes: 0; 3 no such domain; 21 the policies have problems.
+)", false, policy_explain},
+    {"session ls", "sessions of the running launcher",
+     R"(caisson session ls
+
+Root only, in the launcher's container.
+
+  caisson session ls
+  caisson session ls --json | jq -r '.sessions[] | select(.domain == "bash") | .session'
+
+Exit codes: 0; 4 not root; 6 no launcher answers.
+)", false, session_ls},
+    {"session kill", "end sessions and everything in them",
+     R"(caisson session kill [--reason TEXT] SESSION...
+
+Returns when no process, mount or control group of the sessions is left. The reason goes into the audit log.
+
+  caisson session kill s-0123456789abcdef
+  caisson session ls --json | jq -r '.sessions[].session' | xargs caisson session kill --reason maintenance
+
+Exit codes: 0; 3 no such session (those named before it are ended); 4 not root; 6 no launcher answers.
+)", false, session_kill},
+    {"session report", "what confines one running session, wall by wall",
+     R"(caisson session report SESSION
+
+Each mechanism as enforced, unavailable (with the reason) or disabled by policy, with what was verified and how long it
+took; what the session sees; what is missing.
+
+  caisson session report s-0123456789abcdef
+  caisson session report s-0123456789abcdef --json | jq '.mechanisms[] | select(.state != "enforced")'
+
+Exit codes: 0; 3 no such session; 4 not root; 6 no launcher answers.
+)", false, session_report},
+    {"audit show", "records of one log, a line each",
+     R"(caisson audit show [--event EVENT]... [--since TIME] [--full] [SESSION|FILE]
+
+Without a session: the launcher's own log. What sessions chose (arguments, labels, paths) is printed escaped, so a log is
+safe to look at. With --json one array of records.
+
+  -e, --event EVENT   only these events (repeatable): exec_request, exec_exit, session_step, limit_hit, ...
+  -s, --since TIME    only records since: an age (90s, 15m, 2h, 7d) or a UTC time (2026-01-02, 2026-01-02T03:04)
+      --full          long values whole
+
+  caisson audit show s-0123456789abcdef
+  caisson audit show -e exec_request -e exec_exit --since 1h s-0123456789abcdef
+  caisson audit show ./copy-of-a-log.ndjson --json | jq '.[].argv'
+
+Exit codes: 0; 3 no such log; 4 not root; 20 lines are no records.
+)", false, audit_show},
+    {"audit tail", "the last records of a log, and those to come",
+     R"(caisson audit tail [-n LINES] [-f] [--event EVENT]... [--since TIME] [--full] [SESSION|FILE]
+
+Without a session: the launcher's own log. With -f it goes on until the session ends or SIGINT comes. With --json one
+record a line (NDJSON).
+
+  -n, --lines LINES   how many to begin with (10)
+  -f, --follow        print what is appended
+  -e, -s, --full      as in audit show
+
+  caisson audit tail -f
+  caisson audit tail -f -n 0 -e exec_request --json s-0123456789abcdef | jq -c .argv
+
+Exit codes: 0, also after SIGINT; 3 no such log; 4 not root; 20 lines are no records.
+)", false, audit_tail},
+    {"audit verify", "prove that logs are as they were written",
+     R"(caisson audit verify [--complete] [SESSION|FILE]...
+
+Without a session: all logs, and that none is missing. Finds every byte and record that was changed, removed, added or
+moved, with line and offset. A session's end is checked against count and head in the launcher's own log, if that lies
+in the same directory: this finds records cut off the end, too, and a log rewritten as a whole.
+
+  intact        the chain is whole up to the session's end
+  open or cut   whole so far, but no end: the session still runs, or the launcher was killed, or the end was cut off
+                and the launcher's log is not there to tell
+  BROKEN        with the places
+
+      --complete   "open or cut" counts as broken
+
+  caisson audit verify
+  caisson audit verify --complete s-0123456789abcdef
+  caisson audit verify --json | jq '.logs[] | select(.verdict == "broken")'
+
+Exit codes: 0; 3 no such log; 4 not root; 20 a log is broken or missing.
+)", false, audit_verify},
+    {"audit ls", "the logs there are",
+     R"(caisson audit ls
+
+Name, begin, number of records, size and, for sessions, why they ended. Verifies nothing.
+
+  caisson audit ls
+  caisson audit ls --json | jq '.logs[] | select(.end == null) | .log'
+
+Exit codes: 0; 3 no such directory; 4 not root.
+)", false, audit_ls},
+    {"version", "version of the program and of the protocol",
+     R"(caisson version [--json]
+)", false, version_main},
+};
+
+}  // namespace
+
+int show_help(std::string_view command) {
+  const std::vector<std::string> words{"help", std::string(command)};
+  return dispatch(kCommands, words);
+}
+
+}  // namespace caisson::cli
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
+  const int status = caisson::cli::dispatch(caisson::cli::kCommands, words);
+  // Half an answer must not look like a whole one.
+  if (std::fflush(stdout) != 0 && status == 0) return caisson::code_exit_status(caisson::Code::io);
+  return status;
+}

@@ -1,0 +1,258 @@
+#include "launcher/confine/build.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <cstring>
+
+#include "launcher/base/sys.h"
+#include "launcher/confine/landlock.h"
+#include "launcher/confine/raw.h"
+#include "launcher/confine/user_ns.h"
+#include "launcher/policy/load.h"
+
+namespace caisson::confine {
+namespace {
+
+constexpr std::int64_t kBuildDeadlineUs = 10'000'000;
+
+using ChildMain = void (*)(const ChildArgs&);
+
+// A builder's child, killed and reaped whatever happens.
+class Child {
+ public:
+  Child(pid_t pid, Fd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  ~Child() {
+    if (pid_ <= 0) return;
+    (void)sys::pidfd_send_signal(pidfd_.get(), SIGKILL);
+    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  Fd release() {
+    pid_ = 0;
+    return std::move(pidfd_);
+  }
+
+ private:
+  pid_t pid_;
+  Fd pidfd_;
+};
+
+// Waits until the pipe has a record or is closed (nullopt).
+Result<std::optional<StepRecord>> next_record(int status, std::int64_t deadline_us) {
+  for (;;) {
+    const std::int64_t left = deadline_us - sys::monotonic_us();
+    if (left <= 0) return fail(Code::timeout, "a builder child did not answer in time");
+    pollfd p{status, POLLIN, 0};
+    const int ready = ::poll(&p, 1, static_cast<int>(left / 1000 + 1));
+    if (ready < 0 && errno != EINTR) return sys_error("poll");
+    if (ready <= 0) continue;
+    StepRecord record;
+    const ssize_t n = ::read(status, &record, sizeof record);
+    if (n == 0) return std::nullopt;
+    if (n != static_cast<ssize_t>(sizeof record)) return fail(Code::internal, "short step record");
+    return record;
+  }
+}
+
+Result<std::vector<Fd>> receive_fds(int socket) {
+  char byte;
+  iovec part{&byte, 1};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  if (::recvmsg(socket, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != 1) return sys_error("receive descriptors");
+  std::vector<Fd> fds;
+  const cmsghdr* c = CMSG_FIRSTHDR(&header);
+  if (c == nullptr || c->cmsg_type != SCM_RIGHTS) return fail(Code::internal, "no descriptors handed over");
+  for (std::size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); ++i) {
+    int fd = -1;
+    std::memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof fd);
+    fds.emplace_back(fd);
+  }
+  return fds;
+}
+
+struct Built {
+  std::vector<Fd> fds;
+  std::vector<StepRecord> steps;
+};
+
+Status answer_maps(pid_t pid, uid_t uid, gid_t gid, const Fd& go) {
+  TRY(write_id_maps(pid, uid, gid));
+  if (::write(go.get(), "y", 1) != 1) return sys_error("write to builder");
+  return {};
+}
+
+// Runs a builder child to its end and collects what it hands over.
+Result<Built> run_builder(ChildMain main, ChildArgs args, uid_t uid, gid_t gid) {
+  TRY_ASSIGN(auto status, sys::pipe());
+  TRY_ASSIGN(auto go, sys::pipe());
+  TRY_ASSIGN(auto handover, sys::seqpacket_pair());
+  args.status = status.second.get();
+  args.go = go.first.get();
+  args.handover = handover.second.get();
+  int raw_pidfd = -1;
+  const pid_t pid = raw::fork_into(&raw_pidfd, -1);
+  if (pid < 0) return sys_error("fork builder");
+  if (pid == 0) main(args);
+  Child child(pid, Fd(raw_pidfd));
+  status.second.reset();
+  go.first.reset();
+  handover.second.reset();
+  Built built;
+  const std::int64_t deadline = sys::monotonic_us() + kBuildDeadlineUs;
+  for (;;) {
+    TRY_ASSIGN(const auto record, next_record(status.first.get(), deadline));
+    if (!record) return fail(Code::internal, "a builder child ended without a word");
+    if (record->error != 0) return std::unexpected(step_error(*args.plan, *record));
+    if (record->step == Step::user_ns && record->value == -1) TRY(answer_maps(child.pid(), uid, gid, go.second));
+    built.steps.push_back(*record);
+    if (record->step == Step::done) break;
+  }
+  TRY_ASSIGN(built.fds, receive_fds(handover.first.get()));
+  return built;
+}
+
+Result<Started> fork_session(ChildMain main, ChildArgs args, int cgroup_fd, Fd* go_write = nullptr) {
+  TRY_ASSIGN(auto status, sys::pipe());
+  TRY_ASSIGN(auto socket, sys::seqpacket_pair());
+  TRY_ASSIGN(auto go, sys::pipe());
+  args.status = status.second.get();
+  args.go = go.first.get();
+  args.init_socket = socket.second.get();
+  int pidfd = -1;
+  const pid_t pid = raw::fork_into(&pidfd, cgroup_fd);
+  if (pid < 0) return sys_error("fork session");
+  if (pid == 0) main(args);
+  Started started{std::move(status.first), Fd(pidfd), pid, std::move(socket.first)};
+  if (go_write != nullptr) *go_write = std::move(go.second);
+  return started;
+}
+
+}  // namespace
+
+Error step_error(const Plan& plan, const StepRecord& record) {
+  const auto index = static_cast<std::size_t>(record.step);
+  if (index >= static_cast<std::size_t>(kStepCount)) return {Code::internal, "unknown step"};
+  std::string what = kSteps[index].name;
+  const std::size_t entry = record.entry;
+  if ((record.step == Step::sources || record.step == Step::binds) && entry < plan.binds.size()) what += " " + quote(plan.binds[entry].source);
+  if (record.step == Step::hide && entry < plan.hide.size()) what += " " + quote(plan.hide[entry]);
+  if (record.step == Step::root && entry < plan.directories.size()) what += " " + quote(plan.directories[entry]);
+  if (record.step == Step::files && entry < plan.files.size()) what += " " + quote(plan.files[entry].first);
+  if (record.step == Step::files && entry >= plan.files.size() && entry - plan.files.size() < plan.links.size())
+    what += " " + quote(plan.links[entry - plan.files.size()].first);
+  if (record.step == Step::landlock_rules && entry < plan.landlock.size()) what += " " + quote(plan.landlock[entry].path);
+  if (record.error == ESTALE) what += " (the path was replaced while the session was being built)";
+  return sys_error(std::move(what), record.error).error();
+}
+
+Result<Program> compile_plan(const Plan& plan) {
+  std::set<Mechanism> enforced;
+  for (int m = 0; m < kMechanismCount; ++m)
+    if (plan.mechanisms[m].state == MechanismState::enforced) enforced.insert(static_cast<Mechanism>(m));
+  return compile_seccomp(policy::effective_sets(*plan.policy, enforced));
+}
+
+Result<Builder> Builder::open(const std::string& init_path, const std::string& run_dir) {
+  Builder b;
+  TRY_ASSIGN(b.init_exe, sys::open(init_path, O_PATH));
+  TRY_ASSIGN(b.null, sys::open("/dev/null", O_RDWR));
+  b.stage_dir = run_dir + "/stage";
+  b.root_dir = run_dir + "/root";
+  for (const std::string& dir : {b.stage_dir, b.root_dir})
+    if (::mkdir(dir.c_str(), 0755) != 0 && errno != EEXIST) return sys_error("mkdir " + quote(dir));
+  return b;
+}
+
+Result<Workspace> Builder::make_workspace(const Plan& plan, uid_t outer_uid, gid_t outer_gid) const {
+  Workspace workspace{outer_uid, outer_gid, stage_dir, {}, {}, {}};
+  if (!plan.user_ns) return workspace;
+  ChildArgs args;
+  args.plan = &plan;
+  args.stage_dir = stage_dir.c_str();
+  auto built = run_builder(workspace_child, args, outer_uid, outer_gid);
+  if (!built) return std::unexpected(std::move(built).error().wrap("make workspace"));
+  if (built->fds.size() != 3) return fail(Code::internal, "workspace handed over the wrong number of descriptors");
+  workspace.user_ns = std::move(built->fds[0]);
+  workspace.net_ns = std::move(built->fds[1]);
+  workspace.mount_ns = std::move(built->fds[2]);
+  return workspace;
+}
+
+Result<Template> Builder::make_template(std::shared_ptr<const Plan> plan, const Workspace& workspace) const {
+  Template out;
+  TRY_ASSIGN(out.seccomp, compile_plan(*plan));
+  out.plan = plan;
+  if (!plan->mount_ns) {
+    if (plan->landlock_fs != 0) {
+      unsigned entry = 0;
+      out.landlock = Fd(landlock_make(*plan, init_exe.get(), &entry));
+      if (!out.landlock) return std::unexpected(step_error(*plan, {Step::landlock_rules, static_cast<std::uint16_t>(entry), errno, 0, 0}));
+    }
+    return out;
+  }
+  ChildArgs args;
+  args.plan = plan.get();
+  args.stage_dir = root_dir.c_str();
+  args.init_exe = init_exe.get();
+  args.user_ns = workspace.user_ns.get();
+  args.mount_ns = workspace.mount_ns.get();
+  auto built = run_builder(template_child, args, 0, 0);
+  if (!built) return std::unexpected(std::move(built).error().wrap("prepare policy '" + plan->policy->domain + "'"));
+  const std::size_t wanted = plan->landlock_fs != 0 ? 2 : 1;
+  if (built->fds.size() != wanted) return fail(Code::internal, "template handed over the wrong number of descriptors");
+  out.mount_ns = std::move(built->fds[0]);
+  if (wanted == 2) out.landlock = std::move(built->fds[1]);
+  out.steps = std::move(built->steps);
+  return out;
+}
+
+Result<Started> Builder::start(const Template& prepared, const Workspace& workspace, uid_t uid, int cgroup_fd) const {
+  ChildArgs args;
+  args.plan = prepared.plan.get();
+  args.seccomp = &prepared.seccomp;
+  args.user_ns = workspace.user_ns.get();
+  args.net_ns = prepared.plan->net_ns ? workspace.net_ns.get() : -1;
+  args.mount_ns = prepared.mount_ns.get();
+  args.landlock = prepared.landlock.get();
+  args.init_exe = init_exe.get();
+  args.null = null.get();
+  args.uid = uid;
+  args.gid = workspace.outer_gid;
+  TRY_ASSIGN(Started started, fork_session(session_child, args, cgroup_fd));
+  TRY(sys::set_nonblocking(started.status.get(), true));
+  return started;
+}
+
+Result<Started> Builder::start_single(const Plan& plan, const Program& seccomp, uid_t outer_uid, gid_t outer_gid, int cgroup_fd) const {
+  ChildArgs args;
+  args.plan = &plan;
+  args.seccomp = &seccomp;
+  args.stage_dir = root_dir.c_str();
+  args.init_exe = init_exe.get();
+  args.null = null.get();
+  args.uid = outer_uid;
+  args.gid = outer_gid;
+  Fd go;
+  TRY_ASSIGN(Started started, fork_session(single_child, args, cgroup_fd, &go));
+  if (!plan.user_ns) return started;
+  TRY_ASSIGN(const auto record, next_record(started.status.get(), sys::monotonic_us() + kBuildDeadlineUs));
+  if (!record) return fail(Code::internal, "the session's child ended without a word");
+  if (record->error != 0) return std::unexpected(step_error(plan, *record));
+  TRY(answer_maps(started.child_pid, outer_uid, outer_gid, go));
+  return started;
+}
+
+}  // namespace caisson::confine

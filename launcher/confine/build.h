@@ -1,0 +1,66 @@
+// The launcher's side of building: what is prepared once (Workspace, Template) and the start of a session's child. Prepared
+// things are plain descriptors: they live as long as their owner and need no process.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "launcher/base/fd.h"
+#include "launcher/base/result.h"
+#include "launcher/confine/child.h"
+#include "launcher/confine/plan.h"
+#include "launcher/confine/seccomp.h"
+
+namespace caisson::confine {
+
+// A tenant's namespaces: one user namespace (inner 1000 = outer_uid), one network namespace, one mount namespace in which
+// the shared /tmp is mounted at `stage`. Without namespaces (T0, T1): only the ids.
+struct Workspace {
+  uid_t outer_uid = 0;
+  gid_t outer_gid = 0;
+  std::string stage;
+  Fd user_ns, net_ns, mount_ns;
+};
+
+// A policy made ready in one workspace: mount tree, Landlock ruleset, seccomp program.
+struct Template {
+  std::shared_ptr<const Plan> plan;
+  Program seccomp;
+  Fd mount_ns, landlock;
+  std::vector<StepRecord> steps;  // how it was built
+};
+
+// A session's child that has been started. Its status pipe tells the rest.
+struct Started {
+  Fd status;         // read end, non-blocking; StepRecords, then EOF
+  Fd child;          // pidfd of the first child: the session's first process itself, or the one that forks it and ends
+  pid_t child_pid = 0;
+  Fd socket;         // to caisson-init
+};
+
+// What builders share.
+struct Builder {
+  Fd init_exe;            // O_PATH descriptor of caisson-init
+  Fd null;                // /dev/null
+  std::string stage_dir;  // empty directory: where a workspace's shared /tmp is mounted in its own namespace
+  std::string root_dir;   // empty directory: where a session's root is built before it becomes the root
+
+  [[nodiscard]] static Result<Builder> open(const std::string& init_path, const std::string& run_dir);
+  // Blocking, some milliseconds; a child that does not answer within ten seconds is killed.
+  [[nodiscard]] Result<Workspace> make_workspace(const Plan& plan, uid_t outer_uid, gid_t outer_gid) const;
+  [[nodiscard]] Result<Template> make_template(std::shared_ptr<const Plan> plan, const Workspace& workspace) const;
+  // uid: the session's own uid in T0 (ignored with a user namespace).
+  [[nodiscard]] Result<Started> start(const Template& prepared, const Workspace& workspace, uid_t uid, int cgroup_fd) const;
+  // Everything in one child, nothing shared. Writes the id maps, so it blocks until the child asks for them.
+  [[nodiscard]] Result<Started> start_single(const Plan& plan, const Program& seccomp, uid_t outer_uid, gid_t outer_gid, int cgroup_fd) const;
+};
+
+// "mount: attach_grants '/srv/data': EACCES (Permission denied)".
+[[nodiscard]] Error step_error(const Plan& plan, const StepRecord& record);
+// The sets that apply in this plan, compiled.
+[[nodiscard]] Result<Program> compile_plan(const Plan& plan);
+
+}  // namespace caisson::confine

@@ -1,0 +1,56 @@
+// cgroup v2 limits of sessions. CgroupRoot is the launcher's own delegated subtree; Cgroup is one session's leaf. cgroup
+// v1 is not used: its hierarchies cannot be delegated safely.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "launcher/base/fd.h"
+#include "launcher/base/result.h"
+#include "launcher/policy/policy.h"
+
+namespace caisson::confine {
+
+struct CgroupStats {
+  std::uint64_t memory_peak = 0, memory_current = 0, pids_current = 0, cpu_us = 0;
+  std::uint64_t oom_kills = 0, pids_refused = 0;  // limit events
+};
+
+// One session's leaf. The directory is removed by remove(), after kill().
+class Cgroup {
+ public:
+  [[nodiscard]] int fd() const { return dir_.get(); }
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] CgroupStats stats() const;
+  // cgroup.kill (Linux 5.14): SIGKILL to every member, atomically against forks.
+  [[nodiscard]] Status kill() const;
+  [[nodiscard]] Status remove();  // EBUSY while members are left
+
+ private:
+  friend class CgroupRoot;
+  Cgroup(Fd parent, Fd dir, std::string name) : parent_(std::move(parent)), dir_(std::move(dir)), name_(std::move(name)) {}
+  Fd parent_, dir_;
+  std::string name_;
+};
+
+class CgroupRoot {
+ public:
+  struct Found {
+    int error = 0;       // errno; 0: usable
+    std::string reason;  // why not
+    std::string path;    // of our own cgroup
+  };
+  // Looks without changing anything.
+  [[nodiscard]] static Found look();
+  // Moves the launcher into a leaf of its own and delegates memory, pids and cpu to sessions/.
+  [[nodiscard]] static Result<CgroupRoot> open(const std::string& path);
+  // Makes a leaf with the limits set and read back.
+  [[nodiscard]] Result<Cgroup> make(const std::string& name, const policy::Limits& limits) const;
+
+ private:
+  explicit CgroupRoot(Fd dir) : dir_(std::move(dir)) {}
+  Fd dir_;
+};
+
+}  // namespace caisson::confine

@@ -1,0 +1,273 @@
+#include "launcher/confine/child.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "launcher/confine/caps.h"
+#include "launcher/confine/landlock.h"
+#include "launcher/confine/mount.h"
+#include "launcher/confine/net.h"
+#include "launcher/confine/raw.h"
+#include "launcher/confine/user_ns.h"
+#include "launcher/session/init_protocol.h"
+
+namespace caisson::confine {
+namespace {
+
+void send_fds(int socket, const int* fds, std::size_t count, StepWriter& steps, Step step) {
+  char byte = 'f';
+  iovec part{&byte, 1};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))] = {};
+  header.msg_control = control;
+  header.msg_controllen = CMSG_SPACE(count * sizeof(int));
+  cmsghdr* c = CMSG_FIRSTHDR(&header);
+  c->cmsg_level = SOL_SOCKET;
+  c->cmsg_type = SCM_RIGHTS;
+  c->cmsg_len = CMSG_LEN(count * sizeof(int));
+  std::memcpy(CMSG_DATA(c), fds, count * sizeof(int));
+  if (::sendmsg(socket, &header, MSG_NOSIGNAL) != 1) steps.failed(step, errno);
+}
+
+// unshare(NEWUSER), then waits for the launcher to write the maps: only it may map an outer uid that is not ours.
+void make_user_ns(const ChildArgs& args, StepWriter& steps) {
+  // Else /proc/<pid>/uid_map would belong to root, and a launcher that is not root could not write it.
+  if (::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) != 0 || ::unshare(CLONE_NEWUSER) != 0) steps.failed(Step::user_ns, errno);
+  steps.done(Step::user_ns, -1);  // value -1: waiting for the maps
+  char go = 0;
+  if (::read(args.go, &go, 1) != 1 || go != 'y') ::_exit(1);
+}
+
+int open_ns(const char* name, StepWriter& steps, Step step) {
+  char path[64] = "/proc/self/ns/";
+  std::strncat(path, name, sizeof path - std::strlen(path) - 1);
+  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) steps.failed(step, errno);
+  return fd;
+}
+
+void enter(int fd, int type, StepWriter& steps, Step step) {
+  if (fd >= 0 && ::setns(fd, type) != 0) steps.failed(step, errno);
+}
+
+unsigned long session_namespaces(const Plan& plan) {
+  return (plan.mount_ns ? CLONE_NEWNS : 0UL) | (plan.ipc_ns ? CLONE_NEWIPC : 0UL) | (plan.uts_ns ? CLONE_NEWUTS : 0UL) |
+         (plan.cgroup_ns ? CLONE_NEWCGROUP : 0UL);
+}
+
+// The child of `make` is the session's first process and the launcher's own child, so that the launcher can wait for it.
+// Its pid goes out in a record before anything of it runs that the session controls.
+template <class Body>
+[[noreturn]] void in_new_pid_ns(const ChildArgs& args, StepWriter& steps, Body body) {
+  if (!args.plan->pid_ns) {
+    steps.done(Step::pid, ::getpid());
+    body(steps);
+    ::_exit(1);
+  }
+  if (::unshare(CLONE_NEWPID) != 0) steps.failed(Step::pid, errno);
+  const pid_t pid = raw::fork_with(CLONE_PARENT);
+  if (pid < 0) steps.failed(Step::pid, errno);
+  if (pid == 0) {
+    StepWriter own(args.status);
+    if (::getpid() != 1) own.failed(Step::pid, ESRCH);
+    body(own);
+    ::_exit(1);
+  }
+  steps.done(Step::pid, pid);
+  ::_exit(0);
+}
+
+void set_limits(const Plan& plan, StepWriter& steps) {
+  std::uint16_t entry = 0;
+  for (const auto& [resource, wanted] : plan.limits) {
+    rlimit now{};
+    if (::getrlimit(static_cast<__rlimit_resource>(resource), &now) != 0) steps.failed(Step::limits, errno, entry);
+    const rlim_t value = std::min(wanted.rlim_max, now.rlim_max);  // an outer limit may be lower already
+    const rlimit set{value, value};
+    if (::setrlimit(static_cast<__rlimit_resource>(resource), &set) != 0 || ::getrlimit(static_cast<__rlimit_resource>(resource), &now) != 0)
+      steps.failed(Step::limits, errno, entry);
+    if (now.rlim_cur != value || now.rlim_max != value) steps.failed(Step::limits, EINVAL, entry);
+    ++entry;
+  }
+  steps.done(Step::limits);
+}
+
+// Leaves exactly: 0-2 /dev/null, 3 the socket to the launcher, and (close-on-exec) what the last steps need.
+void arrange_fds(const ChildArgs& args, int* status, int* init_exe, int* landlock, StepWriter& steps) {
+  int* keep[3] = {status, init_exe, landlock};
+  for (int* fd : keep)
+    if (*fd >= 0 && (*fd = ::fcntl(*fd, F_DUPFD_CLOEXEC, 16)) < 0) steps.failed(Step::fds, errno);
+  if (::dup2(args.null, 0) != 0 || ::dup2(args.null, 1) != 1 || ::dup2(args.null, 2) != 2) steps.failed(Step::stdio, errno);
+  if (::dup2(args.init_socket, init::kSocketFd) != init::kSocketFd) steps.failed(Step::fds, errno);
+  int kept[3] = {*status, *init_exe, *landlock};
+  std::sort(kept, kept + 3);
+  unsigned from = init::kSocketFd + 1;
+  for (const int fd : kept) {
+    if (fd < 0) continue;
+    if (static_cast<unsigned>(fd) > from && ::close_range(from, static_cast<unsigned>(fd) - 1, 0) != 0) ::_exit(1);
+    from = static_cast<unsigned>(fd) + 1;
+  }
+  if (::close_range(from, ~0U, 0) != 0) ::_exit(1);
+}
+
+void change_ids(const ChildArgs& args, StepWriter& steps) {
+  const Plan& plan = *args.plan;
+  const uid_t uid = plan.user_ns ? kInnerUid : args.uid;
+  const gid_t gid = plan.user_ns ? kInnerGid : args.gid;
+  // Inside a user namespace setgroups is denied for good; the list was emptied by the launcher at its start.
+  if (!plan.user_ns && plan.change_uid && ::setgroups(0, nullptr) != 0) steps.failed(Step::credentials, errno);
+  if (plan.change_uid && (::setresgid(gid, gid, gid) != 0 || ::setresuid(uid, uid, uid) != 0)) steps.failed(Step::credentials, errno);
+  uid_t r = 0, e = 0, s = 0;
+  gid_t rg = 0, eg = 0, sg = 0;
+  if (::getresuid(&r, &e, &s) != 0 || ::getresgid(&rg, &eg, &sg) != 0 || r == 0 || e != r || s != r || rg == 0 || eg != rg || sg != rg ||
+      (plan.change_uid && (r != uid || rg != gid)) || (plan.change_uid && ::getgroups(0, nullptr) != 0))
+    steps.failed(Step::credentials, EPERM);
+  steps.done(Step::credentials);
+}
+
+// The last steps, the same in every tier.
+[[noreturn]] void confine_and_exec(const ChildArgs& args, StepWriter& outer_steps) {
+  const Plan& plan = *args.plan;
+  if (plan.uts_ns && ::sethostname(plan.policy->hostname.data(), plan.policy->hostname.size()) != 0) outer_steps.failed(Step::hostname, errno);
+  outer_steps.done(Step::hostname);
+  int status = args.status, init_exe = args.init_exe, landlock = args.landlock;
+  arrange_fds(args, &status, &init_exe, &landlock, outer_steps);
+  StepWriter steps(status);
+  steps.done(Step::fds);
+  set_limits(plan, steps);
+  // A new POSIX session: no controlling terminal of the launcher's is left (TIOCSTI, job control). EPERM: leads one already.
+  if (::setsid() < 0 && errno != EPERM) steps.failed(Step::stdio, errno);
+  ::umask(plan.policy->umask);
+  steps.done(Step::stdio);
+
+  const bool bounded = caps_drop_bounding();
+  change_ids(args, steps);
+  // Without CAP_SETPCAP (T1) the bounding set stays; no_new_privs makes it moot, and the report says so.
+  if (!bounded && plan.change_uid) steps.failed(Step::capabilities, EPERM);
+  if (!caps_drop_all()) steps.failed(Step::capabilities, errno);
+  steps.done(Step::capabilities, bounded ? 1 : 0);
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1) steps.failed(Step::no_new_privs, errno);
+  steps.done(Step::no_new_privs);
+  if (landlock >= 0) {
+    if (raw::landlock_restrict_self(landlock) != 0) steps.failed(Step::landlock, errno);
+    ::close(landlock);
+    steps.done(Step::landlock);
+  }
+  if (::chdir("/") != 0) steps.failed(Step::exec, errno);
+  if (load_seccomp(*args.seccomp) != 0) steps.failed(Step::seccomp, errno);
+  if (::prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != SECCOMP_MODE_FILTER) steps.failed(Step::seccomp, EINVAL);
+  steps.done(Step::seccomp);
+
+  char name[] = "caisson-init";
+  char* argv[] = {name, nullptr};
+  char* envp[] = {nullptr};
+  raw::execveat(init_exe, "", argv, envp, AT_EMPTY_PATH);
+  steps.failed(Step::exec, errno);
+}
+
+void raise_oom_score() {
+  // When memory runs out the kernel shall take a session before the launcher or the agent. Best effort: it is a preference,
+  // not a wall.
+  const int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  (void)!::write(fd, "500", 3);
+  ::close(fd);
+}
+
+}  // namespace
+
+void workspace_child(const ChildArgs& args) {
+  StepWriter steps(args.status);
+  make_user_ns(args, steps);
+  if (::unshare(CLONE_NEWNS | (args.plan->net_ns ? CLONE_NEWNET : 0)) != 0) steps.failed(Step::mount_ns, errno);
+  if (args.plan->net_ns) {
+    if (const int error = loopback_up(); error != 0) steps.failed(Step::net_ns, error);
+    steps.done(Step::net_ns);
+  }
+  const int fds[3] = {open_ns("user", steps, Step::user_ns), open_ns("net", steps, Step::net_ns), open_ns("mnt", steps, Step::mount_ns)};
+  mount_stage(*args.plan, args.stage_dir, steps);
+  send_fds(args.handover, fds, 3, steps, Step::done);
+  steps.done(Step::done);
+  ::_exit(0);
+}
+
+void template_child(const ChildArgs& args) {
+  StepWriter steps(args.status);
+  enter(args.user_ns, CLONE_NEWUSER, steps, Step::user_ns);
+  enter(args.mount_ns, CLONE_NEWNS, steps, Step::mount_ns);
+  if (::unshare(CLONE_NEWNS | (args.plan->pid_ns ? CLONE_NEWPID : 0)) != 0) steps.failed(Step::mount_ns, errno);
+  const pid_t pid = raw::fork_with(0);
+  if (pid < 0) steps.failed(Step::pid, errno);
+  if (pid > 0) {
+    int wait_status = 0;
+    while (::waitpid(pid, &wait_status, 0) < 0 && errno == EINTR) {
+    }
+    ::_exit(wait_status == 0 ? 0 : 1);
+  }
+  int fds[2] = {open_ns("mnt", steps, Step::mount_ns), -1};
+  build_root(*args.plan, args.stage_dir, steps);
+  std::size_t count = 1;
+  if (args.plan->landlock_fs != 0) {
+    unsigned entry = 0;
+    fds[1] = landlock_make(*args.plan, args.init_exe, &entry);
+    if (fds[1] < 0) steps.failed(Step::landlock_rules, errno, static_cast<std::uint16_t>(entry));
+    steps.done(Step::landlock_rules);
+    count = 2;
+  }
+  send_fds(args.handover, fds, count, steps, Step::done);
+  steps.done(Step::done);
+  ::_exit(0);
+}
+
+void session_child(const ChildArgs& args) {
+  StepWriter steps(args.status);
+  raise_oom_score();
+  enter(args.user_ns, CLONE_NEWUSER, steps, Step::user_ns);
+  enter(args.net_ns, CLONE_NEWNET, steps, Step::net_ns);
+  enter(args.mount_ns, CLONE_NEWNS, steps, Step::mount_ns);
+  if (::unshare(static_cast<int>(session_namespaces(*args.plan))) != 0) steps.failed(Step::namespaces, errno);
+  steps.done(Step::namespaces);
+  in_new_pid_ns(args, steps, [&args](StepWriter& own) {
+    if (args.plan->mount_ns) mount_instance(*args.plan, false, own);
+    confine_and_exec(args, own);
+  });
+}
+
+void single_child(const ChildArgs& args) {
+  StepWriter steps(args.status);
+  raise_oom_score();
+  if (args.plan->user_ns) make_user_ns(args, steps);
+  const unsigned long flags = session_namespaces(*args.plan) | (args.plan->net_ns ? CLONE_NEWNET : 0UL);
+  if (::unshare(static_cast<int>(flags)) != 0) steps.failed(Step::namespaces, errno);
+  steps.done(Step::namespaces);
+  if (args.plan->net_ns) {
+    if (const int error = loopback_up(); error != 0) steps.failed(Step::net_ns, error);
+    steps.done(Step::net_ns);
+  }
+  in_new_pid_ns(args, steps, [&args](StepWriter& own) {
+    ChildArgs mine = args;
+    if (args.plan->mount_ns) {
+      if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) own.failed(Step::mount_ns, errno);
+      build_root(*args.plan, args.stage_dir, own);
+      mount_instance(*args.plan, true, own);
+    }
+    if (args.plan->landlock_fs != 0) {
+      unsigned entry = 0;
+      mine.landlock = landlock_make(*args.plan, args.init_exe, &entry);
+      if (mine.landlock < 0) own.failed(Step::landlock_rules, errno, static_cast<std::uint16_t>(entry));
+      own.done(Step::landlock_rules);
+    }
+    confine_and_exec(mine, own);
+  });
+}
+
+}  // namespace caisson::confine

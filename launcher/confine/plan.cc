@@ -1,0 +1,295 @@
+#include "launcher/confine/plan.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "launcher/base/sys.h"
+#include "launcher/confine/landlock.h"
+#include "launcher/confine/raw.h"
+#include "launcher/policy/load.h"
+
+namespace caisson::confine {
+namespace {
+
+using policy::Access;
+using policy::Grant;
+using policy::Policy;
+
+Result<Source> open_source(const std::string& path) {
+  auto fd = sys::openat2(AT_FDCWD, path, O_PATH, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+  if (!fd) return std::unexpected(std::move(fd).error());
+  struct stat st {};
+  if (::fstat(fd->get(), &st) != 0) return sys_error("fstat " + quote(path));
+  if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+    return fail(Code::invalid_argument, quote(path) + " is neither a directory nor a regular file");
+  return Source{true, S_ISDIR(st.st_mode), st.st_dev, st.st_ino};
+}
+
+class Planner {
+ public:
+  Planner(std::shared_ptr<const Policy> policy, const Features& features, const Sources& sources, const Place& place)
+      : policy_(*policy), features_(features), sources_(sources), place_(place) {
+    plan_.policy = std::move(policy);
+  }
+
+  Result<std::shared_ptr<const Plan>> run() {
+    plan_.tier = features_.tier();
+    namespaces();
+    credentials();
+    TRY(paths());
+    landlock();
+    limits();
+    TRY(demands());
+    return std::make_shared<const Plan>(std::move(plan_));
+  }
+
+ private:
+  MechanismPlan& state(Mechanism m) { return plan_.mechanisms[static_cast<std::size_t>(m)]; }
+
+  // Decides one mechanism: the policy may have disabled it by name, the host may not offer it.
+  bool decide(Mechanism m, bool works, const std::string& why_not) {
+    if (policy_.disable.contains(m)) {
+      const auto why = policy_.weaken.find("/disable");
+      state(m) = {MechanismState::disabled_by_policy, why != policy_.weaken.end() ? why->second : "disable[] in the policy"};
+      return false;
+    }
+    state(m) = {works ? MechanismState::enforced : MechanismState::unavailable, works ? "" : why_not};
+    return works;
+  }
+  static std::string because(const Tried& t) {
+    return t.error > 0 ? t.step + ": " + errno_name(t.error) : "needs a user namespace";
+  }
+
+  void namespaces() {
+    const bool user = decide(Mechanism::user_ns, features_.user_ns.ok() && features_.mount_ns.ok(),
+                             because(features_.user_ns.ok() ? features_.mount_ns : features_.user_ns));
+    plan_.user_ns = user;
+    plan_.mount_ns = decide(Mechanism::mount_ns, user && features_.mount_ns.ok(), because(features_.mount_ns));
+    plan_.net_ns = decide(Mechanism::net_ns, user && features_.net_ns.ok(), because(features_.net_ns));
+    plan_.ipc_ns = decide(Mechanism::ipc_ns, user && features_.ipc_ns.ok(), because(features_.ipc_ns));
+    plan_.uts_ns = decide(Mechanism::uts_ns, user && features_.uts_ns.ok(), because(features_.uts_ns));
+    plan_.cgroup_ns = decide(Mechanism::cgroup_ns, user && features_.cgroup_ns.ok(), because(features_.cgroup_ns));
+    // A PID namespace under the container's old /proc would lie about every pid: both or none.
+    plan_.pid_ns = decide(Mechanism::pid_ns, plan_.mount_ns && features_.pid_ns(), "no fresh /proc: " + because(features_.proc_full));
+    const bool fresh = decide(Mechanism::proc, plan_.pid_ns, "no fresh /proc: " + because(features_.proc_full));
+    if (fresh) plan_.proc = features_.proc_full.ok() ? Proc::full : Proc::subset;
+    else plan_.proc = policy_.proc_shared_fallback ? Proc::shared : Proc::none;
+    if (plan_.proc == Proc::shared) plan_.residual.push_back("/proc is the container's: names and command lines of its processes can be read");
+    if (!plan_.mount_ns) plan_.residual.push_back("no mount namespace: names and metadata (stat) of files outside the grants can be seen");
+    if (!plan_.ipc_ns) plan_.residual.push_back("no IPC namespace: System V IPC and POSIX queues are refused by seccomp instead");
+
+    plan_.inet = plan_.net_ns && policy_.network == policy::Network::loopback;
+    if (!plan_.net_ns) {
+      state(Mechanism::net_ns).reason += "; inet sockets are refused by seccomp";
+    }
+    plan_.cgroup = decide(Mechanism::cgroup, features_.cgroup.ok(), features_.cgroup_reason);
+    if (!plan_.cgroup) {
+      state(Mechanism::cgroup).reason += "; rlimits and a watchdog stand in";
+      plan_.residual.push_back("no cgroup: memory and process limits are enforced by a watchdog within a second, CPU share is not limited");
+    }
+  }
+
+  void credentials() {
+    // With a user namespace the uid is the workspace's one mapped uid, and root's powers end at the namespace.
+    plan_.change_uid = plan_.user_ns || features_.change_uid.ok();
+    decide(Mechanism::uid, plan_.change_uid, because(features_.change_uid));
+    if (!plan_.change_uid)
+      plan_.residual.push_back("one uid for launcher, agent and sessions: only Landlock domains stand between them; command lines, "
+                               "priorities and resource limits of the others can be seen or changed");
+    for (const Mechanism m : {Mechanism::capabilities, Mechanism::no_new_privs, Mechanism::rlimits, Mechanism::fds, Mechanism::env}) decide(m, true, "");
+    decide(Mechanism::seccomp, features_.seccomp.ok(), because(features_.seccomp));
+    decide(Mechanism::landlock, features_.landlock_abi > 0, "the kernel has no Landlock");
+  }
+
+  Status paths() {
+    if (!plan_.mount_ns) {
+      const auto conflicts = policy::landlock_conflicts(policy_);
+      if (!conflicts.empty()) return fail(Code::invalid_argument, conflicts.front().text());
+    }
+    for (const Grant& grant : policy_.grants) {
+      const auto it = sources_.find(grant.source);
+      if (it == sources_.end() || !it->second.present) {
+        plan_.absent.push_back(grant.path);
+        continue;
+      }
+      Bind bind;
+      bind.target = grant.path;
+      bind.source = grant.source;
+      bind.read_only = grant.access == Access::read;
+      bind.execute = grant.execute;
+      bind.directory = it->second.directory;
+      bind.dev = it->second.dev;
+      bind.ino = it->second.ino;
+      plan_.binds.push_back(std::move(bind));
+    }
+    if (!plan_.mount_ns) return {};
+
+    if (policy_.home == policy::Scope::workspace) TRY(add_home());
+    else plan_.directories.push_back(policy_.home_path);
+    plan_.single_use = policy_.home == policy::Scope::private_ || policy_.tmp == policy::Scope::private_;
+    if (policy_.tmp == policy::Scope::workspace && !place_.stage.empty()) {
+      Bind tmp;
+      tmp.target = "/tmp";
+      tmp.source = place_.stage;
+      tmp.read_only = false;
+      tmp.execute = true;
+      tmp.staged = true;
+      plan_.binds.push_back(std::move(tmp));
+    } else {
+      plan_.directories.push_back("/tmp");
+    }
+    plan_.private_tmp_options = "size=" + std::to_string(policy_.limits.tmp_bytes) + ",nr_inodes=" + std::to_string(policy_.limits.tmp_inodes);
+    for (const char* dir : {"/dev", "/dev/pts", "/dev/shm", "/proc", "/run", "/var"}) plan_.directories.emplace_back(dir);
+    for (const std::string& device : policy_.devices) {
+      Bind bind;
+      bind.target = bind.source = "/dev/" + device;
+      bind.read_only = bind.directory = false;
+      bind.device = true;
+      plan_.binds.push_back(std::move(bind));
+    }
+    plan_.files.assign(policy_.files.begin(), policy_.files.end());
+    plan_.links.assign(policy_.links.begin(), policy_.links.end());
+    for (const auto& [path, target] : {std::pair("/dev/fd", "/proc/self/fd"), std::pair("/dev/stdin", "/proc/self/fd/0"),
+                                       std::pair("/dev/stdout", "/proc/self/fd/1"), std::pair("/dev/stderr", "/proc/self/fd/2"),
+                                       std::pair("/dev/ptmx", "pts/ptmx")})
+      plan_.links.emplace_back(path, target);
+    plan_.hide = policy_.hide;
+    // Parents before what lies below them, whoever of grants, home and devices they come from.
+    std::ranges::sort(plan_.binds, {}, &Bind::target);
+    return {};
+  }
+
+  Status add_home() {
+    const auto it = sources_.find(place_.home_source);
+    if (it == sources_.end() || !it->second.present || !it->second.directory)
+      return fail(Code::unavailable, "the workspace's home " + quote(place_.home_source) + " is not a directory");
+    Bind home;
+    home.target = policy_.home_path;
+    home.source = place_.home_source;
+    home.read_only = false;
+    home.execute = true;
+    home.dev = it->second.dev;
+    home.ino = it->second.ino;
+    plan_.binds.push_back(std::move(home));
+    return {};
+  }
+
+  void rule(std::string path, std::uint64_t access, bool required = true) {
+    plan_.landlock.push_back({std::move(path), access, required});
+  }
+
+  void landlock() {
+    const int abi = features_.landlock_abi;
+    if (state(Mechanism::landlock).state != MechanismState::enforced) return;
+    plan_.landlock_fs = landlock_fs_rights(abi);
+    plan_.landlock_scoped = landlock_scopes(abi);
+    state(Mechanism::landlock).reason = "ABI " + std::to_string(abi);
+    if (plan_.landlock_scoped == 0) plan_.residual.push_back("Landlock ABI " + std::to_string(abi) + " has no scopes (needs 6, Linux 6.12)");
+    const std::uint64_t everything = landlock_read(abi, true) | landlock_write(abi);
+    const std::uint64_t device = (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_IOCTL_DEV |
+                                  LANDLOCK_ACCESS_FS_TRUNCATE) & landlock_fs_rights(abi);
+    if (plan_.mount_ns) {
+      // Only what is granted is there at all; Landlock is the second wall, against writing. A rule on the root also covers
+      // what is mounted later (/proc), because Landlock walks up through mount points, skipping the covered directory.
+      rule("/", landlock_read(abi, true));
+      rule("/dev", landlock_read(abi, false) | landlock_write(abi));
+      rule("/tmp", everything);
+      rule(policy_.home_path, everything);
+      for (const Bind& b : plan_.binds)
+        if (!b.read_only && !b.device && !b.staged && b.target != policy_.home_path) rule(b.target, landlock_read(abi, b.execute) | landlock_write(abi));
+      return;
+    }
+    for (const Bind& b : plan_.binds) rule(b.source, landlock_read(abi, b.execute) | (b.read_only ? 0 : landlock_write(abi)));
+    for (const auto& [path, content] : policy_.files) rule(path, landlock_read(abi, false), false);
+    for (const std::string& name : policy_.devices) rule("/dev/" + name, device, false);
+    rule("/dev/ptmx", device, false);
+    rule("/dev/pts", device | LANDLOCK_ACCESS_FS_READ_DIR, false);
+    rule("/tmp", everything);
+    rule(place_.home_source, everything);
+    if (plan_.proc == Proc::shared) rule("/proc", landlock_read(abi, false));
+    plan_.binds.clear();  // nothing is mounted; the rules above are the grants
+  }
+
+  void limit(int resource, std::uint64_t value) { plan_.limits.push_back({resource, rlimit{value, value}}); }
+
+  void limits() {
+    const policy::Limits& l = policy_.limits;
+    limit(RLIMIT_CORE, 0);
+    limit(RLIMIT_NOFILE, l.open_files);
+    limit(RLIMIT_FSIZE, l.file_size_bytes);
+    limit(RLIMIT_CPU, l.cpu_seconds);
+    limit(RLIMIT_MEMLOCK, 8U << 20);
+    limit(RLIMIT_MSGQUEUE, 819200);
+    limit(RLIMIT_SIGPENDING, 4096);
+    limit(RLIMIT_NICE, 0);
+    limit(RLIMIT_RTPRIO, 0);
+    // Counted by the kernel per uid. Where a uid serves one session this is the session's own limit; where the workspace's
+    // sessions share one it can only be a backstop, and the cgroup or the watchdog counts per session.
+    limit(RLIMIT_NPROC, plan_.user_ns ? std::max<std::uint64_t>(l.processes, 16384) : l.processes);
+  }
+
+  Status demands() {
+    if (plan_.tier < policy_.min_tier)
+      return fail(Code::unavailable, "policy '" + policy_.domain + "' needs tier " + std::string(tier_name(policy_.min_tier)) + ", this container gives " +
+                                         std::string(tier_name(plan_.tier)) + " (see: caisson probe)");
+    for (const Mechanism m : policy_.require)
+      if (state(m).state != MechanismState::enforced)
+        return fail(Code::unavailable, "policy '" + policy_.domain + "' requires " + std::string(mechanism_name(m)) + ", which is not available: " + state(m).reason);
+    return {};
+  }
+
+  const Policy& policy_;
+  const Features& features_;
+  const Sources& sources_;
+  const Place& place_;
+  Plan plan_;
+};
+
+}  // namespace
+
+const char* proc_name(Proc proc) {
+  switch (proc) {
+    case Proc::none: return "none";
+    case Proc::shared: return "shared";
+    case Proc::subset: return "fresh, subset=pid";
+    case Proc::full: return "fresh";
+  }
+  return "?";
+}
+
+Result<Sources> resolve_sources(const Policy& policy) {
+  Sources out;
+  for (const Grant& grant : policy.grants) {
+    auto source = open_source(grant.source);
+    if (source) {
+      out[grant.source] = *source;
+      continue;
+    }
+    if (!grant.required && (source.error().code == Code::not_found || source.error().sys == ELOOP)) {
+      out[grant.source] = {};
+      continue;
+    }
+    return std::unexpected(std::move(source).error().wrap("grant " + quote(grant.path)));
+  }
+  return out;
+}
+
+Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const Policy> policy, const Features& features, const Sources& sources, const Place& place) {
+  return Planner(std::move(policy), features, sources, place).run();
+}
+
+nlohmann::json plan_json(const Plan& plan) {
+  nlohmann::json j{{"domain", plan.policy->domain}, {"tier", tier_name(plan.tier)}, {"proc", proc_name(plan.proc)}, {"inet", plan.inet},
+                   {"absent", plan.absent}, {"residual", plan.residual}, {"binds", nlohmann::json::array()}, {"landlock", nlohmann::json::array()}};
+  for (const Bind& b : plan.binds)
+    j["binds"].push_back({{"target", b.target}, {"source", b.source}, {"read_only", b.read_only}, {"execute", b.execute}, {"device", b.device}});
+  for (const LandlockRule& r : plan.landlock) j["landlock"].push_back({{"path", r.path}, {"access", r.access}});
+  return j;
+}
+
+}  // namespace caisson::confine

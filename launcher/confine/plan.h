@@ -1,0 +1,93 @@
+// Plan: everything that a session's child will do, decided beforehand by pure code from Policy and Features. Printable and
+// testable without root. The executor (child.cc, mount.cc) carries it out and decides nothing.
+#pragma once
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "launcher/base/result.h"
+#include "launcher/confine/features.h"
+#include "launcher/policy/policy.h"
+
+namespace caisson::confine {
+
+// Identity of a grant's source, taken when it was opened with openat2 (no symlink, no magic link at any component).
+struct Source {
+  bool present = false;
+  bool directory = false;
+  dev_t dev = 0;
+  ino_t ino = 0;
+};
+using Sources = std::map<std::string, Source>;  // by path
+
+// Opens every source of the policy once. A required one that is missing, or one that is neither file, directory nor a
+// listed device, is an error naming the grant.
+[[nodiscard]] Result<Sources> resolve_sources(const policy::Policy& policy);
+
+struct Bind {
+  std::string target, source;
+  bool read_only = true, execute = false, device = false, directory = true;
+  bool staged = false;  // source is the workspace's own tmpfs, whose identity only the child can know
+  dev_t dev = 0;
+  ino_t ino = 0;
+};
+
+struct LandlockRule {
+  std::string path;  // as the session sees it (mount namespace) or as the launcher does (T0, T1)
+  std::uint64_t access = 0;
+  bool required = true;
+};
+
+enum class Proc { none, shared, subset, full };
+[[nodiscard]] const char* proc_name(Proc proc);
+
+enum class MechanismState { enforced, unavailable, disabled_by_policy };
+struct MechanismPlan {
+  MechanismState state = MechanismState::enforced;
+  std::string reason;  // why unavailable or disabled; a detail when enforced
+};
+
+struct Plan {
+  std::shared_ptr<const policy::Policy> policy;
+  Tier tier = Tier::t1;
+  bool user_ns = false, mount_ns = false, pid_ns = false, ipc_ns = false, uts_ns = false, net_ns = false, cgroup_ns = false;
+  bool cgroup = false;
+  bool single_use = false;      // private home or /tmp: the prepared tree serves one session only
+  bool inet = false;            // inet sockets allowed (only ever inside an own network namespace)
+  bool change_uid = false;
+  Proc proc = Proc::none;
+  std::vector<Bind> binds;      // parents before children
+  std::vector<std::string> directories;  // empty directories of the root
+  std::vector<std::pair<std::string, std::string>> files, links;
+  std::vector<std::string> hide;
+  std::string private_tmp_options;
+  std::vector<LandlockRule> landlock;
+  std::uint64_t landlock_fs = 0, landlock_scoped = 0;
+  std::vector<std::pair<int, rlimit>> limits;
+  MechanismPlan mechanisms[kMechanismCount];
+  std::vector<std::string> absent;    // grants that are not required and not there
+  std::vector<std::string> residual;  // what is not stopped in this tier, in words
+};
+
+struct Place {  // what the plan needs to know of where it runs
+  std::string home_source;   // the workspace's home in the launcher's view
+  std::string stage;         // directory where a workspace's tmpfs is mounted, or ""
+  std::string init_path;     // caisson-init, for its Landlock rule in T0 and T1
+};
+
+// Errors: unavailable (min_tier or require[] cannot be met, naming what and which flag would help), invalid_argument (a
+// nested grant that this tier cannot express). Never plans less than the policy demands.
+[[nodiscard]] Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const policy::Policy> policy, const Features& features,
+                                                            const Sources& sources, const Place& place);
+
+[[nodiscard]] nlohmann::json plan_json(const Plan& plan);
+
+}  // namespace caisson::confine

@@ -1,0 +1,26 @@
+// Compiles a policy's syscall sets to one BPF program, once per policy; seccomp(2) then loads it in any number of children.
+// libseccomp resolves names and numbers. The program is assembled here because libseccomp 2.5 cannot say "allowed except
+// when" nor give a mismatch another errno than the default, and needs 1.3 ms where `caisson run` has 2.
+#pragma once
+
+#include <linux/filter.h>
+
+#include <vector>
+
+#include "launcher/base/result.h"
+#include "launcher/policy/policy.h"
+
+namespace caisson::confine {
+
+using Program = std::vector<sock_filter>;
+
+// Native architecture only: any other (i386, x32) kills the process. A number in no set: ENOSYS, so that libraries fall
+// back; in a set's `refuse`, or a condition not met: EPERM. When several sets name a call, the first one that lists it
+// decides, and `refuse` wins over all. Errors: invalid_argument for a name that libseccomp does not know on any
+// architecture; names that only other architectures have are skipped.
+[[nodiscard]] Result<Program> compile_seccomp(const std::vector<policy::SyscallSet>& sets);
+
+// For the child: 0, or -1 with errno. Needs no_new_privs.
+int load_seccomp(const Program& program);
+
+}  // namespace caisson::confine

@@ -1,0 +1,95 @@
+// The steps by which a session is built, in order, and the records that the child writes about each to its status pipe.
+// A failed step is the last record: it names itself, its errno and, where a list is worked through, the entry.
+#pragma once
+
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+
+#include "launcher/policy/terms.h"
+
+namespace caisson::confine {
+
+enum class Step : std::uint16_t {
+  user_ns, net_ns, mount_ns, sources, root, binds, files, proc, devices, hide, pivot, landlock_rules,   // made once
+  namespaces, pid, proc_mount, private_mounts, hostname, stdio, limits, fds, credentials,               // each session
+  capabilities, no_new_privs, landlock, seccomp, exec, done,
+};
+inline constexpr int kStepCount = static_cast<int>(Step::done) + 1;
+
+struct StepRow {
+  Step step;
+  const char* name;
+  Mechanism mechanism;  // the wall that it belongs to
+};
+
+inline constexpr StepRow kSteps[kStepCount] = {
+    {Step::user_ns, "user_ns", Mechanism::user_ns},
+    {Step::net_ns, "net_ns", Mechanism::net_ns},
+    {Step::mount_ns, "mount_ns", Mechanism::mount_ns},
+    {Step::sources, "open_grants", Mechanism::mount_ns},
+    {Step::root, "root_tmpfs", Mechanism::mount_ns},
+    {Step::binds, "attach_grants", Mechanism::mount_ns},
+    {Step::files, "make_files", Mechanism::mount_ns},
+    {Step::proc, "template_proc", Mechanism::proc},
+    {Step::devices, "devices", Mechanism::mount_ns},
+    {Step::hide, "hide_paths", Mechanism::mount_ns},
+    {Step::pivot, "pivot_root", Mechanism::mount_ns},
+    {Step::landlock_rules, "landlock_rules", Mechanism::landlock},
+    {Step::namespaces, "namespaces", Mechanism::mount_ns},
+    {Step::pid, "pid_ns", Mechanism::pid_ns},
+    {Step::proc_mount, "proc", Mechanism::proc},
+    {Step::private_mounts, "private_mounts", Mechanism::mount_ns},
+    {Step::hostname, "hostname", Mechanism::uts_ns},
+    {Step::stdio, "stdio", Mechanism::fds},
+    {Step::limits, "rlimits", Mechanism::rlimits},
+    {Step::fds, "close_fds", Mechanism::fds},
+    {Step::credentials, "uid", Mechanism::uid},
+    {Step::capabilities, "capabilities", Mechanism::capabilities},
+    {Step::no_new_privs, "no_new_privs", Mechanism::no_new_privs},
+    {Step::landlock, "landlock", Mechanism::landlock},
+    {Step::seccomp, "seccomp", Mechanism::seccomp},
+    {Step::exec, "exec_init", Mechanism::fds},
+    {Step::done, "done", Mechanism::fds},
+};
+
+struct StepRecord {
+  Step step;
+  std::uint16_t entry;   // index into the list that the step works through
+  std::int32_t error;    // 0: post-condition holds
+  std::uint32_t us;      // since the record before
+  std::int32_t value;    // step pid: the pid of the session's first process, as the launcher sees it
+};
+
+// The child's end. Async-signal-safe.
+class StepWriter {
+ public:
+  explicit StepWriter(int fd) : fd_(fd), last_(now()) {}
+  void done(Step step, std::int32_t value = 0) { put({step, 0, 0, lap(), value}); }
+  [[noreturn]] void failed(Step step, int error, std::uint16_t entry = 0) {
+    put({step, entry, error != 0 ? error : EIO, lap(), 0});
+    ::_exit(1);
+  }
+
+ private:
+  static std::int64_t now() {
+    timespec t{};
+    ::clock_gettime(CLOCK_MONOTONIC, &t);
+    return std::int64_t{t.tv_sec} * 1'000'000 + t.tv_nsec / 1000;
+  }
+  std::uint32_t lap() {
+    const std::int64_t before = last_;
+    last_ = now();
+    return static_cast<std::uint32_t>(last_ - before);
+  }
+  void put(const StepRecord& record) {
+    // Nobody reads any more: the launcher is gone, and with it the reason to go on.
+    if (::write(fd_, &record, sizeof record) != static_cast<ssize_t>(sizeof record)) ::_exit(1);
+  }
+  int fd_;
+  std::int64_t last_;
+};
+
+}  // namespace caisson::confine

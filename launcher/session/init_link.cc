@@ -1,0 +1,92 @@
+#include "launcher/session/init_link.h"
+
+#include <sys/socket.h>
+
+#include <cstring>
+
+namespace caisson::session {
+
+Status InitLink::send(const std::string& message, const int* fds, std::size_t count) {
+  iovec part{const_cast<char*>(message.data()), message.size()};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))] = {};
+  if (count > 0) {
+    header.msg_control = control;
+    header.msg_controllen = CMSG_SPACE(count * sizeof(int));
+    cmsghdr* c = CMSG_FIRSTHDR(&header);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(count * sizeof(int));
+    std::memcpy(CMSG_DATA(c), fds, count * sizeof(int));
+  }
+  if (::sendmsg(socket_.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) return sys_error("send to caisson-init");
+  return {};
+}
+
+Status InitLink::exec(const ExecRequest& request, const int (&stdio)[3]) {
+  init::Request head{};
+  head.type = init::Type::exec;
+  head.exec_id = request.id;
+  head.stdio = request.pty ? init::Stdio::pty : init::Stdio::pipes;
+  head.has_stdin = !request.pty && stdio[0] >= 0 ? 1 : 0;
+  head.cols = request.cols;
+  head.rows = request.rows;
+  head.argc = static_cast<std::uint32_t>(request.argv.size());
+  head.envc = static_cast<std::uint32_t>(request.env.size());
+  head.umask = request.umask;
+  std::string message(sizeof head, '\0');
+  std::memcpy(message.data(), &head, sizeof head);
+  auto add = [&message](const std::string& s) { message.append(s.c_str(), s.size() + 1); };
+  for (const auto* list : {&request.argv, &request.env})
+    for (const std::string& s : *list)
+      if (s.find('\0') != std::string::npos) return fail(Code::invalid_argument, "argument with a NUL byte: " + quote(s));
+  if (request.argv.empty() || request.argv.size() + request.env.size() + 1 > init::kMaxStrings)
+    return fail(Code::invalid_argument, "no argument, or more than " + std::to_string(init::kMaxStrings) + " strings");
+  add(request.cwd);
+  for (const std::string& s : request.argv) add(s);
+  for (const std::string& s : request.env) add(s);
+  if (message.size() > init::kMaxRequest) return fail(Code::invalid_argument, "arguments and environment over " + std::to_string(init::kMaxRequest) + " bytes");
+  if (request.pty) return send(message, nullptr, 0);
+  return head.has_stdin != 0 ? send(message, stdio, 3) : send(message, stdio + 1, 2);
+}
+
+Status InitLink::signal(std::uint32_t exec_id, int signal, init::Scope scope) {
+  init::Request head{};
+  head.type = init::Type::signal;
+  head.exec_id = exec_id;
+  head.signal = static_cast<std::uint32_t>(signal);
+  head.scope = scope;
+  std::string message(sizeof head, '\0');
+  std::memcpy(message.data(), &head, sizeof head);
+  return send(message, nullptr, 0);
+}
+
+Result<std::optional<InitEvent>> InitLink::receive() {
+  InitEvent event{};
+  char buffer[sizeof event.reply + 1];
+  iovec part{buffer, sizeof buffer};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  const ssize_t n = ::recvmsg(socket_.get(), &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
+  if (n < 0) return sys_error("receive from caisson-init");
+  if (const cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int))) {
+    int fd = -1;
+    std::memcpy(&fd, CMSG_DATA(c), sizeof fd);
+    event.fd = Fd(fd);
+  }
+  if (n == 0) return fail(Code::not_found, "caisson-init is gone");
+  if (n != static_cast<ssize_t>(sizeof event.reply) || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0)
+    return fail(Code::protocol, "malformed message from caisson-init");
+  std::memcpy(&event.reply, buffer, sizeof event.reply);
+  if (event.fd && event.reply.type != init::Type::started) return fail(Code::protocol, "descriptor where none belongs");
+  return event;
+}
+
+}  // namespace caisson::session

@@ -1,0 +1,48 @@
+// The launcher's end of the socket to one caisson-init. What comes from there is hostile until checked: exact size, known
+// type, at most one descriptor and only where it belongs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/base/fd.h"
+#include "launcher/base/result.h"
+#include "launcher/session/init_protocol.h"
+
+namespace caisson::session {
+
+struct ExecRequest {
+  std::uint32_t id = 0;
+  std::vector<std::string> argv, env;  // env: NAME=value
+  std::string cwd;
+  bool pty = false;
+  std::uint32_t cols = 80, rows = 24;
+  unsigned umask = 022;
+};
+
+struct InitEvent {
+  init::Reply reply;
+  Fd fd;  // the PTY master, with `started` of a pty exec
+};
+
+class InitLink {
+ public:
+  explicit InitLink(Fd socket) : socket_(std::move(socket)) {}
+  [[nodiscard]] int fd() const { return socket_.get(); }
+
+  // stdio: for pipes [stdin read end or -1, stdout, stderr]; ignored for a PTY. Errors: invalid_argument for strings with
+  // NUL or too many of them; limit when init does not read.
+  [[nodiscard]] Status exec(const ExecRequest& request, const int (&stdio)[3]);
+  [[nodiscard]] Status signal(std::uint32_t exec_id, int signal, init::Scope scope);
+  // nullopt: nothing there. not_found: init is gone. protocol: it is not what it should be.
+  [[nodiscard]] Result<std::optional<InitEvent>> receive();
+
+ private:
+  [[nodiscard]] Status send(const std::string& message, const int* fds, std::size_t count);
+  Fd socket_;
+};
+
+}  // namespace caisson::session

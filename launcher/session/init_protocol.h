@@ -1,0 +1,52 @@
+// Messages between the launcher and caisson-init over one SOCK_SEQPACKET pair. Fixed-size native structs: both ends are
+// built together and run on one kernel. The launcher treats all that comes from init as hostile: exact sizes, known
+// types, known exec ids, at most one descriptor; anything else ends the session.
+#pragma once
+
+#include <cstdint>
+
+namespace caisson::init {
+
+inline constexpr int kSocketFd = 3;               // init's end of the pair
+inline constexpr std::uint32_t kMaxRequest = 128 * 1024;  // header plus strings
+inline constexpr std::uint32_t kMaxStrings = 4096;        // argv and environment together
+
+enum class Type : std::uint32_t { exec = 1, signal = 2, ready = 3, started = 4, failed = 5, exited = 6 };
+enum class Stdio : std::uint32_t { pipes = 0, pty = 1 };
+enum class Scope : std::uint32_t { group = 0, posix_session = 1 };
+// Where an exec failed before the program ran.
+enum class Step : std::uint32_t { none = 0, request, pty, fork, setsid, stdio, chdir, exec };
+
+[[nodiscard]] constexpr const char* step_name(Step step) {
+  constexpr const char* kNames[] = {"none", "request", "pty", "fork", "setsid", "stdio", "chdir", "exec"};
+  return static_cast<std::uint32_t>(step) < 8 ? kNames[static_cast<std::uint32_t>(step)] : "unknown";
+}
+
+// launcher -> init. exec: followed by cwd, argv..., environment..., each NUL-terminated; descriptors: in pipes mode the
+// read end of stdin (when has_stdin), the write ends of stdout and stderr.
+struct Request {
+  Type type;
+  std::uint32_t exec_id;
+  Stdio stdio;
+  std::uint32_t has_stdin;
+  std::uint32_t cols, rows;
+  std::uint32_t argc, envc;
+  std::uint32_t umask;
+  std::uint32_t signal;   // type signal
+  Scope scope;            // type signal
+};
+
+// init -> launcher. started in pty mode carries the master as its one descriptor.
+struct Reply {
+  Type type;
+  std::uint32_t exec_id;
+  std::int32_t pid;       // started: as seen inside
+  Step step;              // failed
+  std::int32_t error;     // failed: errno
+  std::int32_t signaled;  // exited: 1 when ended by a signal
+  std::int32_t status;    // exited: exit code or signal number
+  std::uint32_t reserved;
+  std::int64_t user_us, system_us, max_rss_bytes;  // exited: rusage of the process and its waited-for children
+};
+
+}  // namespace caisson::init
