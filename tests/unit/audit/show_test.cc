@@ -44,7 +44,8 @@ TEST(Show, SinceIsATimeOrAnAge) {
   EXPECT_EQ(since_from("2026-01-02", now), "2026-01-02");
   EXPECT_EQ(since_from("2026-01-02 03:04", now), "2026-01-02T03:04");
   EXPECT_EQ(since_from("2026-01-02T03:04:05Z", now), "2026-01-02T03:04:05");
-  for (const char* bad : {"", "x", "5", "5w", "-1h", "2026", "2026-01-02Tx", "99999999999999999999s", "2026-01-02T03:04:05.000006Zx"})
+  for (const char* bad :
+       {"", "x", "5", "5w", "-1h", "2026", "2026-01-02Tx", "99999999999999999999s", "2026-01-02T03:04:05.000006Zx"})
     EXPECT_EQ(since_from(bad, now), std::nullopt) << bad;
 }
 
