@@ -1,5 +1,6 @@
 #include "launcher/base/json.h"
 
+#include <algorithm>
 #include <iterator>
 #include <set>
 #include <vector>
@@ -154,6 +155,11 @@ std::unexpected<Error> wrong_type(std::string_view key, std::string_view wanted)
 Result<Value> parse(std::string_view text, const Bounds& bounds, Lines* lines) {
   if (text.size() > bounds.max_bytes)
     return fail(Code::invalid_argument, "line 1: larger than " + std::to_string(bounds.max_bytes) + " bytes");
+  // nlohmann's lexer takes a NUL byte for the end of the input: what follows would be accepted unread.
+  if (const auto nul = text.find('\0'); nul != std::string_view::npos)
+    return fail(Code::invalid_argument,
+                "line " + std::to_string(1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(nul), '\n')) +
+                    ": NUL byte");
   Cursor cursor;
   Builder builder(bounds, cursor, lines);
   const bool ok = Value::sax_parse(CountingIterator(text.data(), &cursor),

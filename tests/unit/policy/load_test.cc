@@ -34,27 +34,35 @@ TEST(Load, DigestFollowsContentNotLayout) {
 
 TEST(Load, UnknownFieldIsNamedWithWhatWasMeant) {
   Directory dir;
-  EXPECT_EQ(dir.with("\n\n\"limits\": {\n\"procesess\": 3}"), Texts{"d.json:5 /limits/procesess: unknown field 'procesess'; meant 'processes'?"});
+  EXPECT_EQ(dir.with("\n\n\"limits\": {\n\"procesess\": 3}"),
+            Texts{"d.json:5 /limits/procesess: unknown field 'procesess'; meant 'processes'?"});
   EXPECT_EQ(dir.with("\"frobnicate\": 1"), Texts{"d.json:2 /frobnicate: unknown field 'frobnicate'"});
-  EXPECT_EQ(dir.with("\"grants\": [{\"path\": \"/usr\", \"acces\": \"read\"}]"), Texts{"d.json:2 /grants/0/acces: unknown field 'acces'; meant 'access'?"});
+  EXPECT_EQ(dir.with("\"grants\": [{\"path\": \"/usr\", \"acces\": \"read\"}]"),
+            Texts{"d.json:2 /grants/0/acces: unknown field 'acces'; meant 'access'?"});
 }
 
 TEST(Load, TypesAndBounds) {
   Directory dir;
   EXPECT_EQ(dir.with("\"limits\": {\"processes\": 0}"), Texts{"d.json:2 /limits/processes: 0 is not from 1 to 65536"});
-  EXPECT_EQ(dir.with("\"limits\": {\"processes\": -1}"), Texts{"d.json:2 /limits/processes: must be a whole number, from 1 to 65536"});
-  EXPECT_EQ(dir.with("\"limits\": {\"processes\": 1.5}"), Texts{"d.json:2 /limits/processes: must be a whole number, from 1 to 65536"});
+  EXPECT_EQ(dir.with("\"limits\": {\"processes\": -1}"),
+            Texts{"d.json:2 /limits/processes: must be a whole number, from 1 to 65536"});
+  EXPECT_EQ(dir.with("\"limits\": {\"processes\": 1.5}"),
+            Texts{"d.json:2 /limits/processes: must be a whole number, from 1 to 65536"});
   EXPECT_EQ(dir.with("\"limits\": []"), Texts{"d.json:2 /limits: must be an object"});
-  EXPECT_EQ(dir.with("\"home\": \"privat\""), Texts{"d.json:2 /home: unknown value 'privat', must be one of: private workspace; meant 'private'?"});
+  EXPECT_EQ(dir.with("\"home\": \"privat\""),
+            Texts{"d.json:2 /home: unknown value 'privat', must be one of: private workspace; meant 'private'?"});
   EXPECT_EQ(dir.with("\"require\": [\"secomp\"]").front(),
-            "d.json:2 /require/0: unknown value 'secomp', must be one of: user_ns mount_ns pid_ns ipc_ns uts_ns net_ns cgroup_ns proc cgroup "
+            "d.json:2 /require/0: unknown value 'secomp', must be one of: user_ns mount_ns pid_ns ipc_ns uts_ns net_ns cgroup_ns "
+            "proc cgroup "
             "rlimits uid capabilities no_new_privs landlock seccomp fds env; meant 'seccomp'?");
   EXPECT_EQ(dir.with("\"umask\": 22"), Texts{"d.json:2 /umask: must be a string of three octal digits, such as \"022\""});
   EXPECT_EQ(dir.with("\"proc_shared_fallback\": \"yes\""), Texts{"d.json:2 /proc_shared_fallback: must be true or false"});
   EXPECT_EQ(dir.with("\"devices\": [\"null\", \"null\"]"), Texts{"d.json:2 /devices/1: is there twice: 'null'"});
   EXPECT_EQ(dir.with("\"hostname\": \"a b\""), Texts{"d.json:2 /hostname: not a host name of one label: 'a b'"});
-  EXPECT_EQ(dir.with("\"env\": {\"set\": {\"A-B\": \"x\"}}"), Texts{"d.json:2 /env/set/A-B: not the name of an environment variable: 'A-B'"});
-  EXPECT_EQ(dir.with("\"env\": {\"set\": {\"A\": \"x\\u0000y\"}}"), Texts{"d.json:2 /env/set/A: text holds a NUL byte: 'x\\x00y'"});
+  EXPECT_EQ(dir.with("\"env\": {\"set\": {\"A-B\": \"x\"}}"),
+            Texts{"d.json:2 /env/set/A-B: not the name of an environment variable: 'A-B'"});
+  EXPECT_EQ(dir.with("\"env\": {\"set\": {\"A\": \"x\\u0000y\"}}"),
+            Texts{"d.json:2 /env/set/A: text holds a NUL byte: 'x\\x00y'"});
   EXPECT_EQ(dir.with("\"grants\": [{\"access\": \"read\"}]"), Texts{"d.json:2 /grants/0: field 'path' is missing"});
   dir.write("d.json", "[]");
   EXPECT_EQ(dir.problems(), Texts{"d.json:1: must be an object"});
@@ -74,18 +82,24 @@ TEST(Load, GrantPathsAreAbsoluteAndCanonical) {
   EXPECT_EQ(grant("~/x"), "d.json:2 /grants/0/path: path is not absolute: '~/x'");
   EXPECT_EQ(grant("/"), "d.json:2 /grants/0/path: path is the root: '/' would show everything; name what is needed");
   EXPECT_EQ(grant("//"), "d.json:2 /grants/0/path: path is the root: '//' would show everything; name what is needed");
-  EXPECT_EQ(grant("/usr/../.."), "d.json:2 /grants/0/path: path is the root: '/usr/../..' would show everything; name what is needed");
+  EXPECT_EQ(grant("/usr/../.."),
+            "d.json:2 /grants/0/path: path is the root: '/usr/../..' would show everything; name what is needed");
   EXPECT_EQ(grant("/a\\u0000b"), "d.json:2 /grants/0/path: text holds a NUL byte: '/a\\x00b'");
   EXPECT_EQ(grant("/a\\nb"), "d.json:2 /grants/0/path: path holds a control character: '/a\\x0ab'");
   EXPECT_EQ(grant(""), "d.json:2 /grants/0/path: path is empty");
-  EXPECT_EQ(grant("/" + std::string(4096, 'a')), "d.json:2 /grants/0/path: path is longer than 4095 bytes: '/" + std::string(39, 'a') + "...'");
-  EXPECT_EQ(dir.with("\"grants\": [{\"path\": \"/usr\", \"source\": \"opt\"}]").front(), "d.json:2 /grants/0/source: path is not absolute: 'opt'; meant '/opt'?");
+  EXPECT_EQ(grant("/" + std::string(4096, 'a')),
+            "d.json:2 /grants/0/path: path is longer than 4095 bytes: '/" + std::string(39, 'a') + "...'");
+  EXPECT_EQ(dir.with("\"grants\": [{\"path\": \"/usr\", \"source\": \"opt\"}]").front(),
+            "d.json:2 /grants/0/source: path is not absolute: 'opt'; meant '/opt'?");
 }
 
 TEST(Load, GrantsThatTheLauncherMakesItselfAreRefused) {
   Directory dir;
   const auto grant = [&](const std::string& path) {
-    return dir.with("\"weaken\": [{\"field\": \"/grants" + path + "\", \"why\": \"for a test\"}],\n\"grants\": [{\"path\": \"" + path + "\"}]").front();
+    return dir
+        .with("\"weaken\": [{\"field\": \"/grants" + path + "\", \"why\": \"for a test\"}],\n\"grants\": [{\"path\": \"" + path +
+              "\"}]")
+        .front();
   };
   EXPECT_EQ(grant("/proc/sys"), "d.json:3 /grants/0/path: '/proc/sys' lies in /proc, which the launcher makes itself");
   EXPECT_EQ(grant("/dev"), "d.json:3 /grants/0/path: '/dev' lies in /dev, which the launcher makes itself");
@@ -95,7 +109,8 @@ TEST(Load, GrantsThatTheLauncherMakesItselfAreRefused) {
 
 TEST(Load, DuplicateGrants) {
   Directory dir;
-  EXPECT_EQ(dir.with("\"grants\": [{\"path\": \"/usr\"},\n{\"path\": \"/usr\"}]"), Texts{"d.json:3 /grants/1/path: is granted twice: '/usr', first in /grants/0"});
+  EXPECT_EQ(dir.with("\"grants\": [{\"path\": \"/usr\"},\n{\"path\": \"/usr\"}]"),
+            Texts{"d.json:3 /grants/1/path: is granted twice: '/usr', first in /grants/0"});
 }
 
 TEST(Load, SyntaxErrorsAndDuplicateKeysHaveALine) {
@@ -166,7 +181,8 @@ TEST(Load, FilesThatOthersMayWriteAreRefusedAsRoot) {
   EXPECT_EQ(dir.problems(), Texts{"d.json: can be written by others than root (chmod go-w)"});
   ::chmod(file.c_str(), 0644);
   if (::chown(file.c_str(), 1000, 0) != 0) GTEST_SKIP() << "cannot chown";
-  EXPECT_EQ(dir.problems(), Texts{"d.json: belongs to uid 1000, not to root, who could then be made to allow anything (chown root)"});
+  EXPECT_EQ(dir.problems(),
+            Texts{"d.json: belongs to uid 1000, not to root, who could then be made to allow anything (chown root)"});
 }
 
 TEST(Load, ADirectoryThatIsNotThere) {
@@ -177,12 +193,17 @@ TEST(Load, ADirectoryThatIsNotThere) {
 
 TEST(Load, FilesLinksAndHiddenPathsMustFitTheGrants) {
   Directory dir;
-  EXPECT_EQ(dir.with("\"files\": {\"/usr/x\": \"\"}"), Texts{"d.json:2 /files/~1usr~1x: '/usr/x' lies inside the grant of '/usr', which it would change"});
-  EXPECT_EQ(dir.with("\"files\": {\"/tmp/x\": \"\"}"), Texts{"d.json:2 /files/~1tmp~1x: '/tmp/x' lies in a directory that sessions may write"});
-  EXPECT_EQ(dir.with("\"files\": {\"/a\": \"\", \"/a/b\": \"\"}"), Texts{"d.json:2 /files/~1a: '/a' cannot be made: another file or link of this policy lies below it"});
-  EXPECT_EQ(dir.with("\"files\": {\"/a\": \"\"}, \"links\": {\"/a\": \"b\"}"), Texts{"d.json:2 /links/~1a: '/a' is in 'files', too"});
+  EXPECT_EQ(dir.with("\"files\": {\"/usr/x\": \"\"}"),
+            Texts{"d.json:2 /files/~1usr~1x: '/usr/x' lies inside the grant of '/usr', which it would change"});
+  EXPECT_EQ(dir.with("\"files\": {\"/tmp/x\": \"\"}"),
+            Texts{"d.json:2 /files/~1tmp~1x: '/tmp/x' lies in a directory that sessions may write"});
+  EXPECT_EQ(dir.with("\"files\": {\"/a\": \"\", \"/a/b\": \"\"}"),
+            Texts{"d.json:2 /files/~1a: '/a' cannot be made: another file or link of this policy lies below it"});
+  EXPECT_EQ(dir.with("\"files\": {\"/a\": \"\"}, \"links\": {\"/a\": \"b\"}"),
+            Texts{"d.json:2 /links/~1a: '/a' is in 'files', too"});
   EXPECT_EQ(dir.with("\"links\": {\"/a\": \"\"}"), Texts{"d.json:2 /links/~1a: target is empty"});
-  EXPECT_EQ(dir.with("\"hide\": [\"/usr/lib/caisson\", \"/opt\"]"), Texts{"d.json:2 /hide: '/opt' lies in no grant: there is nothing to hide"});
+  EXPECT_EQ(dir.with("\"hide\": [\"/usr/lib/caisson\", \"/opt\"]"),
+            Texts{"d.json:2 /hide: '/opt' lies in no grant: there is nothing to hide"});
   EXPECT_EQ(dir.with("\"files\": {\"/etc/x\": 1}"), Texts{"d.json:2 /files/~1etc~1x: must be a string or a list of lines"});
   EXPECT_EQ(dir.with("\"home_path\": \"/proc/x\"").front(), "d.json:2 /home_path: cannot lie in /proc, /dev or /tmp: '/proc/x'");
 }

@@ -4,15 +4,19 @@
 namespace caisson::policy {
 namespace {
 
-std::string weaken(const std::string& field) { return "\"weaken\": [{\"field\": \"" + field + "\", \"why\": \"for a test\"}],\n"; }
+std::string weaken(const std::string& field) {
+  return "\"weaken\": [{\"field\": \"" + field + "\", \"why\": \"for a test\"}],\n";
+}
 std::string ask(const std::string& field) {
   return "; if that is meant, give the reason in weaken: {\"field\": \"" + field + "\", \"why\": \"…\"}";
 }
 
 TEST(Merge, LessIsTakenWithoutCeremony) {
   Directory dir;
-  EXPECT_EQ(dir.with("\"limits\": {\"processes\": 3}, \"home\": \"private\", \"network\": \"none\", \"min_tier\": \"T2\", \"umask\": \"077\", "
-                     "\"require\": [\"mount_ns\"], \"devices\": []"), Texts{});
+  EXPECT_EQ(dir.with("\"limits\": {\"processes\": 3}, \"home\": \"private\", \"network\": \"none\", \"min_tier\": \"T2\", "
+                     "\"umask\": \"077\", "
+                     "\"require\": [\"mount_ns\"], \"devices\": []"),
+            Texts{});
   const auto policy = dir.policy();
   EXPECT_EQ(policy->limits.processes, 3U);
   EXPECT_EQ(policy->limits.execs, 64U);
@@ -26,7 +30,8 @@ TEST(Merge, LessIsTakenWithoutCeremony) {
 
 TEST(Merge, MoreNeedsItsReason) {
   Directory dir;
-  EXPECT_EQ(dir.with("\"limits\": {\"processes\": 600}"), Texts{"d.json:2 /limits/processes: gives more than base: 600 instead of 512" + ask("/limits/processes")});
+  EXPECT_EQ(dir.with("\"limits\": {\"processes\": 600}"),
+            Texts{"d.json:2 /limits/processes: gives more than base: 600 instead of 512" + ask("/limits/processes")});
   EXPECT_EQ(dir.with(weaken("/limits/processes") + "\"limits\": {\"processes\": 600}"), Texts{});
   EXPECT_EQ(dir.policy()->weaken, (std::map<std::string, std::string>{{"/limits/processes", "for a test"}}));
   EXPECT_EQ(dir.policy()->limits.processes, 600U);
@@ -34,15 +39,22 @@ TEST(Merge, MoreNeedsItsReason) {
 
 TEST(Merge, EachKindOfWidening) {
   Directory dir;
-  dir.write("base.json", R"({"min_tier": "T0", "require": ["seccomp"], "hide": [], "devices": ["null"], "home": "private", "tmp": "private",
+  dir.write("base.json",
+            R"({"min_tier": "T0", "require": ["seccomp"], "hide": [], "devices": ["null"], "home": "private", "tmp": "private",
     "network": "none", "umask": "077", "env": {"client_deny": ["LD_*"]}, "syscalls": {"allow": ["io"], "deny": ["ioctl"]}})");
   dir.write("seccomp/more.json", R"({"name": "more", "why": "for the tests", "allow": [{"names": ["open"]}]})");
-  const std::pair<const char*, const char*> cases[] = {
-      {"/min_tier", "\"min_tier\": \"T1\""}, {"/require", "\"require\": [\"landlock\"]"}, {"/devices", "\"devices\": [\"null\", \"tty\"]"},
-      {"/home", "\"home\": \"workspace\""}, {"/tmp", "\"tmp\": \"workspace\""}, {"/network", "\"network\": \"loopback\""},
-      {"/umask", "\"umask\": \"075\""}, {"/env/client_deny", "\"env\": {\"client_deny\": []}"},
-      {"/syscalls/allow", "\"syscalls\": {\"allow\": [\"io\", \"more\"]}"}, {"/syscalls/deny", "\"syscalls\": {\"deny\": []}"},
-      {"/disable", "\"disable\": [\"cgroup\"]"}, {"/proc_shared_fallback", "\"proc_shared_fallback\": true"}};
+  const std::pair<const char*, const char*> cases[] = {{"/min_tier", "\"min_tier\": \"T1\""},
+                                                       {"/require", "\"require\": [\"landlock\"]"},
+                                                       {"/devices", "\"devices\": [\"null\", \"tty\"]"},
+                                                       {"/home", "\"home\": \"workspace\""},
+                                                       {"/tmp", "\"tmp\": \"workspace\""},
+                                                       {"/network", "\"network\": \"loopback\""},
+                                                       {"/umask", "\"umask\": \"075\""},
+                                                       {"/env/client_deny", "\"env\": {\"client_deny\": []}"},
+                                                       {"/syscalls/allow", "\"syscalls\": {\"allow\": [\"io\", \"more\"]}"},
+                                                       {"/syscalls/deny", "\"syscalls\": {\"deny\": []}"},
+                                                       {"/disable", "\"disable\": [\"cgroup\"]"},
+                                                       {"/proc_shared_fallback", "\"proc_shared_fallback\": true"}};
   for (const auto& [field, text] : cases) {
     const auto found = dir.with(text);
     ASSERT_EQ(found.size(), 1U) << field;
@@ -53,26 +65,30 @@ TEST(Merge, EachKindOfWidening) {
 
 TEST(Merge, RemovingAHiddenPathWidens) {
   Directory dir;
-  EXPECT_EQ(dir.with("\"hide\": []"), Texts{"d.json:2 /hide: gives more than base: [] instead of [\"/usr/lib/caisson\"]" + ask("/hide")});
+  EXPECT_EQ(dir.with("\"hide\": []"),
+            Texts{"d.json:2 /hide: gives more than base: [] instead of [\"/usr/lib/caisson\"]" + ask("/hide")});
 }
 
 TEST(Merge, GrantsWiden) {
   Directory dir;
-  EXPECT_EQ(dir.with("\"grants\": [{\"path\": \"/srv\"}]"), Texts{"d.json:2 /grants/0: grants '/srv', which base does not give" + ask("/grants/srv")});
+  EXPECT_EQ(dir.with("\"grants\": [{\"path\": \"/srv\"}]"),
+            Texts{"d.json:2 /grants/0: grants '/srv', which base does not give" + ask("/grants/srv")});
   EXPECT_EQ(dir.with("\"grants\": [{\"path\": \"/usr/local\", \"access\": \"read-write\"}]"),
             Texts{"d.json:2 /grants/0: gives more of '/usr/local' than base's grant of '/usr'" + ask("/grants/usr/local")});
   EXPECT_EQ(dir.with("\"grants\": [{\"path\": \"/data\", \"execute\": true}]"),
             Texts{"d.json:2 /grants/0: gives more of '/data' than base's grant of '/data'" + ask("/grants/data")});
   EXPECT_EQ(dir.with("\"grants\": [{\"path\": \"/data\", \"source\": \"/etc\"}]"),
             Texts{"d.json:2 /grants/0: gives more of '/data' than base's grant of '/data'" + ask("/grants/data")});
-  EXPECT_EQ(dir.with("\"grants\": [{\"path\": \"/usr2\"}]"), Texts{"d.json:2 /grants/0: grants '/usr2', which base does not give" + ask("/grants/usr2")});
+  EXPECT_EQ(dir.with("\"grants\": [{\"path\": \"/usr2\"}]"),
+            Texts{"d.json:2 /grants/0: grants '/usr2', which base does not give" + ask("/grants/usr2")});
   EXPECT_EQ(dir.with(weaken("/grants/srv") + "\"grants\": [{\"path\": \"/srv\"}]"), Texts{});
   EXPECT_EQ(dir.policy()->grants.size(), 3U);
 }
 
 TEST(Merge, GrantsNarrowAndReplaceByPath) {
   Directory dir;
-  EXPECT_EQ(dir.with("\"grants\": [{\"path\": \"/data\", \"description\": \"now read-only\"}, {\"path\": \"/usr/share\"}]"), Texts{});
+  EXPECT_EQ(dir.with("\"grants\": [{\"path\": \"/data\", \"description\": \"now read-only\"}, {\"path\": \"/usr/share\"}]"),
+            Texts{});
   const auto policy = dir.policy();
   ASSERT_EQ(policy->grants.size(), 3U);
   EXPECT_EQ(policy->grants[0].access, Access::read);
@@ -86,12 +102,14 @@ TEST(Merge, AReasonThatIsNotNeededIsAProblem) {
             Texts{"d.json:2 /weaken/0/field: weakens nothing: this file gives no more of '/limits/processes' than base"});
   EXPECT_EQ(dir.with(weaken("/limits/proceses") + "\"limits\": {\"processes\": 600}"),
             (Texts{"d.json:3 /limits/processes: gives more than base: 600 instead of 512" + ask("/limits/processes"),
-                   "d.json:2 /weaken/0/field: weakens nothing: this file gives no more of '/limits/proceses' than base; meant '/limits/processes'?"}));
+                   "d.json:2 /weaken/0/field: weakens nothing: this file gives no more of '/limits/proceses' than base; meant "
+                   "'/limits/processes'?"}));
 }
 
 TEST(Merge, AReasonNeedsWords) {
   Directory dir;
-  EXPECT_EQ(dir.with("\"weaken\": [{\"field\": \"/tmp\", \"why\": \"x\"}]"), Texts{"d.json:2 /weaken/0/why: has 1 bytes, must have from 8 to 1000"});
+  EXPECT_EQ(dir.with("\"weaken\": [{\"field\": \"/tmp\", \"why\": \"x\"}]"),
+            Texts{"d.json:2 /weaken/0/why: has 1 bytes, must have from 8 to 1000"});
   EXPECT_EQ(dir.with("\"weaken\": [{\"field\": \"/tmp\"}]"), Texts{"d.json:2 /weaken/0: field 'why' is missing"});
 }
 
@@ -99,7 +117,9 @@ TEST(Merge, EvenBaseSaysWhyItSwitchesAMechanismOff) {
   Directory dir;
   dir.write("base.json", "{\"disable\": [\"cgroup\"],\n\"syscalls\": {\"allow\": [\"io\"]}}");
   EXPECT_EQ(dir.problems(), Texts{"base.json:1 /disable: gives more than base: [\"cgroup\"] instead of []" + ask("/disable")});
-  dir.write("base.json", "{\"disable\": [\"cgroup\"], \"weaken\": [{\"field\": \"/disable\", \"why\": \"for a test\"}],\n\"syscalls\": {\"allow\": [\"io\"]}}");
+  dir.write("base.json",
+            "{\"disable\": [\"cgroup\"], \"weaken\": [{\"field\": \"/disable\", \"why\": \"for a test\"}],\n\"syscalls\": "
+            "{\"allow\": [\"io\"]}}");
   EXPECT_EQ(dir.problems(), Texts{});
   EXPECT_TRUE(dir.policy()->disable.contains(Mechanism::cgroup));
   EXPECT_EQ(dir.policy()->weaken.at("/disable"), "for a test");
@@ -113,7 +133,8 @@ TEST(Merge, RequiredAndDisabledContradict) {
 
 TEST(Merge, MapsAreJoinedByKey) {
   Directory dir;
-  dir.write("base.json", R"({"env": {"set": {"A": "1", "B": "2"}}, "links": {"/bin": "usr/bin"}, "syscalls": {"allow": ["io"]}})");
+  dir.write("base.json",
+            R"({"env": {"set": {"A": "1", "B": "2"}}, "links": {"/bin": "usr/bin"}, "syscalls": {"allow": ["io"]}})");
   EXPECT_EQ(dir.with("\"env\": {\"set\": {\"B\": \"3\", \"C\": \"4\"}}, \"links\": {\"/lib\": \"usr/lib\"}"), Texts{});
   EXPECT_EQ(dir.policy()->env.set, (std::map<std::string, std::string>{{"A", "1"}, {"B", "3"}, {"C", "4"}}));
   EXPECT_EQ(dir.policy()->links.size(), 2U);
@@ -121,7 +142,8 @@ TEST(Merge, MapsAreJoinedByKey) {
 
 TEST(Merge, ReasonsNameFields) {
   Directory dir;
-  EXPECT_EQ(dir.with("\"why\": {\"/limits/execz\": \"because\"}"), Texts{"d.json:2 /why/~1limits~1execz: no such field: '/limits/execz'; meant '/limits/execs'?"});
+  EXPECT_EQ(dir.with("\"why\": {\"/limits/execz\": \"because\"}"),
+            Texts{"d.json:2 /why/~1limits~1execz: no such field: '/limits/execz'; meant '/limits/execs'?"});
 }
 
 }  // namespace

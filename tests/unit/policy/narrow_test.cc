@@ -6,8 +6,10 @@ namespace {
 
 struct Narrow : testing::Test {
   Narrow() {
-    dir.write("base.json", R"({"grants": [{"path": "/usr", "execute": true}, {"path": "/data", "access": "read-write", "source": "/srv/data"},
-      {"path": "/data/fixed"}, {"path": "/data/fixed/open", "access": "read-write"}], "hide": ["/usr/lib/caisson"], "syscalls": {"allow": ["io"]}})");
+    dir.write("base.json",
+              R"({"grants": [{"path": "/usr", "execute": true}, {"path": "/data", "access": "read-write", "source": "/srv/data"},
+      {"path": "/data/fixed"}, {"path": "/data/fixed/open", "access": "read-write"}],
+      "hide": ["/usr/lib/caisson"], "syscalls": {"allow": ["io"]}})");
     policy = dir.policy();
   }
   Result<std::shared_ptr<const Policy>> by(const std::string& text) {
@@ -36,9 +38,11 @@ TEST_F(Narrow, LimitsOnlyGetSmaller) {
   EXPECT_EQ((*less)->limits.processes, 8U);
   EXPECT_NE((*less)->digest, policy->digest);
   EXPECT_EQ(policy->limits.processes, 512U);
-  EXPECT_EQ(error(R"({"limits": {"processes": 513}})"), "permission_denied /limits/processes: 513 is more than the limit of 512 in policy 'd'");
+  EXPECT_EQ(error(R"({"limits": {"processes": 513}})"),
+            "permission_denied /limits/processes: 513 is more than the limit of 512 in policy 'd'");
   EXPECT_EQ(error(R"({"limits": {"processes": 0}})"), "invalid_argument /limits/processes: 0 is not from 1 to 65536");
-  EXPECT_EQ(error(R"({"limits": {"proceses": 1}})"), "invalid_argument /limits/proceses: unknown field 'proceses'; meant 'processes'?");
+  EXPECT_EQ(error(R"({"limits": {"proceses": 1}})"),
+            "invalid_argument /limits/proceses: unknown field 'proceses'; meant 'processes'?");
 }
 
 TEST_F(Narrow, NarrowingItselfChecksItsLimits) {
@@ -66,22 +70,29 @@ TEST_F(Narrow, UnknownKeysAreRefused) {
 
 TEST_F(Narrow, GrantsMustLieInsideOnes) {
   EXPECT_EQ(error(R"({"grants": [{"path": "/etc"}]})"), "permission_denied /grants/0/path: no grant holds '/etc' in policy 'd'");
-  EXPECT_EQ(error(R"({"grants": [{"path": "/usr2"}]})"), "permission_denied /grants/0/path: no grant holds '/usr2' in policy 'd'");
-  EXPECT_EQ(error(R"({"grants": [{"path": "/usr", "access": "read-write"}]})"), "permission_denied /grants/0/access: '/usr' is read-only in policy 'd'");
-  EXPECT_EQ(error(R"({"grants": [{"path": "/data", "execute": true}]})"), "permission_denied /grants/0/execute: '/data' is not executable in policy 'd'");
-  EXPECT_EQ(error(R"({"grants": [{"path": "/data/x", "source": "/etc"}]})"), "permission_denied /grants/0/source: '/data/x' has another source in policy 'd'");
+  EXPECT_EQ(error(R"({"grants": [{"path": "/usr2"}]})"),
+            "permission_denied /grants/0/path: no grant holds '/usr2' in policy 'd'");
+  EXPECT_EQ(error(R"({"grants": [{"path": "/usr", "access": "read-write"}]})"),
+            "permission_denied /grants/0/access: '/usr' is read-only in policy 'd'");
+  EXPECT_EQ(error(R"({"grants": [{"path": "/data", "execute": true}]})"),
+            "permission_denied /grants/0/execute: '/data' is not executable in policy 'd'");
+  EXPECT_EQ(error(R"({"grants": [{"path": "/data/x", "source": "/etc"}]})"),
+            "permission_denied /grants/0/source: '/data/x' has another source in policy 'd'");
   EXPECT_EQ(error(R"({"grants": [{"path": "/data/fixed/a", "access": "read-write"}]})"),
             "permission_denied /grants/0/access: '/data/fixed/a' is read-only in policy 'd'");
 }
 
 TEST_F(Narrow, PathsThatAreNotCanonicalAreRefused) {
   for (const char* path : {"/", "//", "usr", "", "/usr/../etc", "/usr/", "/usr/./lib", "/usr\\u0000/x"})
-    EXPECT_TRUE(error(std::string(R"({"grants": [{"path": ")") + path + "\"}]}").starts_with("invalid_argument /grants/0/path: ")) << path;
-  EXPECT_TRUE(error(R"({"grants": [{"path": "/)" + std::string(4096, 'a') + "\"}]}").starts_with("invalid_argument /grants/0/path: path is longer"));
+    EXPECT_TRUE(error(std::string(R"({"grants": [{"path": ")") + path + "\"}]}").starts_with("invalid_argument /grants/0/path: "))
+        << path;
+  EXPECT_TRUE(error(R"({"grants": [{"path": "/)" + std::string(4096, 'a') + "\"}]}")
+                  .starts_with("invalid_argument /grants/0/path: path is longer"));
 }
 
 TEST_F(Narrow, DuplicatesAreRefused) {
-  EXPECT_EQ(error(R"({"grants": [{"path": "/usr"}, {"path": "/usr"}]})"), "invalid_argument /grants/1/path: is granted twice: '/usr'");
+  EXPECT_EQ(error(R"({"grants": [{"path": "/usr"}, {"path": "/usr"}]})"),
+            "invalid_argument /grants/1/path: is granted twice: '/usr'");
 }
 
 TEST_F(Narrow, GrantsAreExactlyTheAskedOnesWithThePolicysSource) {

@@ -15,12 +15,17 @@ Texts with_set(const std::string& rules, const std::string& name = "io") {
 TEST(Sets, EachProblem) {
   EXPECT_EQ(with_set("\"allow\": []", "oi"), Texts{"seccomp/io.json:1 /name: must be the file's name: 'oi'; meant 'io'?"});
   EXPECT_EQ(with_set("\"alow\": []"), Texts{"seccomp/io.json:2 /alow: unknown field 'alow'; meant 'allow'?"});
-  EXPECT_EQ(with_set("\"allow\": [{\"names\": [\"Read\"]}]"), Texts{"seccomp/io.json:2 /allow/0/names/0: not the name of a system call: 'Read'"});
-  EXPECT_EQ(with_set("\"allow\": [{\"names\": [\"read\"]}, {\"names\": [\"read\"]}]"), Texts{"seccomp/io.json:2 /allow/1/names: has a rule already: 'read'"});
+  EXPECT_EQ(with_set("\"allow\": [{\"names\": [\"Read\"]}]"),
+            Texts{"seccomp/io.json:2 /allow/0/names/0: not the name of a system call: 'Read'"});
+  EXPECT_EQ(with_set("\"allow\": [{\"names\": [\"read\"]}, {\"names\": [\"read\"]}]"),
+            Texts{"seccomp/io.json:2 /allow/1/names: has a rule already: 'read'"});
   EXPECT_EQ(with_set("\"allow\": [{\"names\": [\"read\"]}],\n\"refuse\": [{\"names\": [\"read\"], \"why\": \"for the tests\"}]"),
             Texts{"seccomp/io.json:3 /refuse/0/names: has a rule already: 'read'"});
-  EXPECT_EQ(with_set("\"needs\": \"netns\""), Texts{"seccomp/io.json:2 /needs: unknown value 'netns', must be one of: user_ns mount_ns pid_ns ipc_ns "
-                                                    "uts_ns net_ns cgroup_ns proc cgroup rlimits uid capabilities no_new_privs landlock seccomp fds env; meant 'net_ns'?"});
+  EXPECT_EQ(
+      with_set("\"needs\": \"netns\""),
+      Texts{
+          "seccomp/io.json:2 /needs: unknown value 'netns', must be one of: user_ns mount_ns pid_ns ipc_ns "
+          "uts_ns net_ns cgroup_ns proc cgroup rlimits uid capabilities no_new_privs landlock seccomp fds env; meant 'net_ns'?"});
 }
 
 TEST(Sets, Conditions) {
@@ -30,12 +35,16 @@ TEST(Sets, Conditions) {
   const std::string at = "seccomp/io.json:2 /allow/0/any_of/0/0";
   EXPECT_EQ(condition(R"({"index": 1, "op": "masked_eq", "value": "0x5412", "mask": "0xffffffff"})"), Texts{});
   EXPECT_EQ(condition(R"({"index": 6, "op": "eq", "value": 1})"), Texts{at + "/index: 6 is not from 0 to 5"});
-  EXPECT_EQ(condition(R"({"index": 1, "op": "equal", "value": 1})"), Texts{at + "/op: unknown value 'equal', must be one of: eq ne lt le gt ge masked_eq"});
-  EXPECT_EQ(condition(R"({"index": 1, "op": "eq", "value": "0x"})"), Texts{at + "/value: must be a whole number or a string \"0x…\""});
-  EXPECT_EQ(condition(R"({"index": 1, "op": "eq", "value": "0x1ffffffffffffffff"})"), Texts{at + "/value: must be a whole number or a string \"0x…\""});
+  EXPECT_EQ(condition(R"({"index": 1, "op": "equal", "value": 1})"),
+            Texts{at + "/op: unknown value 'equal', must be one of: eq ne lt le gt ge masked_eq"});
+  EXPECT_EQ(condition(R"({"index": 1, "op": "eq", "value": "0x"})"),
+            Texts{at + "/value: must be a whole number or a string \"0x…\""});
+  EXPECT_EQ(condition(R"({"index": 1, "op": "eq", "value": "0x1ffffffffffffffff"})"),
+            Texts{at + "/value: must be a whole number or a string \"0x…\""});
   EXPECT_EQ(condition(R"({"index": 1, "op": "masked_eq", "value": 1})"), Texts{at + ": masked_eq needs 'mask'"});
   EXPECT_EQ(condition(R"({"index": 1, "op": "eq", "value": 1, "mask": 1})"), Texts{at + ": 'mask' goes with masked_eq only"});
-  EXPECT_EQ(condition(R"({"index": 1, "op": "masked_eq", "value": 2, "mask": 1})"), Texts{at + ": value has bits that mask clears: it can never match"});
+  EXPECT_EQ(condition(R"({"index": 1, "op": "masked_eq", "value": 2, "mask": 1})"),
+            Texts{at + ": value has bits that mask clears: it can never match"});
   EXPECT_EQ(condition(""), Texts{"seccomp/io.json:2 /allow/0/any_of/0: must be a list of 1 to 6 conditions"});
 }
 
@@ -47,7 +56,8 @@ TEST(Sets, AnExactComparisonInARefusalCouldBePassed) {
 TEST(Sets, ValuesAreHexOrDecimal) {
   Directory dir;
   dir.write("seccomp/io.json", R"({"name": "io", "why": "for the tests", "allow": [{"names": ["socket"], "why": "because",
-    "any_of": [[{"index": 0, "op": "masked_eq", "value": 1, "mask": "0xFFFFffff"}, {"index": 1, "op": "lt", "value": "0x10"}]]}]})");
+    "any_of": [[{"index": 0, "op": "masked_eq", "value": 1, "mask": "0xFFFFffff"},
+                {"index": 1, "op": "lt", "value": "0x10"}]]}]})");
   const SyscallRule rule = dir.policy()->sets.at(0).allow.at(0);
   ASSERT_EQ(rule.any_of.size(), 1U);
   ASSERT_EQ(rule.any_of[0].size(), 2U);
@@ -64,7 +74,8 @@ struct TwoSets : testing::Test {
       {"names": ["socket"], "any_of": [[{"index": 0, "op": "masked_eq", "value": 1, "mask": 255}]]}]})");
     dir.write("seccomp/net.json", R"({"name": "net", "why": "for the tests", "needs": "net_ns", "allow": [{"names": ["bind"]},
       {"names": ["socket"], "any_of": [[{"index": 0, "op": "masked_eq", "value": 2, "mask": 255}]]}]})");
-    dir.write("seccomp/refused.json", R"({"name": "refused", "why": "for the tests", "refuse": [{"names": ["ptrace", "bpf"], "why": "for the tests"}]})");
+    dir.write("seccomp/refused.json",
+              R"({"name": "refused", "why": "for the tests", "refuse": [{"names": ["ptrace", "bpf"], "why": "for the tests"}]})");
   }
   Directory dir;
 };
@@ -79,7 +90,8 @@ TEST_F(TwoSets, DenyTakesACallOutAndRefusesIt) {
   const auto policy = dir.policy();
   EXPECT_EQ(std::ranges::count(policy->sets[0].allow, "read", &SyscallRule::name), 0);
   EXPECT_EQ(policy->sets[0].refuse, std::vector<std::string>{"read"});
-  EXPECT_EQ(dir.with("\"syscalls\": {\"deny\": [\"raed\"]}"), Texts{"d.json:2 /syscalls/deny/0: no set allows 'raed'; meant 'read'?"});
+  EXPECT_EQ(dir.with("\"syscalls\": {\"deny\": [\"raed\"]}"),
+            Texts{"d.json:2 /syscalls/deny/0: no set allows 'raed'; meant 'read'?"});
 }
 
 TEST_F(TwoSets, ASetThatNeedsANamespaceIsRefusedWithoutIt) {
@@ -98,7 +110,8 @@ TEST_F(TwoSets, NetworkNoneTakesTheNetworkOutEverywhere) {
 
 TEST_F(TwoSets, OneRuleMustNotVoidAnother) {
   dir.write("seccomp/net.json", R"({"name": "net", "why": "for the tests", "allow": [{"names": ["socket"]}]})");
-  EXPECT_EQ(dir.problems(), Texts{"base.json:1 /syscalls/allow: two sets have a rule for 'socket', and one of them would void the other's"});
+  EXPECT_EQ(dir.problems(),
+            Texts{"base.json:1 /syscalls/allow: two sets have a rule for 'socket', and one of them would void the other's"});
 }
 
 }  // namespace

@@ -19,7 +19,8 @@ struct Shipped : testing::Test {
   }
   ~Shipped() override { std::filesystem::remove_all(copy); }
   static void own(const std::string& path) {
-    std::filesystem::permissions(path, std::filesystem::perms::group_write | std::filesystem::perms::others_write, std::filesystem::perm_options::remove);
+    std::filesystem::permissions(path, std::filesystem::perms::group_write | std::filesystem::perms::others_write,
+                                 std::filesystem::perm_options::remove);
     if (::geteuid() == 0 && ::chown(path.c_str(), 0, 0) != 0) ADD_FAILURE() << path;
   }
   std::string copy;
@@ -33,9 +34,11 @@ TEST_F(Shipped, TheDomainsAreThere) {
 
 TEST_F(Shipped, NothingSecretIsGranted) {
   for (const auto& [domain, policy] : loaded.policies)
-    for (const char* secret : {"/etc/shadow", "/etc/caisson", "/etc/ssl/private", "/root", "/var/log", "/run", "/proc", "/sys", "/home", "/etc/ssh"})
+    for (const char* secret :
+         {"/etc/shadow", "/etc/caisson", "/etc/ssl/private", "/root", "/var/log", "/run", "/proc", "/sys", "/home", "/etc/ssh"})
       for (const Grant& grant : policy->grants)
-        EXPECT_FALSE(secret == grant.path || std::string(secret).starts_with(grant.path + "/")) << domain << " " << secret << " " << grant.path;
+        EXPECT_FALSE(secret == grant.path || std::string(secret).starts_with(grant.path + "/"))
+            << domain << " " << secret << " " << grant.path;
 }
 
 TEST_F(Shipped, NoGrantIsWritableAndCaissonsOwnFilesAreHidden) {
@@ -58,12 +61,57 @@ TEST_F(Shipped, DangerousCallsAreInNoSetOrRefused) {
     for (const SyscallRule& rule : set.allow) allowed.insert(rule.name);
     refused.insert(set.refuse.begin(), set.refuse.end());
   }
-  for (const char* name : {"unshare", "setns", "mount", "umount2", "pivot_root", "chroot", "move_mount", "open_tree", "fsopen", "mount_setattr", "bpf",
-                           "perf_event_open", "userfaultfd", "io_uring_setup", "io_uring_enter", "io_uring_register", "keyctl", "add_key", "request_key", "ptrace",
-                           "process_vm_readv", "process_vm_writev", "kcmp", "kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module",
-                           "swapon", "swapoff", "reboot", "acct", "quotactl", "syslog", "iopl", "ioperm", "modify_ldt", "memfd_secret", "fanotify_init",
-                           "open_by_handle_at", "lookup_dcookie", "vmsplice", "move_pages", "mbind", "migrate_pages", "pidfd_getfd", "nfsservctl",
-                           "process_madvise", "process_mrelease", "sethostname", "settimeofday"}) {
+  for (const char* name : {"unshare",
+                           "setns",
+                           "mount",
+                           "umount2",
+                           "pivot_root",
+                           "chroot",
+                           "move_mount",
+                           "open_tree",
+                           "fsopen",
+                           "mount_setattr",
+                           "bpf",
+                           "perf_event_open",
+                           "userfaultfd",
+                           "io_uring_setup",
+                           "io_uring_enter",
+                           "io_uring_register",
+                           "keyctl",
+                           "add_key",
+                           "request_key",
+                           "ptrace",
+                           "process_vm_readv",
+                           "process_vm_writev",
+                           "kcmp",
+                           "kexec_load",
+                           "kexec_file_load",
+                           "init_module",
+                           "finit_module",
+                           "delete_module",
+                           "swapon",
+                           "swapoff",
+                           "reboot",
+                           "acct",
+                           "quotactl",
+                           "syslog",
+                           "iopl",
+                           "ioperm",
+                           "modify_ldt",
+                           "memfd_secret",
+                           "fanotify_init",
+                           "open_by_handle_at",
+                           "lookup_dcookie",
+                           "vmsplice",
+                           "move_pages",
+                           "mbind",
+                           "migrate_pages",
+                           "pidfd_getfd",
+                           "nfsservctl",
+                           "process_madvise",
+                           "process_mrelease",
+                           "sethostname",
+                           "settimeofday"}) {
     EXPECT_FALSE(allowed.contains(name)) << name;
     EXPECT_TRUE(refused.contains(name)) << name;
   }
@@ -73,11 +121,14 @@ TEST_F(Shipped, DangerousCallsAreInNoSetOrRefused) {
 // What a rule says about a call, as the kernel's filter would decide.
 bool allows(const Policy& policy, const std::string& name, std::array<std::uint64_t, 6> args) {
   const auto holds = [&](const std::vector<ArgRule>& row) {
-    return std::ranges::all_of(row, [&](const ArgRule& c) { return c.op == "masked_eq" && (args.at(c.index) & c.mask) == c.value; });
+    return std::ranges::all_of(row,
+                               [&](const ArgRule& c) { return c.op == "masked_eq" && (args.at(c.index) & c.mask) == c.value; });
   };
   for (const SyscallSet& set : policy.sets)
     for (const SyscallRule& rule : set.allow)
-      if (rule.name == name && !std::ranges::any_of(rule.refuse_if, holds) && (rule.any_of.empty() || std::ranges::any_of(rule.any_of, holds))) return true;
+      if (rule.name == name && !std::ranges::any_of(rule.refuse_if, holds) &&
+          (rule.any_of.empty() || std::ranges::any_of(rule.any_of, holds)))
+        return true;
   return false;
 }
 constexpr std::uint64_t kGarbage = 0xdeadbeef00000000;  // the kernel cuts it off: it must not change the answer
@@ -103,7 +154,9 @@ TEST_F(Shipped, CloneMakesNoNamespaces) {
 
 TEST_F(Shipped, SocketsAreUnixInternetAndRouteOnly) {
   const Policy& policy = *loaded.policies.at("bash");
-  const auto socket = [&](std::uint64_t family, std::uint64_t type, std::uint64_t protocol) { return allows(policy, "socket", {family, type, protocol}); };
+  const auto socket = [&](std::uint64_t family, std::uint64_t type, std::uint64_t protocol) {
+    return allows(policy, "socket", {family, type, protocol});
+  };
   EXPECT_TRUE(socket(1, 1 | 02000000, 0));
   EXPECT_TRUE(socket(2, 1 | 04000, 6));
   EXPECT_TRUE(socket(10, 2, 17));
@@ -114,7 +167,8 @@ TEST_F(Shipped, SocketsAreUnixInternetAndRouteOnly) {
   EXPECT_FALSE(socket(2, 2, 1));                  // ping
   EXPECT_FALSE(socket(2, 1, 132));                // SCTP
   EXPECT_FALSE(socket(16, 3, 9));                 // audit
-  for (const std::uint64_t family : {38U, 40U, 17U, 15U, 21U, 30U, 44U, 31U, 29U, 39U, 43U, 42U, 33U}) {  // ALG, VSOCK, PACKET, KEY, …
+  for (const std::uint64_t family :
+       {38U, 40U, 17U, 15U, 21U, 30U, 44U, 31U, 29U, 39U, 43U, 42U, 33U}) {  // ALG, VSOCK, PACKET, KEY, …
     EXPECT_FALSE(socket(family, 1, 0));
     EXPECT_FALSE(socket(family | kGarbage, 5, 0));
   }
@@ -161,13 +215,15 @@ TEST_F(Shipped, ExplainSaysWhatWhyAndWhatIsMissing) {
   EXPECT_FALSE(e["posture"].empty());
   EXPECT_TRUE(e["syscalls"]["sets"][0]["allowed"].get<int>() > 10);
   const std::string text = explain_text(*loaded.policies.at("run"));
-  for (const char* part : {"domain run", "/usr ", "read+execute", "not from a request", "posture", "outlives it", "sockets-inet", "needs net_ns"})
+  for (const char* part :
+       {"domain run", "/usr ", "read+execute", "not from a request", "posture", "outlives it", "sockets-inet", "needs net_ns"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 
 TEST(Landlock, NamesWhatItCannotTakeAway) {
   Directory dir;
-  dir.write("base.json", R"({"grants": [{"path": "/data", "access": "read-write", "execute": true}, {"path": "/data/fixed", "execute": true},
+  dir.write("base.json",
+            R"({"grants": [{"path": "/data", "access": "read-write", "execute": true}, {"path": "/data/fixed", "execute": true},
     {"path": "/data/more", "access": "read-write"}, {"path": "/home/gem/x", "execute": true}], "syscalls": {"allow": ["io"]}})");
   Texts found;
   for (const Problem& problem : landlock_conflicts(*dir.policy())) found.push_back(problem.text());
