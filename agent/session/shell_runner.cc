@@ -205,9 +205,12 @@ task<void> ShellSession::end_command(Pointer self, CommandPtr command, ShellStat
     co_return Status{};
   }
   command->ending = as;
-  if (command != self->current_) {  // it has not begun
+  const bridge::Clock::time_point deadline = bridge::Clock::now() + kFeedLimit;
+  while (command == self->feeding_)  // a moment later it runs, and can be interrupted
+    if (!co_await self->changed.wait_until(deadline)) break;
+  if (command->finished) co_return Status{};
+  if (command != self->current_) {
     std::erase(self->queue_, command);
-    if (command == self->feeding_) co_return co_await kill_bash(self);
     command->status = as;
     self->finish(command);
     co_return Status{};

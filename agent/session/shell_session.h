@@ -36,6 +36,9 @@ class ShellSession {
   [[nodiscard]] bool busy() const { return !queue_.empty() || feeding_ || current_ || attached > 0 || starting > 0; }
   [[nodiscard]] CommandPtr current() const { return current_; }        // runs now, typed by a person too
   [[nodiscard]] CommandPtr latest() const { return latest_; }          // runs or ran last
+  // The last of the commands that a client has asked for and that is not over; otherwise latest().
+  [[nodiscard]] CommandPtr newest() const { return !queue_.empty() ? queue_.back() : feeding_ ? feeding_ : latest_; }
+  [[nodiscard]] bool alive() const { return state_ != State::dead; }   // a bash runs
   [[nodiscard]] const std::string& cwd() const { return cwd_; }
   [[nodiscard]] const std::deque<ConsoleEntry>& console() const { return console_; }
   [[nodiscard]] const OutputBuffer& screen() const { return screen_; }  // all that a terminal would have shown

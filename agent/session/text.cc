@@ -165,8 +165,10 @@ std::string terminal_text(const OutputBuffer& buffer, std::size_t max_characters
   return cut_middle(text, max_characters);
 }
 
-std::string whole_text(const OutputBuffer& buffer, std::size_t max_characters) {
-  return cut_middle(to_utf8(whole_bytes(buffer)), max_characters);
+std::string whole_text(const OutputBuffer& buffer, std::size_t max_characters, bool open_ended) {
+  std::string bytes = whole_bytes(buffer);
+  if (open_ended) bytes.resize(bytes.size() - incomplete_tail(bytes));
+  return cut_middle(to_utf8(bytes), max_characters);
 }
 
 }  // namespace caisson::session
