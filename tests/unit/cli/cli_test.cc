@@ -146,7 +146,7 @@ TEST_F(AuditCommands, VerifyNamesThePlaceAndExits20) {
   EXPECT_EQ(json::parse(j.out)->at("ok"), false);
 }
 
-TEST_F(AuditCommands, VerifyMissesARemovedLog) {
+TEST_F(AuditCommands, VerifyNoticesARemovedLog) {
   ::unlink(dir_.file("s-1").c_str());
   const Outcome r = audit({"verify"});
   EXPECT_EQ(r.status, kExitBrokenLog);
