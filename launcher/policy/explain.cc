@@ -30,23 +30,6 @@ Value grant_json(const Grant& g) {
   return out;
 }
 
-Value rows_json(const std::vector<std::vector<ArgRule>>& rows) {
-  Value out = Value::array();
-  for (const auto& row : rows) {
-    Value& conditions = out.emplace_back(Value::array());
-    for (const ArgRule& c : row) conditions.push_back({{"index", c.index}, {"op", c.op}, {"value", c.value}, {"mask", c.mask}});
-  }
-  return out;
-}
-
-Value set_json(const SyscallSet& set) {
-  Value out{{"name", set.name}, {"allow", Value::array()}, {"refuse", set.refuse}};
-  if (set.needs) out["needs"] = mechanism_name(*set.needs);
-  for (const SyscallRule& rule : set.allow)
-    out["allow"].push_back({{"name", rule.name}, {"any_of", rows_json(rule.any_of)}, {"refuse_if", rows_json(rule.refuse_if)}});
-  return out;
-}
-
 Value set_summary(const SyscallSet& set) {
   const auto conditional =
       std::ranges::count_if(set.allow, [](const SyscallRule& r) { return !r.any_of.empty() || !r.refuse_if.empty(); });
@@ -126,8 +109,7 @@ Value to_json(const Policy& p) {
   out["grants"] = Value::array();
   for (const Grant& grant : p.grants) out["grants"].push_back(grant_json(grant));
   for (const LimitRow& row : kLimits) out["limits"][row.name] = p.limits.*row.member;
-  out["sets"] = Value::array();
-  for (const SyscallSet& set : p.sets) out["sets"].push_back(set_json(set));
+  for (const SyscallSet& set : p.sets) out["sets"][set.name] = set.digest;  // what they say is in the files
   return out;
 }
 

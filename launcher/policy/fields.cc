@@ -1,5 +1,7 @@
 #include "launcher/policy/fields.h"
 
+#include <unordered_map>
+
 namespace caisson::policy {
 namespace {
 
@@ -113,9 +115,16 @@ std::span<const Field> policy_fields() { return kPolicy; }
 std::span<const Field> set_fields() { return kSets; }
 
 const Field* find_field(std::span<const Field> fields, std::string_view pattern) {
-  for (const Field& field : fields)
-    if (field.pointer == pattern) return &field;
-  return nullptr;
+  using Index = std::unordered_map<std::string_view, const Field*>;
+  const auto index = [](std::span<const Field> rows) {
+    Index out;
+    for (const Field& field : rows) out.emplace(field.pointer, &field);
+    return out;
+  };
+  static const Index policy = index(kPolicy), sets = index(kSets);
+  const Index& known = fields.data() == std::data(kSets) ? sets : policy;
+  const auto it = known.find(pattern);
+  return it == known.end() ? nullptr : it->second;
 }
 
 }  // namespace caisson::policy

@@ -20,6 +20,9 @@ namespace {
 constexpr std::size_t kMaxFile = 256 * 1024;
 constexpr std::size_t kMaxFiles = 64;
 
+// Lines cost as much as the rest: they are counted only once something is known to be wrong.
+enum class Lines { no, yes };
+
 // What is wrong with who owns it; empty: nothing.
 std::string trust_fault(const struct stat& st, uid_t reader) {
   if (reader != 0) return {};  // an unprivileged launcher gives nobody more than they have
@@ -43,11 +46,12 @@ Result<std::string> read_policy_file(int dir, const std::string& name) {
 
 // Parsed and valid by `fields`; otherwise nullopt, and the problems say why.
 std::optional<Source> load_file(int dir, const std::string& name, const std::string& label, std::span<const Field> fields,
-                                Problems& problems) {
+                                Lines lines, Problems& problems) {
   Source source{.file = label, .doc = {}, .lines = {}};
   auto text = read_policy_file(dir, name);
   if (!text) return problems.add(source, "", text.error().text()), std::nullopt;
-  auto doc = json::parse(*text, {.max_bytes = kMaxFile, .max_depth = 16, .max_values = 32 * 1024}, &source.lines);
+  auto doc = json::parse(*text, {.max_bytes = kMaxFile, .max_depth = 16, .max_values = 32 * 1024},
+                         lines == Lines::yes ? &source.lines : nullptr);
   if (!doc) {
     // The parser's text begins with "line N: ".
     std::string what = doc.error().what;
@@ -98,16 +102,23 @@ std::optional<Directory> open_directory(const std::string& path, Problems& probl
   return Directory{std::move(*fd), std::move(*names)};
 }
 
-Sets load_sets(const std::string& path, Problems& problems) {
+Sets load_sets(const std::string& path, Lines lines, Problems& problems) {
   Sets sets;
   const auto directory = open_directory(path, problems);
   if (!directory) return sets;
   for (const std::string& file : directory->names) {
     const std::string name = file.substr(0, file.size() - 5);
-    if (const auto source = load_file(directory->fd.get(), file, path + "/" + file, set_fields(), problems))
+    if (const auto source = load_file(directory->fd.get(), file, path + "/" + file, set_fields(), lines, problems))
       sets[name] = build_set(*source, name, problems);
   }
   return sets;
+}
+
+std::vector<std::string> domains_of(const std::vector<std::string>& files) {
+  std::vector<std::string> out;
+  for (const std::string& file : files)
+    if (file != "base.json") out.push_back(file.substr(0, file.size() - 5));
+  return out;
 }
 
 // One file after validation: the remaining stages.
@@ -126,30 +137,40 @@ std::shared_ptr<const Policy> finish(const Source& source, const Source* base, c
   return problems.count() == before ? policy : nullptr;
 }
 
-}  // namespace
-
-LoadResult load_directory(const std::string& path) {
+LoadResult load(const std::string& path, const std::string& only, Lines lines) {
   Problems problems;
   LoadResult result;
   if (const auto directory = open_directory(path, problems)) {
-    const Sets sets = load_sets(path + "/seccomp", problems);
+    const Sets sets = load_sets(path + "/seccomp", lines, problems);
     const bool sets_are_good = problems.count() == 0;
-    const auto base = load_file(directory->fd.get(), "base.json", path + "/base.json", policy_fields(), problems);
+    const int fd = directory->fd.get();
+    const auto base = load_file(fd, "base.json", path + "/base.json", policy_fields(), lines, problems);
     const bool base_is_good = base && sets_are_good && finish(*base, nullptr, "base", sets, problems) != nullptr;
     for (const std::string& file : directory->names) {
-      const std::string domain = file.substr(0, file.size() - 5);
-      if (domain == "base") continue;
-      const auto source = load_file(directory->fd.get(), file, path + "/" + file, policy_fields(), problems);
+      const std::string domain = file.substr(0, file.size() - 5), label = path + "/" + file;
+      if (domain == "base" || (!only.empty() && domain != only)) continue;
+      const auto source = load_file(fd, file, label, policy_fields(), lines, problems);
       if (const auto fault = form_fault(Form::domain, domain))
-        problems.add({.file = path + "/" + file, .doc = {}, .lines = {}}, "", fault->what);
-      else if (source && base_is_good) result.policies[domain] = finish(*source, &*base, domain, sets, problems);
+        problems.add({.file = label, .doc = {}, .lines = {}}, "", fault->what);
+      else if (source && base_is_good)
+        result.policies[domain] = finish(*source, &*base, domain, sets, problems);
     }
     if (problems.count() == 0 && result.policies.empty())
-      problems.add({.file = path, .doc = {}, .lines = {}}, "", "holds no domain: no *.json but base.json");
+      problems.add({.file = path, .doc = {}, .lines = {}}, "",
+                   only.empty() ? "holds no domain: no *.json but base.json" : "holds no domain " + quote(only, 64),
+                   nearest(only, domains_of(directory->names)));
   }
   result.problems = problems.take();
   if (!result.problems.empty()) result.policies.clear();
   return result;
+}
+
+}  // namespace
+
+LoadResult load_directory(const std::string& path, const std::string& only) {
+  LoadResult result = load(path, only, Lines::no);
+  // A directory that changes meanwhile is judged by what the second reading finds.
+  return result.problems.empty() ? result : load(path, only, Lines::yes);
 }
 
 }  // namespace caisson::policy

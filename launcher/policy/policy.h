@@ -92,6 +92,7 @@ struct SyscallSet {
   std::vector<SyscallRule> allow;
   std::vector<std::string> refuse;  // known and refused: EPERM instead of the ENOSYS of unknown numbers
   std::map<std::string, std::string> refuse_why;
+  std::string digest;               // sha256 (hex) of the set's canonical JSON
 };
 
 struct Policy {

@@ -1,7 +1,10 @@
 // Seccomp sets: policies/seccomp/<set>.json -> SyscallSet, and which of them hold in a policy and in a tier.
 #include <algorithm>
 #include <set>
+#include <unordered_map>
+#include <unordered_set>
 
+#include "launcher/base/hash.h"
 #include "launcher/policy/stages.h"
 
 namespace caisson::policy {
@@ -25,9 +28,9 @@ Rows build_rows(const Value& rule, const char* key) {
   return out;
 }
 
-// Names that some set of `sets` allows.
-std::set<std::string> allowed_names(const std::vector<SyscallSet>& sets) {
-  std::set<std::string> out;
+// Names that some set of `sets` allows. Views into `sets`.
+std::unordered_set<std::string_view> allowed_names(const std::vector<SyscallSet>& sets) {
+  std::unordered_set<std::string_view> out;
   for (const SyscallSet& set : sets)
     for (const SyscallRule& rule : set.allow) out.insert(rule.name);
   return out;
@@ -38,6 +41,7 @@ std::set<std::string> allowed_names(const std::vector<SyscallSet>& sets) {
 SyscallSet build_set(const Source& source, const std::string& name, Problems& problems) {
   SyscallSet set;
   const Value& doc = source.doc;
+  set.digest = sha256_hex(json::dump(doc));
   set.name = doc["name"].get<std::string>();
   set.why = doc["why"].get<std::string>();
   if (doc.contains("needs")) set.needs = mechanism_from(doc["needs"].get<std::string>());
@@ -80,7 +84,7 @@ void resolve_sets(Policy& policy, const Source& source, const Sets& sets, Proble
   }
 
   // Two rules for one call are the union of their rows. A rule without rows, or with refuse_if, would void the other's.
-  std::map<std::string, const SyscallRule*> rules;
+  std::unordered_map<std::string_view, const SyscallRule*> rules;
   for (const SyscallSet& set : policy.sets)
     for (const SyscallRule& rule : set.allow) {
       const auto [it, fresh] = rules.emplace(rule.name, &rule);
@@ -90,7 +94,8 @@ void resolve_sets(Policy& policy, const Source& source, const Sets& sets, Proble
     }
 
   std::vector<std::string> names;
-  for (const auto& [name, rule] : rules) names.push_back(name);
+  if (!policy.syscalls.deny.empty())
+    for (const auto& [name, rule] : rules) names.emplace_back(name);
   for (std::size_t i = 0; i < policy.syscalls.deny.size(); ++i)
     if (!rules.contains(policy.syscalls.deny[i]))
       problems.add(source, "/syscalls/deny/" + std::to_string(i), "no set allows " + quote(policy.syscalls.deny[i]),

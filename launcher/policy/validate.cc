@@ -27,17 +27,27 @@ class Validator {
 
   void object(const Value& v, const std::string& pattern, const std::string& pointer) {
     if (!v.is_object()) return add(pointer, "must be an object");
-    std::vector<std::string> known;
-    for (const Field& field : fields_) {
+    const std::string prefix = pattern + "/";
+    const auto child = [&](const Field& field) {  // the field's name below `pattern`; empty: it is not one
       const std::string_view at = field.pointer;
-      if (!at.starts_with(pattern + "/") || at.find('/', pattern.size() + 1) != std::string_view::npos) continue;
-      known.emplace_back(at.substr(pattern.size() + 1));
-      if (field.fallback == kRequired && !v.contains(known.back())) add(pointer, "field '" + known.back() + "' is missing");
-    }
+      return at.starts_with(prefix) && at.find('/', prefix.size()) == std::string_view::npos ? at.substr(prefix.size())
+                                                                                           : std::string_view{};
+    };
+    for (const Field& field : fields_)
+      if (field.fallback == kRequired)
+        if (const auto name = child(field); !name.empty() && !v.contains(name))
+          add(pointer, "field '" + std::string(name) + "' is missing");
     for (const auto& [key, item] : v.items()) {
       const std::string at = pointer + "/" + json::pointer_token(key);
-      if (std::ranges::find(known, key) == known.end()) add(at, "unknown field " + quote(key, 64), nearest(key, known));
-      else value(item, *find_field(fields_, pattern + "/" + key), at);
+      const Field* field = key.find('/') == std::string::npos && key != "*" ? find_field(fields_, prefix + key) : nullptr;
+      if (field != nullptr) {
+        value(item, *field, at);
+        continue;
+      }
+      std::vector<std::string> known;
+      for (const Field& f : fields_)
+        if (const auto name = child(f); !name.empty() && name != "*") known.emplace_back(name);
+      add(at, "unknown field " + quote(key, 64), nearest(key, known));
     }
   }
 

@@ -23,6 +23,19 @@ TEST(Load, GoodDirectoryHasDomainsButNotBase) {
   EXPECT_EQ(policy.sets[0].allow.size(), 3U);
 }
 
+TEST(Load, OneDomainAloneIsTheSame) {
+  Directory dir;
+  dir.write("broken.json", "{");
+  EXPECT_FALSE(load_directory(dir.path()).problems.empty());
+  const auto loaded = load_directory(dir.path(), "d");
+  EXPECT_TRUE(loaded.problems.empty());
+  ASSERT_EQ(loaded.policies.size(), 1U);
+  dir.remove("broken.json");
+  EXPECT_EQ(loaded.policies.at("d")->digest, dir.policy()->digest);
+  dir.write("bash.json", R"({"extends": "base"})");
+  EXPECT_EQ(load_directory(dir.path(), "bahs").problems.at(0).text(), dir.path() + ": holds no domain 'bahs'; meant 'bash'?");
+}
+
 TEST(Load, DigestFollowsContentNotLayout) {
   Directory dir;
   const auto before = dir.policy()->digest;
