@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 #include <memory>
+#include <tuple>
 
 #include <sys/socket.h>
 
@@ -283,26 +284,29 @@ asio::awaitable<Response> Connection::serve_guarded() {
   co_return internal_failure(thrown);
 }
 
-// Ends only by cancellation, when the handler is done.
+// Ends only by cancellation, when the handler is done: were it to return earlier, it would cancel the handler.
 asio::awaitable<void> Connection::watch_peer() {
   tcp::socket& socket = stream_.socket();
-  auto [readable] = co_await socket.async_wait(tcp::socket::wait_read, as_values);
-  if (!readable) {
+  asio::steady_timer timer(stream_.get_executor());
+  auto [error] = co_await socket.async_wait(tcp::socket::wait_read, as_values);
+  if (!error) {
     char byte = 0;
     const ssize_t n = ::recv(socket.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    peer_->gone = n <= 0;
     if (n > 0) {  // the next request, pipelined: from here on only a reset shows
-      auto [reset] = co_await socket.async_wait(tcp::socket::wait_error, as_values);
-      (void)reset;
-    } else {
-      peer_->gone = true;
-      // After a half-close the answer may still be read. Not for ever: the slot is worth more than the guess.
-      if (n == 0) co_await sleep_for(limits_.gone_grace);
+      std::tie(error) = co_await socket.async_wait(tcp::socket::wait_error, as_values);
+    } else if (n == 0) {
+      // A client that only closed its sending half may still read the answer. Not for ever: the slot is worth more.
+      timer.expires_after(limits_.gone_grace);
+      std::tie(error) = co_await timer.async_wait(as_values);
     }
-    peer_->gone = true;
-    close();
+    if (!error) {
+      peer_->gone = true;
+      close();
+    }
   }
-  asio::steady_timer never(stream_.get_executor(), asio::steady_timer::time_point::max());
-  co_await never.async_wait(as_values);
+  timer.expires_at(asio::steady_timer::time_point::max());
+  co_await timer.async_wait(as_values);
 }
 
 asio::awaitable<void> Connection::send_heartbeats() {

@@ -5,7 +5,6 @@
 #include "agent/routes/route.h"
 
 namespace caisson::routes {
-namespace {
 
 constexpr std::string_view kColours[] = {"red", "green", "blue"};
 
@@ -25,8 +24,6 @@ struct AllOptional {
   std::optional<std::string> id;
   bool flag = true;
 };
-
-}  // namespace
 
 template <>
 struct Schema<Part> {

@@ -1,0 +1,135 @@
+// caisson-agent: the unprivileged HTTP server. Started by the launcher, which has confined it already, with fd 3 as its
+// only way to ask for sessions. Exit status: 0 stopped, 2 settings, 5 port taken, 10 anything else (as `caisson --help`).
+#include <cstdio>
+#include <iterator>
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <boost/asio/signal_set.hpp>
+
+#include "agent/bridge/launcher_client.h"
+#include "agent/http/log.h"
+#include "agent/http/server.h"
+#include "agent/routes/app.h"
+#include "agent/routes/sandbox_info.h"
+#include "agent/routes/status.h"
+#include "agent/routes/table.h"
+#include "agent/routes/tool_probe.h"
+#include "agent/session/bash_service.h"
+#include "agent/session/config.h"
+#include "agent/session/shell_service.h"
+#include "agent/settings.h"
+
+namespace caisson {
+namespace {
+
+constexpr int kLauncherFd = 3;
+constexpr std::chrono::seconds kGrace{5};
+
+// At once, without destructors: coroutines of requests may still hold references into main's frame.
+[[noreturn]] void leave(int status) { ::_exit(status); }
+
+[[noreturn]] void die(const Error& error) {
+  log::error(error.text());
+  leave(code_exit_status(error.code));
+}
+
+// Before anything is read from outside. Not dumpable: no process of the same uid may read the key from our memory.
+Status harden() {
+  if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return sys_error("prctl PR_SET_DUMPABLE");
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return sys_error("prctl PR_SET_NO_NEW_PRIVS");
+  return {};
+}
+
+// Connections, pipes and terminals count against the soft limit, which some engines leave at 1024. Not fatal.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) log::warn("the limit of open files stays low");
+}
+
+Result<Fd> launcher_socket() {
+  if (::fcntl(kLauncherFd, F_SETFD, FD_CLOEXEC) != 0)
+    return fail(Code::invalid_argument, "descriptor 3 is not open: caisson-agent is started by caisson-launcher");
+  return Fd(kLauncherFd);
+}
+
+void launcher_gone(const Error& error) {
+  log::error("the launcher is gone: " + error.text());
+  leave(code_exit_status(Code::io));
+}
+
+// Everything that lives as long as the process.
+struct Agent {
+  Agent(asio::io_context& io, const Settings& settings, Fd launcher_fd)
+      : launcher(io.get_executor(), std::move(launcher_fd), launcher_gone),
+        config(session::config_from_env()),
+        bash(launcher, config),
+        shell(launcher, config),
+        sandbox({.user = settings.user, .workspace = settings.workspace, .timezone = settings.timezone, .port = settings.port}),
+        services{.status = &status, .sandbox = &sandbox, .launcher = &launcher, .bash = &bash, .shell = &shell},
+        app(services, {.api_key = settings.api_key, .auth_off = settings.auth_off, .allow_origin = settings.allow_origin},
+            routes::all_routes()),
+        server(io, app) {}
+  bridge::LauncherClient launcher;
+  session::Config config;
+  session::BashService bash;
+  session::ShellService shell;
+  routes::AgentStatus status;
+  routes::SandboxInfo sandbox;
+  routes::Services services;
+  routes::App app;
+  http::Server server;
+};
+
+// The first message to the launcher must be hello, so no request is accepted before its answer.
+task<void> serve(Agent& agent, std::string workspace) {
+  auto greeting = co_await agent.launcher.hello();
+  if (!greeting) die(std::move(greeting).error().wrap("greet the launcher"));
+  agent.sandbox.set_places(greeting->home, workspace.empty() ? greeting->workspace : workspace);
+  agent.server.start();
+  co_return co_await routes::probe_until_ready(agent.services);
+}
+
+task<void> stop_on_signal(Agent& agent) {
+  asio::signal_set signals(co_await asio::this_coro::executor, SIGTERM, SIGINT);
+  auto [error, number] = co_await signals.async_wait(as_values);
+  if (error) co_return asio_error("wait for signals", error);
+  log::info("stopping");
+  agent.status = {.ready = false, .reason = "the server is stopping"};
+  co_await agent.server.stop(kGrace);
+  leave(0);
+}
+
+Status run() {
+  TRY(harden());
+  raise_descriptor_limit();
+  TRY_ASSIGN(const Settings settings, settings_from_env());
+  TRY_ASSIGN(Fd launcher_fd, launcher_socket());
+  asio::io_context io(1);
+  Agent agent(io, settings, std::move(launcher_fd));
+  TRY_ASSIGN(const unsigned short port, agent.server.listen(settings.bind, settings.port));
+  log::info("caisson-agent " CAISSON_VERSION " listens on " + settings.bind + " port " + std::to_string(port) +
+            (settings.auth_off ? ", WITHOUT authentication (CAISSON_AUTH=none)" : ""));
+  spawn(io.get_executor(), "signals", stop_on_signal(agent));
+  spawn(io.get_executor(), "start", serve(agent, settings.workspace));
+  io.run();
+  return {};
+}
+
+}  // namespace
+}  // namespace caisson
+
+int main() {
+  try {
+    if (const caisson::Status status = caisson::run(); !status) caisson::die(status.error());
+  } catch (const std::exception& e) {
+    caisson::log::error(std::string("fatal: ") + e.what());
+    return 11;
+  }
+  return 0;
+}
