@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # Starting, watching and stopping a served Caisson in a container, and what is said about it at the end.
-# Sourced by scripts/run. Options arrive as variables: NAME PORT BIND TIER PLAIN HOME_VOLUME JSON RESTART WAIT_S.
+# Sourced by scripts/run. Options arrive as variables: NAME PORT BIND TIER PLAIN HOME_VOLUME JSON RESTART
+# WAIT_S EXTRA_FLAGS.
 # shellcheck disable=SC2153
 
 container_state() { "${ENGINE[@]}" container inspect -f '{{.State.Status}}' "$NAME" 2>/dev/null || true; }
@@ -24,7 +25,7 @@ start_container() {
     if ! tier_flags "$tier"; then say "    $tier: not here: $TIER_WHY"; continue; fi
     say "==> start container $NAME ($tier: ${TIER_FLAGS[*]:-no security flag})"
     remove_container
-    if out=$(engine_run "${flags[@]}" ${TIER_FLAGS[@]+"${TIER_FLAGS[@]}"} "$IMAGE" 2>&1); then
+    if out=$(engine_run "${flags[@]}" ${TIER_FLAGS[@]+"${TIER_FLAGS[@]}"} ${EXTRA_FLAGS[@]+"${EXTRA_FLAGS[@]}"} "$IMAGE" 2>&1); then
       return 0
     fi
     say "    $tier: refused by $ENGINE_KIND: $(printf '%s' "$out" | grep -v '^time=' | tail -n 1)"
