@@ -1,0 +1,159 @@
+// Pure parts: output buffers, text, quoting, markers.
+#include <gtest/gtest.h>
+
+#include "agent/session/markers.h"
+#include "agent/session/shell_script.h"
+#include "agent/session/shell_words.h"
+#include "agent/session/text.h"
+
+namespace caisson::session {
+namespace {
+
+std::shared_ptr<OutputBudget> plenty() { return std::make_shared<OutputBudget>(1u << 30); }
+
+TEST(OutputBuffer, OffsetsAreAbsoluteBytes) {
+  OutputBuffer b(plenty(), 1 << 20);
+  b.append("hello ");
+  b.append("world");
+  EXPECT_EQ(b.end(), 11u);
+  EXPECT_EQ(b.read(6), "world");
+  EXPECT_EQ(b.read(3, 4), "lo w");
+  EXPECT_EQ(b.read(11), "");
+  EXPECT_EQ(b.read(99), "");
+}
+
+TEST(OutputBuffer, DropsTheOldestBeyondItsCapAndKeepsOffsetsRight) {
+  const auto budget = plenty();
+  OutputBuffer b(budget, 100'000);
+  std::string all;
+  for (int i = 0; i < 30'000; ++i) {
+    const std::string line = "line " + std::to_string(i) + "\n";
+    all += line;
+    b.append(line);
+  }
+  EXPECT_EQ(b.end(), all.size());
+  EXPECT_LE(b.end() - b.begin(), 100'000u);
+  EXPECT_EQ(b.read(0), all.substr(b.begin()));
+  EXPECT_EQ(b.head(), std::string_view(all).substr(0, OutputBuffer::kHeadBytes));
+  EXPECT_EQ(budget->used(), b.end() - b.begin());
+}
+
+TEST(OutputBudget, TheLargestBufferPays) {
+  const auto budget = std::make_shared<OutputBudget>(200'000);
+  OutputBuffer small(budget, 1 << 20), flood(budget, 1 << 20);
+  small.append("keep me");
+  for (int i = 0; i < 100; ++i) flood.append(std::string(10'000, 'x'));
+  EXPECT_LE(budget->used(), 200'000u);
+  EXPECT_EQ(small.read(0), "keep me");
+  EXPECT_EQ(flood.end(), 1'000'000u);
+  EXPECT_EQ(budget->used(), 7 + flood.end() - flood.begin());
+}
+
+TEST(OutputBudget, IsGivenBackByABufferThatEnds) {
+  const auto budget = plenty();
+  { OutputBuffer b(budget, 1000); b.append("12345"); }
+  EXPECT_EQ(budget->used(), 0u);
+}
+
+TEST(Utf8, InvalidBytesAreReplacedAndValidOnesKept) {
+  EXPECT_EQ(to_utf8("a\xC3\xA9\xE2\x82\xACz"), "a\xC3\xA9\xE2\x82\xACz");
+  EXPECT_EQ(to_utf8("a\xFFz"), "a\xEF\xBF\xBDz");
+  EXPECT_EQ(to_utf8("\xE2\x82"), "\xEF\xBF\xBD") << "one for a cut sequence";
+  EXPECT_EQ(to_utf8("\xED\xA0\x80"), "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD") << "a surrogate";
+  EXPECT_EQ(to_utf8("\xC0\x80"), "\xEF\xBF\xBD\xEF\xBF\xBD") << "an overlong form";
+}
+
+TEST(Utf8, IncompleteTailIsOnlyAValidStart) {
+  EXPECT_EQ(incomplete_tail("abc"), 0u);
+  EXPECT_EQ(incomplete_tail("a\xC3"), 1u);
+  EXPECT_EQ(incomplete_tail("a\xE2\x82"), 2u);
+  EXPECT_EQ(incomplete_tail("a\xF0\x9F\x98"), 3u);
+  EXPECT_EQ(incomplete_tail("a\xF0\x9F\x98\x80"), 0u);
+  EXPECT_EQ(incomplete_tail("a\xFF"), 0u);
+  EXPECT_EQ(incomplete_tail("\x80\x80\x80\x80"), 0u);
+}
+
+TEST(CutMiddle, CountsCharactersNotBytes) {
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += "\xC3\xA9";
+  EXPECT_EQ(cut_middle(text, 100), text);
+  EXPECT_EQ(cut_middle(text, 0), text);
+  text += std::string(1000, 'x');
+  const std::string cut = cut_middle(text, 300);
+  EXPECT_EQ(count_characters(cut), 300u);
+  EXPECT_EQ(to_utf8(cut), cut) << "no character is split";
+  EXPECT_TRUE(cut.starts_with("\xC3\xA9") && cut.ends_with("x"));
+}
+
+TEST(CutMiddle, KeepsBothEndsWhenTheLimitIsTiny) {
+  const std::string cut = cut_middle("abcdefghij", 4);
+  EXPECT_TRUE(cut.starts_with("ab") && cut.ends_with("ij")) << cut;
+}
+
+TEST(StripTerminal, RemovesControlSequencesAndCarriageReturns) {
+  EXPECT_EQ(strip_terminal("\x1b[1;31mred\x1b[0m\r\nx"), "red\nx");
+  EXPECT_EQ(strip_terminal("\x1b]0;title\atext\x1b]8;;u\x1b\\link"), "textlink");
+  EXPECT_EQ(strip_terminal("a\x1b(B\x1b" "7b"), "ab");
+  EXPECT_EQ(strip_terminal("a\r\r\nb\rc"), "a\nb\rc");
+  EXPECT_EQ(strip_terminal("\x1b]never ends"), "never ends");
+}
+
+std::string shown(const std::vector<StreamItem>& items) {
+  std::string out;
+  for (const StreamItem& item : items) {
+    if (const auto* text = std::get_if<std::string>(&item)) out += *text;
+    else out += "<" + std::to_string(std::get<Marker>(item).number) + std::get<Marker>(item).path + ">";
+  }
+  return out;
+}
+
+TEST(Markers, AreFoundHoweverTheStreamIsCut) {
+  const std::string stream = "out\x1b[0m\x1b]7717;P;n0nce;42;/a;b\aafter";
+  for (std::size_t cut = 0; cut <= stream.size(); ++cut) {
+    MarkerParser parser;
+    parser.expect("n0nce");
+    std::string seen = shown(parser.feed(std::string_view(stream).substr(0, cut)));
+    seen += shown(parser.feed(std::string_view(stream).substr(cut)));
+    EXPECT_EQ(seen, "out\x1b[0m<42/a;b>after") << cut;
+  }
+}
+
+TEST(Markers, WrongNonceOrShapeIsPlainOutput) {
+  for (const std::string stream : {"\x1b]7717;P;other;0;/\a", "\x1b]7717;Q;n;0;/\a", "\x1b]7717;P;n;x;/\a", "\x1b]7717;P;n\a"}) {
+    MarkerParser parser;
+    parser.expect("n");
+    EXPECT_EQ(shown(parser.feed(stream)), stream);
+  }
+}
+
+TEST(Markers, AnEndlessOneIsNotHeldBack) {
+  MarkerParser parser;
+  parser.expect("n");
+  const std::string stream = "\x1b]7717;P;n;0;" + std::string(100'000, 'x');
+  EXPECT_EQ(shown(parser.feed(stream)), stream);
+}
+
+TEST(Markers, AnEmptyNonceMatchesNothing) {
+  MarkerParser parser;
+  EXPECT_EQ(shown(parser.feed("\x1b]7717;P;;0;/\a")), "\x1b]7717;P;;0;/\a");
+}
+
+TEST(ShellWords, QuotesEverythingThatATerminalOrBashWouldTake) {
+  EXPECT_EQ(ansi_quote("a b"), "$'a b'");
+  EXPECT_EQ(ansi_quote("'\\\n\t!\x7f\xC3"), "$'\\x27\\x5c\\n\\x09\\x21\\x7f\\xc3'");
+  EXPECT_EQ(single_quote("it's"), "'it'\\''s'");
+  EXPECT_TRUE(is_variable_name("A_1"));
+  EXPECT_FALSE(is_variable_name("1A") || is_variable_name("A-B") || is_variable_name(""));
+}
+
+TEST(ShellScript, LinesFitATerminalsInputLine) {
+  FeedParams feed{.nonce = "n", .command = std::string(50'000, '\x01'), .exec_dir = std::string(4000, 'd')};
+  for (const std::string& lines : {feed_lines(feed), bootstrap_lines({.nonce = "n", .cwd = std::string(4000, '/'), .user = "gem"})}) {
+    std::size_t start = 0;
+    for (std::size_t end; (end = lines.find('\n', start)) != std::string::npos; start = end + 1) EXPECT_LT(end - start, 4095u);
+    for (const char c : lines) EXPECT_TRUE(c == '\n' || (c >= 0x20 && c < 0x7F));
+  }
+}
+
+}  // namespace
+}  // namespace caisson::session
