@@ -9,7 +9,7 @@ namespace {
 
 // Where in the file a grant stands; "/grants" when the file inherited it.
 std::string pointer_of(const Source& source, const std::string& path) {
-  const json::Value grants = source.doc.value("grants", json::Value::array());
+  const json::Value& grants = list_of(source.doc, "grants");
   for (std::size_t i = 0; i < grants.size(); ++i)
     if (grants[i]["path"] == path) return "/grants/" + std::to_string(i) + "/path";
   return "/grants";

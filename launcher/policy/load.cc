@@ -133,7 +133,7 @@ std::shared_ptr<const Policy> finish(const Source& source, const Source* base, c
   auto policy = std::make_shared<Policy>(build(base != nullptr ? merge(base->doc, source.doc) : source.doc));
   policy->domain = domain;
   check_policy(*policy, source, sets, problems);
-  policy->digest = sha256_hex(json::dump(to_json(*policy)));
+  if (base != nullptr) policy->digest = sha256_hex(json::dump(to_json(*policy)));
   return problems.count() == before ? policy : nullptr;
 }
 

@@ -61,7 +61,7 @@ void check_file(const Source& source, bool is_base, Problems& problems) {
     problems.add(source, "/syscalls", "field 'allow' is missing: no program runs without");
 
   std::map<std::string, std::size_t> seen;
-  const Value grants = doc.value("grants", Value::array());
+  const json::Value& grants = list_of(doc, "grants");
   for (std::size_t i = 0; i < grants.size(); ++i) {
     const auto path = grants[i]["path"].get<std::string>();
     if (const auto [it, fresh] = seen.emplace(path, i); !fresh)
@@ -89,7 +89,7 @@ bool no_more_than(const Grant& inner, const Grant& outer) {
 
 void check_widening(const Value& parent, const Source& child, Problems& problems) {
   std::set<std::string> widened;
-  const Value weaken = child.doc.value("weaken", Value::array());
+  const json::Value& weaken = list_of(child.doc, "weaken");
   const auto found = [&](const std::string& field, const std::string& pointer, const std::string& what) {
     widened.insert(field);
     if (std::ranges::none_of(weaken, [&](const Value& w) { return w["field"] == field; }))
@@ -106,9 +106,10 @@ void check_widening(const Value& parent, const Source& child, Problems& problems
   }
 
   std::vector<Grant> given;
+  static const Value kNothing = Value::object();
   const bool has_grants = parent.contains("grants");
   if (has_grants) for (const Value& g : parent["grants"]) given.push_back(build_grant(g));
-  const Value grants = has_grants ? child.doc.value("grants", Value::array()) : Value::array();
+  const Value& grants = list_of(has_grants ? child.doc : kNothing, "grants");
   for (std::size_t i = 0; i < grants.size(); ++i) {
     const Grant grant = build_grant(grants[i]);
     const Grant* outer = ruling_grant(given, grant.path);

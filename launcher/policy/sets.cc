@@ -15,7 +15,7 @@ using Rows = std::vector<std::vector<ArgRule>>;
 
 Rows build_rows(const Value& rule, const char* key) {
   Rows out;
-  for (const Value& row : rule.value(key, Value::array())) {
+  for (const Value& row : list_of(rule, key)) {
     auto& conditions = out.emplace_back();
     for (const Value& c : row) {
       ArgRule& arg = conditions.emplace_back();
@@ -48,7 +48,7 @@ SyscallSet build_set(const Source& source, const std::string& name, Problems& pr
   if (set.name != name) problems.add(source, "/name", "must be the file's name: " + quote(set.name), name);
   std::set<std::string> seen;
   const auto each = [&](const char* list, const auto& use) {
-    const Value rules = doc.value(list, Value::array());
+    const json::Value& rules = list_of(doc, list);
     for (std::size_t i = 0; i < rules.size(); ++i)
       for (const Value& item : rules[i]["names"]) {
         const auto call = item.get<std::string>();
@@ -65,7 +65,7 @@ SyscallSet build_set(const Source& source, const std::string& name, Problems& pr
     set.refuse.push_back(call);
     set.refuse_why[call] = rule["why"].get<std::string>();
   });
-  const Value rules = doc.value("allow", Value::array());
+  const json::Value& rules = list_of(doc, "allow");
   for (std::size_t i = 0; i < rules.size(); ++i)
     if (rules[i].contains("any_of") && rules[i].contains("refuse_if"))
       problems.add(source, "/allow/" + std::to_string(i), "has 'any_of' and 'refuse_if': a rule can have one of them");

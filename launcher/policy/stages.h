@@ -12,6 +12,13 @@ namespace caisson::policy {
 
 using Sets = std::map<std::string, SyscallSet>;
 
+// A list of an object, or an empty one: never a copy, which value() makes.
+[[nodiscard]] inline const json::Value& list_of(const json::Value& object, const char* key) {
+  static const json::Value kEmpty = json::Value::array();
+  const auto it = object.find(key);
+  return it == object.end() ? kEmpty : *it;
+}
+
 // Duplicate grants, unknown fields in "why", "extends".
 void check_file(const Source& source, bool is_base, Problems& problems);
 // Every field in which `child` gives more than `parent` needs a weaken entry, and no other field may have one.

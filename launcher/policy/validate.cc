@@ -118,17 +118,17 @@ class Validator {
 
   void list(const Value& v, const Field& f, const std::string& at) {
     if (!counted(v, f, at)) return;
-    std::set<std::string> seen;
+    std::set<std::string_view> seen;
     for (std::size_t i = 0; i < v.size(); ++i) {
-      const std::string here = at + "/" + std::to_string(i);
+      const auto here = [&] { return at + "/" + std::to_string(i); };  // made for problems only: these lists are long
       if (!v[i].is_string()) {
-        add(here, "must be a string");
+        add(here(), "must be a string");
         continue;
       }
-      const auto text = v[i].get<std::string>();
-      if (!seen.insert(text).second) add(here, "is there twice: " + quote(text, 64));
-      else if (!f.allowed.empty()) one_of(text, f, here);
-      else if (const auto fault = form_fault(f.form, text)) add(here, fault->what, fault->meant);
+      const auto& text = v[i].get_ref<const std::string&>();
+      if (!seen.insert(text).second) add(here(), "is there twice: " + quote(text, 64));
+      else if (!f.allowed.empty()) one_of(text, f, here());
+      else if (const auto fault = form_fault(f.form, text)) add(here(), fault->what, fault->meant);
     }
   }
 

@@ -43,14 +43,16 @@ TEST(Json, DeepNestingFailsWithoutRecursion) {
 }
 
 TEST(Json, WhatIsNotJsonIsRefused) {
-  for (const char* text : {"", " ", "{", "[1,]", "{\"a\":1,}", "{'a':1}", "{a:1}", "[1] x", "nul", "01", "+1", "1.", ".5", "NaN", "Infinity",
-                           "\"\\x\"", "\"a\nb\"", "// c\n1", "/* c */ 1", "\"\\ud800\"", "[1}", "\"\\u12\""})
+  for (const char* text :
+       {"",   " ",  "{",   "[1,]",     "{\"a\":1,}", "{'a':1}",  "{a:1}",   "[1] x",     "nul",         "01",  "+1",
+        "1.", ".5", "NaN", "Infinity", "\"\\x\"",    "\"a\nb\"", "// c\n1", "/* c */ 1", "\"\\ud800\"", "[1}", "\"\\u12\""})
     EXPECT_FALSE(parse(text)) << text;
 }
 
 TEST(Json, OnlyUtf8) {
   EXPECT_TRUE(parse("\"\xc3\xa9\""));
-  for (const char* text : {"\"\xff\"", "\"\xc3\"", "\"\xc0\xaf\"", "\"\xed\xa0\x80\"", "\"\xf4\x90\x80\x80\""}) EXPECT_FALSE(parse(text));
+  for (const char* text : {"\"\xff\"", "\"\xc3\"", "\"\xc0\xaf\"", "\"\xed\xa0\x80\"", "\"\xf4\x90\x80\x80\""})
+    EXPECT_FALSE(parse(text));
 }
 
 TEST(Json, NulInsideTextIsSeenNotCutOff) {
