@@ -19,10 +19,10 @@ class Lines {
   [[nodiscard]] static Result<Lines> open(const std::string& path);
 
   struct Line {
-    std::string_view text;      // without the newline; valid until the next call
-    std::uint64_t number = 0;   // 1-based
-    std::uint64_t offset = 0;   // of its first byte in the file
-    bool whole = true;          // false: over kMaxRecord; text is its beginning, the rest is skipped
+    std::string_view text;     // without the newline; valid until the next call
+    std::uint64_t number = 0;  // 1-based
+    std::uint64_t offset = 0;  // of its first byte in the file
+    bool whole = true;         // false: over kMaxRecord; text is its beginning, the rest is skipped
   };
   // nullopt: no further whole line for now.
   [[nodiscard]] Result<std::optional<Line>> next();
@@ -35,8 +35,8 @@ class Lines {
  private:
   Fd fd_;
   std::string buffer_;
-  std::size_t used_ = 0;       // of buffer_: handed out already
-  std::uint64_t offset_ = 0;   // of buffer_[used_] in the file
+  std::size_t used_ = 0;      // of buffer_: handed out already
+  std::uint64_t offset_ = 0;  // of buffer_[used_] in the file
   std::uint64_t count_ = 0;
 };
 

@@ -17,7 +17,7 @@ namespace {
 struct EventRow {
   Event event;
   std::string_view name;
-  bool durable;  // on disk before append returns; the rest may lose its last second to a power cut, never to a crash of ours
+  bool durable;  // on disk before append returns. The rest is in the page cache then: a power cut may take it, a crash not
 };
 constexpr EventRow kEvents[] = {
     {Event::boot, "boot", true},
@@ -35,7 +35,7 @@ constexpr EventRow kEvents[] = {
     {Event::exec_exit, "exec_exit", false},
     {Event::exec_signal, "exec_signal", false},
     {Event::limit_hit, "limit_hit", false},
-    {Event::session_end, "session_end", true},
+    {Event::session_end, "session_end", false},
     {Event::policy_reload, "policy_reload", false},
 };
 constexpr std::string_view kReserved[] = {"seq", "time", "mono_us", "event", "prev", "hash"};

@@ -15,18 +15,22 @@ namespace caisson::audit {
 
 // Closed set; one table in log.cc. Wire names equal the enumerators.
 enum class Event {
-  boot,              // launcher.ndjson: version, tier, features, policy digests
-  agent_start, agent_exit, agent_violation, agent_refused,
-  session_request,   // what was asked: domain, label, narrowing; before anything is done
-  session_step,      // one confinement step: mechanism, state, detail, verified facts, microseconds
-  session_start,     // the session runs: tier, policy digest, report
-  session_refused,   // it does not: step, errno, why
-  exec_request,      // argv, cwd, names of environment variables; before the process exists
-  exec_start, exec_refused,
-  exec_exit,         // exit code or signal, rusage, limits hit
+  boot,  // launcher.ndjson: version, tier, features, policy digests
+  agent_start,
+  agent_exit,
+  agent_violation,
+  agent_refused,
+  session_request,  // what was asked: domain, label, narrowing; before anything is done
+  session_step,     // one confinement step: mechanism, state, detail, verified facts, microseconds
+  session_start,    // the session runs: tier, policy digest, report
+  session_refused,  // it does not: step, errno, why
+  exec_request,     // argv, cwd, names of environment variables; before the process exists
+  exec_start,
+  exec_refused,
+  exec_exit,  // exit code or signal, rusage, limits hit
   exec_signal,
   limit_hit,
-  session_end,       // why; totals; head of the chain
+  session_end,  // why; totals; head of the chain
   policy_reload,
 };
 
@@ -47,7 +51,7 @@ class Log {
 
   // Adds {seq, time, mono_us, event, ...fields, prev, hash}. An error means that the record is not on disk: the caller
   // must not go on with what it was about to do; the log is then poisoned and every later append fails, too. `fields`
-  // is an object without the names that the log itself writes. Durable (fdatasync) after boot and session_end.
+  // is an object without the names that the log itself writes. Durable (fdatasync) after boot.
   // The process ignores SIGXFSZ, or a file size limit kills it here instead of giving an error.
   [[nodiscard]] Status append(Event event, const json::Value& fields);
   [[nodiscard]] bool poisoned() const { return poisoned_; }

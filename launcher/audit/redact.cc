@@ -9,12 +9,12 @@ namespace caisson::audit {
 namespace {
 
 // Parts of names (lower case, '-' and '.' as '_') whose values are secrets ...
-constexpr std::string_view kSecretParts[] = {
-    "password", "passwd", "passphrase", "secret", "token", "api_key", "apikey", "access_key", "accesskey", "private_key",
-    "privatekey", "credential", "auth_key", "authorization", "cookie", "bearer"};
+constexpr std::string_view kSecretParts[] = {"password", "passwd",        "passphrase", "secret",      "token",      "api_key",
+                                             "apikey",   "access_key",    "accesskey",  "private_key", "privatekey", "credential",
+                                             "auth_key", "authorization", "cookie",     "bearer"};
 constexpr std::string_view kSecretEnds[] = {"_pwd", "_pass", "_key", "_pat", "_auth"};
 // ... unless the name goes on to say that the value is something else.
-constexpr std::string_view kHarmlessEnds[] = {"_file", "_path",  "_dir",  "_stdin", "_count",
+constexpr std::string_view kHarmlessEnds[] = {"_file",  "_path", "_dir",  "_stdin", "_count",
                                               "_limit", "_type", "_name", "_id",    "_url"};
 
 // Tokens known by their beginning, with the least length of what follows.
@@ -23,9 +23,10 @@ struct PrefixRow {
   std::size_t least;
 };
 constexpr PrefixRow kPrefixes[] = {
-    {"AKIA", 16}, {"ASIA", 16}, {"ghp_", 16}, {"gho_", 16}, {"ghu_", 16}, {"ghs_", 16}, {"ghr_", 16}, {"github_pat_", 16},
-    {"glpat-", 16}, {"sk-", 16}, {"sk_live_", 10}, {"rk_live_", 10}, {"xoxa-", 10}, {"xoxb-", 10}, {"xoxp-", 10}, {"xoxr-", 10},
-    {"xoxs-", 10}, {"AIza", 30}, {"ya29.", 20}, {"hf_", 20}, {"npm_", 20}, {"pypi-", 30}, {"eyJ", 30},
+    {"AKIA", 16},  {"ASIA", 16},        {"ghp_", 16},   {"gho_", 16},  {"ghu_", 16},     {"ghs_", 16},
+    {"ghr_", 16},  {"github_pat_", 16}, {"glpat-", 16}, {"sk-", 16},   {"sk_live_", 10}, {"rk_live_", 10},
+    {"xoxa-", 10}, {"xoxb-", 10},       {"xoxp-", 10},  {"xoxr-", 10}, {"xoxs-", 10},    {"AIza", 30},
+    {"ya29.", 20}, {"hf_", 20},         {"npm_", 20},   {"pypi-", 30}, {"eyJ", 30},
 };
 
 // Short flags that carry a secret for one program only: "-p" alone may mean anything.
@@ -236,24 +237,11 @@ json::Value redacted_argv(const json::Value& argv) {
     const std::string_view element = item.get_ref<const std::string&>();
     const std::size_t colon = element.find(':');
     if (out.empty()) program = element;
-    if (flag_takes_secret(program, before) && !element.starts_with("--"))
-      out.push_back(kRedacted);
+    if (flag_takes_secret(program, before) && !element.starts_with("--")) out.push_back(kRedacted);
     else if (std::ranges::find(kUserFlags, before) != std::end(kUserFlags) && colon != std::string_view::npos)
       out.push_back(std::string(element.substr(0, colon + 1)) + std::string(kRedacted));
-    else
-      out.push_back(script_follows(before) ? redacted_text(element) : redacted_element(program, element));
+    else out.push_back(script_follows(before) ? redacted_text(element) : redacted_element(program, element));
     before = element;
-  }
-  return out;
-}
-
-json::Value redacted_env(const json::Value& env) {
-  if (!env.is_object()) return env;
-  json::Value out = json::Value::object();
-  for (const auto& [name, value] : env.items()) {
-    if (secret_name(name)) out[name] = kRedacted;
-    else if (value.is_string()) out[name] = redacted_text(value.get_ref<const std::string&>());
-    else out[name] = value;
   }
   return out;
 }

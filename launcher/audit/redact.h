@@ -16,9 +16,6 @@ inline constexpr std::string_view kRedacted = "[redacted]";
 // Any text, a shell script among others: NAME=value, --flag value, "Header: value", URLs, token prefixes.
 [[nodiscard]] std::string redacted_text(std::string_view text);
 
-// An object NAME -> value: values of names that sound secret go, the others are treated as text.
-[[nodiscard]] json::Value redacted_env(const json::Value& env);
-
 // `value` as one line of ASCII JSON of at most max_bytes: control characters, everything beyond ASCII (bidi overrides,
 // line separators) and broken UTF-8 escaped. When it is too long, strings, then arrays and objects are cut, visibly:
 // {"cut": <size before>, "start": "..."}.

@@ -9,7 +9,7 @@ namespace caisson::audit {
 namespace {
 
 // Fields that a reader wants first, in this order; the rest follows by name.
-constexpr std::string_view kFirst[] = {"session", "exec",   "domain",    "label",  "mechanism", "step", "state", "tier", "argv",
+constexpr std::string_view kFirst[] = {"session", "exec",   "domain",    "label",  "mechanism", "step", "state", "tier",  "argv",
                                        "cwd",     "signal", "exit_code", "reason", "why",       "what", "errno", "detail"};
 constexpr std::string_view kHidden[] = {"seq", "time", "mono_us", "event", "prev", "hash"};
 

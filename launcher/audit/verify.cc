@@ -92,10 +92,8 @@ class Checker {
     if (last != nullptr && **seq != seq_ + 1)
       add(line, "number " + std::to_string(**seq) + " where " + std::to_string(seq_ + 1) +
                     " is due: records are missing, added or moved");
-    else if (last != nullptr && chain.prev != *last)
-      add(line, "does not follow the record before it: one of them was replaced");
-    else if (**mono < mono_us_)
-      add(line, "its monotonic time is before that of the record above");
+    else if (last != nullptr && chain.prev != *last) add(line, "does not follow the record before it: one of them was replaced");
+    else if (**mono < mono_us_) add(line, "its monotonic time is before that of the record above");
     if (ended_) add(line, "stands behind the session's end");
     // In the launcher's own log a session_end names another file and ends nothing.
     ended_ = **event == event_name(Event::session_end) && !record.contains("file");

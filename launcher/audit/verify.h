@@ -37,7 +37,7 @@ enum class Verdict {
 struct Verification {
   Verdict verdict = Verdict::open;
   std::uint64_t records = 0;
-  std::string head;               // hash of the last record
+  std::string head;  // hash of the last record
   std::string first_time, last_time;
   bool expected_checked = false;
   std::vector<Finding> findings;  // at most kMaxFindings

@@ -28,10 +28,10 @@ struct Options {
 
 using Arguments = std::span<const std::string>;
 struct Command {
-  std::string_view name;     // one or two words
+  std::string_view name;  // one or two words
   std::string_view summary;
-  std::string_view help;     // begins with the synopsis
-  bool raw;                  // takes global options behind its name itself (take_global), as what follows "--" is a command
+  std::string_view help;  // begins with the synopsis
+  bool raw;               // takes global options behind its name itself (take_global), as what follows "--" is a command
   int (*main)(Arguments args, const Options& options);
 };
 

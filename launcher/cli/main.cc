@@ -25,7 +25,8 @@ Standard input, output and error are the command's own; where stdin and stdout a
   caisson run --grant /srv/project:rw --cwd /srv/project -- python3 -m pytest
 
 Exit codes: the command's own, or 128 + its signal; 125 when the session could not be built or the command not started.
-)", true, run_main},
+)",
+     true, run_main},
     {"probe", "what this kernel and container permit: the tier, and what would raise it",
      R"(caisson probe [--json]
 
@@ -36,7 +37,8 @@ which flag of the container runtime would raise it. Changes nothing.
   caisson probe --json | jq .tier
 
 Exit codes: 0 whatever the tier is.
-)", false, probe_main},
+)",
+     false, probe_main},
     {"policy check", "find every problem of the policy files at once",
      R"(caisson policy check [DIR]
 
@@ -47,7 +49,8 @@ domain or all problems, each as "file:line /pointer: what is wrong; meant ...". 
   caisson policy check ./policies --json | jq '.problems[] | .file, .line'
 
 Exit codes: 0 all well, 21 problems.
-)", false, policy_check},
+)",
+     false, policy_check},
     {"policy explain", "what a domain's policy means, in words",
      R"(caisson policy explain DOMAIN
 
@@ -58,7 +61,8 @@ it could be and why.
   caisson --policies ./policies policy explain bash --json | jq .limits
 
 Exit codes: 0; 3 no such domain; 21 the policies have problems.
-)", false, policy_explain},
+)",
+     false, policy_explain},
     {"session ls", "sessions of the running launcher",
      R"(caisson session ls
 
@@ -68,7 +72,8 @@ Root only, in the launcher's container.
   caisson session ls --json | jq -r '.sessions[] | select(.domain == "bash") | .session'
 
 Exit codes: 0; 4 not root; 6 no launcher answers.
-)", false, session_ls},
+)",
+     false, session_ls},
     {"session kill", "end sessions and everything in them",
      R"(caisson session kill [--reason TEXT] SESSION...
 
@@ -78,7 +83,8 @@ Returns when no process, mount or control group of the sessions is left. The rea
   caisson session ls --json | jq -r '.sessions[].session' | xargs caisson session kill --reason maintenance
 
 Exit codes: 0; 3 no such session (those named before it are ended); 4 not root; 6 no launcher answers.
-)", false, session_kill},
+)",
+     false, session_kill},
     {"session report", "what confines one running session, wall by wall",
      R"(caisson session report SESSION
 
@@ -89,7 +95,8 @@ took; what the session sees; what is missing.
   caisson session report s-0123456789abcdef --json | jq '.mechanisms[] | select(.state != "enforced")'
 
 Exit codes: 0; 3 no such session; 4 not root; 6 no launcher answers.
-)", false, session_report},
+)",
+     false, session_report},
     {"audit show", "records of one log, a line each",
      R"(caisson audit show [--event EVENT]... [--since TIME] [--full] [SESSION|FILE]
 
@@ -105,7 +112,8 @@ safe to look at. With --json one array of records.
   caisson audit show ./copy-of-a-log.ndjson --json | jq '.[].argv'
 
 Exit codes: 0; 3 no such log; 4 not root; 20 lines are no records.
-)", false, audit_show},
+)",
+     false, audit_show},
     {"audit tail", "the last records of a log, and those to come",
      R"(caisson audit tail [-n LINES] [-f] [--event EVENT]... [--since TIME] [--full] [SESSION|FILE]
 
@@ -120,7 +128,8 @@ record a line (NDJSON).
   caisson audit tail -f -n 0 -e exec_request --json s-0123456789abcdef | jq -c .argv
 
 Exit codes: 0, also after SIGINT; 3 no such log; 4 not root; 20 lines are no records.
-)", false, audit_tail},
+)",
+     false, audit_tail},
     {"audit verify", "prove that logs are as they were written",
      R"(caisson audit verify [--complete] [SESSION|FILE]...
 
@@ -140,7 +149,8 @@ in the same directory: this finds records cut off the end, too, and a log rewrit
   caisson audit verify --json | jq '.logs[] | select(.verdict == "broken")'
 
 Exit codes: 0; 3 no such log; 4 not root; 20 a log is broken or missing.
-)", false, audit_verify},
+)",
+     false, audit_verify},
     {"audit ls", "the logs there are",
      R"(caisson audit ls
 
@@ -150,10 +160,12 @@ Name, begin, number of records, size and, for sessions, why they ended. Verifies
   caisson audit ls --json | jq '.logs[] | select(.end == null) | .log'
 
 Exit codes: 0; 3 no such directory; 4 not root.
-)", false, audit_ls},
+)",
+     false, audit_ls},
     {"version", "version of the program and of the protocol",
      R"(caisson version [--json]
-)", false, version_main},
+)",
+     false, version_main},
 };
 
 }  // namespace

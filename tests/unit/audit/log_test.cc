@@ -45,8 +45,8 @@ TEST(AuditLog, WritesMembersInOrderWithTheHashLast) {
   ASSERT_TRUE(log->append(Event::limit_hit, {{"z", 1}, {"a", "x"}}));
   const std::string text = dir.read("s");
   std::size_t at = 0;
-  for (const char* key : {"{\"seq\":1,", "\"time\":\"20", "\"mono_us\":", "\"event\":\"limit_hit\"", "\"a\":\"x\"",
-                          "\"z\":1", "\"prev\":\"000", "\"hash\":\""}) {
+  for (const char* key : {"{\"seq\":1,", "\"time\":\"20", "\"mono_us\":", "\"event\":\"limit_hit\"", "\"a\":\"x\"", "\"z\":1",
+                          "\"prev\":\"000", "\"hash\":\""}) {
     at = text.find(key, at);
     ASSERT_NE(at, std::string::npos) << key << " in " << text;
   }
@@ -74,7 +74,9 @@ TEST(AuditLog, IsNeverContinuedByAnother) {
 
 TEST(AuditLog, RotationKeepsTheEarlierLog) {
   const LogDir dir;
-  { const Log log = small_log(dir, "launcher"); }
+  {
+    const Log log = small_log(dir, "launcher");
+  }
   const std::string before = dir.read("launcher");
   ASSERT_TRUE(Log::create_rotated(dir.path(), "launcher"));
   EXPECT_EQ(dir.read("launcher"), "");
@@ -89,8 +91,7 @@ TEST(AuditLog, RotationKeepsTheEarlierLog) {
 
 TEST(AuditLog, RefusesNamesThatLeaveTheDirectory) {
   const LogDir dir;
-  for (const char* name : {"", ".", "..", "a/b", "../x", ".hidden", "a\nb"})
-    EXPECT_FALSE(Log::create(dir.path(), name)) << name;
+  for (const char* name : {"", ".", "..", "a/b", "../x", ".hidden", "a\nb"}) EXPECT_FALSE(Log::create(dir.path(), name)) << name;
 }
 
 TEST(AuditLog, IsReadableByItsOwnerOnly) {

@@ -6,8 +6,15 @@ namespace caisson::audit {
 namespace {
 
 json::Value record() {
-  return {{"seq", 7}, {"time", "2026-01-02T03:04:05.000006Z"}, {"mono_us", 1}, {"event", "exec_request"},
-          {"argv", {"bash", "-c", "ls /"}}, {"aa", true}, {"cwd", "/home/gem"}, {"prev", "x"}, {"hash", "y"}};
+  return {{"seq", 7},
+          {"time", "2026-01-02T03:04:05.000006Z"},
+          {"mono_us", 1},
+          {"event", "exec_request"},
+          {"argv", {"bash", "-c", "ls /"}},
+          {"aa", true},
+          {"cwd", "/home/gem"},
+          {"prev", "x"},
+          {"hash", "y"}};
 }
 
 TEST(Show, OneAlignedLineWithTheTellingFieldsFirst) {

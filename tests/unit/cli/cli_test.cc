@@ -24,14 +24,10 @@ int record(Arguments args, const Options& options) {
 }
 
 constexpr Command kCommands[] = {
-    {"audit show", "s", "", false, audit_show},
-    {"audit tail", "s", "", false, audit_tail},
-    {"audit verify", "s", "", false, audit_verify},
-    {"audit ls", "s", "", false, audit_ls},
-    {"policy check", "s", "", false, policy_check},
-    {"policy explain", "s", "", false, policy_explain},
-    {"plain", "s", "caisson plain\n", false, record},
-    {"run", "s", "caisson run\n", true, record},
+    {"audit show", "s", "", false, audit_show},       {"audit tail", "s", "", false, audit_tail},
+    {"audit verify", "s", "", false, audit_verify},   {"audit ls", "s", "", false, audit_ls},
+    {"policy check", "s", "", false, policy_check},   {"policy explain", "s", "", false, policy_explain},
+    {"plain", "s", "caisson plain\n", false, record}, {"run", "s", "caisson run\n", true, record},
 };
 
 struct Outcome {
@@ -63,8 +59,8 @@ TEST(Dispatch, ARawCommandGetsItsWordsUntouched) {
 }
 
 TEST(Dispatch, HelpIsFoundEverywhere) {
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"run", "--help"}, {"--help", "run"}, {"help", "run"}, {"run", "-h", "--", "x"}}) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"run", "--help"}, {"--help", "run"}, {"help", "run"}, {"run", "-h", "--", "x"}}) {
     const Outcome r = caisson(words);
     EXPECT_EQ(r.status, 0);
     EXPECT_EQ(r.out, "usage: caisson run\n");
