@@ -103,7 +103,11 @@ Outcome probe_mounts() {
 
 Outcome probe_net() { return outcome(::unshare(CLONE_NEWNET) == 0, "unshare(NEWNET)"); }
 Outcome probe_ipc() { return outcome(::unshare(CLONE_NEWIPC) == 0, "unshare(NEWIPC)"); }
-Outcome probe_uts() { return outcome(::unshare(CLONE_NEWUTS) == 0, "unshare(NEWUTS)"); }
+// podman's own seccomp profile permits the namespace and refuses to name the host in it: then the container's name stays.
+Outcome probe_uts() {
+  if (::unshare(CLONE_NEWUTS) != 0) return outcome(false, "unshare(NEWUTS)");
+  return outcome(::sethostname("probe", 5) == 0, "sethostname");
+}
 Outcome probe_cgroup_ns() { return outcome(::unshare(CLONE_NEWCGROUP) == 0, "unshare(NEWCGROUP)"); }
 
 Outcome probe_proc(bool subset) {
@@ -170,7 +174,8 @@ nlohmann::json tried_json(const Tried& t) {
 }  // namespace
 
 Tier Features::tier() const {
-  if (user_ns.ok() && mount_ns.ok() && net_ns.ok() && ipc_ns.ok() && uts_ns.ok()) return pid_ns() ? Tier::t3 : Tier::t2;
+  // A host name of one's own is a convenience, no wall: the tier does not hang on it.
+  if (user_ns.ok() && mount_ns.ok() && net_ns.ok() && ipc_ns.ok()) return pid_ns() ? Tier::t3 : Tier::t2;
   return change_uid.ok() ? Tier::t0 : Tier::t1;
 }
 
