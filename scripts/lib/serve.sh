@@ -22,6 +22,8 @@ start_container() {
   for name in "${PASSED[@]}"; do [ -z "${!name+set}" ] || flags+=(-e "$name"); done
   [ -z "$HOME_VOLUME" ] || flags+=(-v "$HOME_VOLUME:/home/gem")
   for tier in "${tiers[@]}"; do
+    # A directory of this host keeps its owner, who does not exist among a container's own ids; a named volume does.
+    if [ "$tier" = T3 ] && [ "${HOME_VOLUME#/}" != "$HOME_VOLUME" ]; then say "    T3: not with a directory as home"; continue; fi
     if ! tier_flags "$tier"; then say "    $tier: not here: $TIER_WHY"; continue; fi
     say "==> start container $NAME ($tier: ${TIER_FLAGS[*]:-no security flag})"
     remove_container
