@@ -1,7 +1,7 @@
 // caisson-agent: the unprivileged HTTP server. Started by the launcher, which has confined it already, with fd 3 as its
 // only way to ask for sessions. Exit status: 0 stopped, 2 settings, 5 port taken, 10 anything else (as `caisson --help`).
-#include <cstdio>
-#include <iterator>
+#include <csignal>
+#include <string>
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -21,6 +21,7 @@
 #include "agent/session/bash_service.h"
 #include "agent/session/config.h"
 #include "agent/session/shell_service.h"
+#include "agent/seal.h"
 #include "agent/settings.h"
 
 namespace caisson {
@@ -115,6 +116,7 @@ Status run() {
   TRY_ASSIGN(const unsigned short port, agent.server.listen(settings.bind, settings.port));
   log::info("caisson-agent " CAISSON_VERSION " listens on " + settings.bind + " port " + std::to_string(port) +
             (settings.auth_off ? ", WITHOUT authentication (CAISSON_AUTH=none)" : ""));
+  TRY(seal());
   spawn(io.get_executor(), "signals", stop_on_signal(agent));
   spawn(io.get_executor(), "start", serve(agent, settings.workspace));
   io.run();

@@ -89,6 +89,7 @@ void Loop::read_signals() {
 }
 
 void Loop::reap() {
+  if (before_reap_) before_reap_();
   for (;;) {
     int status = 0;
     ChildExit exit;

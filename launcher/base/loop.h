@@ -40,6 +40,8 @@ class Loop {
   // Called once, when that child of ours has been reaped. Children without a callback (orphans that were reparented to us)
   // are reaped silently.
   void on_exit(pid_t pid, Exited exited) { children_[pid] = std::move(exited); }
+  // Runs before children are reaped: the moment to register those that only a pipe tells of.
+  void before_reap(std::function<void()> f) { before_reap_ = std::move(f); }
   void on_signal(int signal, std::function<void()> f) { signals_[signal] = std::move(f); }
 
   // Until stop(). Errors: io, when epoll itself fails.
@@ -59,6 +61,7 @@ class Loop {
   std::map<TimerId, std::int64_t> timer_due_;
   std::map<pid_t, Exited> children_;
   std::map<int, std::function<void()>> signals_;
+  std::function<void()> before_reap_;
   TimerId next_timer_ = 1;
   bool running_ = false;
 };

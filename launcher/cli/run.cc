@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "launcher/base/json.h"
 #include "launcher/base/loop.h"
 #include "launcher/base/sys.h"
 #include "launcher/cli/args.h"
@@ -61,7 +62,7 @@ Result<policy::Grant> parse_grant(const std::string& text) {
 }
 
 Result<std::shared_ptr<const policy::Policy>> load_policy(const std::string& directory, const std::string& domain, const std::vector<std::string>& grants) {
-  policy::LoadResult loaded = policy::load_directory(directory);
+  policy::LoadResult loaded = policy::load_directory(directory, domain);
   if (!loaded.problems.empty()) {
     std::string text = "the policies have problems:";
     for (const auto& p : loaded.problems) text += "\n  " + p.text();
@@ -245,7 +246,7 @@ int run_main(Arguments args, const Options& given) {
   if (!run->report_file.empty()) {
     auto file = sys::open(run->report_file, O_WRONLY | O_CREAT | O_TRUNC, 0644);
     if (!file) return report_error(file.error(), options), kExitNotRun;
-    (void)sys::write_all(file->get(), json::dump(confine::report_json(*session->plan, *verified, {}, session->steps), 2) + "\n");
+    (void)sys::write_all(file->get(), caisson::json::dump(confine::report_json(*session->plan, *verified, {}, session->steps), 2) + "\n");
   }
   const auto status = execute(*run, *session, **loop);
   // The first process ends with its socket at the latest; its PID namespace and everything in it end with it.

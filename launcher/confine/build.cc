@@ -130,6 +130,7 @@ Result<Started> fork_session(ChildMain main, ChildArgs args, int cgroup_fd, Fd* 
   TRY_ASSIGN(auto go, sys::pipe());
   args.status = status.second.get();
   args.go = go.first.get();
+  args.go_write = go.second.get();
   args.init_socket = socket.second.get();
   int pidfd = -1;
   const pid_t pid = raw::fork_into(&pidfd, cgroup_fd);

@@ -33,6 +33,7 @@ bool caps_drop_bounding() {
 }
 
 bool caps_drop_all() {
+  capng_setpid(0);  // "self": libcap-ng remembers the pid of the process that called it first, our parent
   capng_clear(CAPNG_SELECT_CAPS);
   if (capng_apply(CAPNG_SELECT_CAPS) != 0) return false;
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};

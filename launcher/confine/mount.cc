@@ -235,11 +235,16 @@ void build_root(const Plan& plan, const char* stage_dir, StepWriter& steps) {
   steps.done(Step::proc);
 
   if (plan.single_use) {
-    char options[200] = "mode=0770,uid=1000,gid=1000,";
-    std::strncat(options, plan.private_tmp_options.c_str(), sizeof options - std::strlen(options) - 1);
-    for (const char* path : {plan.policy->home == policy::Scope::private_ ? plan.policy->home_path.c_str() : nullptr,
-                             plan.policy->tmp == policy::Scope::private_ ? "/tmp" : nullptr}) {
-      if (path == nullptr) continue;
+    const struct {
+      bool wanted;
+      const char *path, *mode;
+    } places[] = {{plan.policy->home == policy::Scope::private_, plan.policy->home_path.c_str(), "mode=0700,uid=1000,gid=1000,"},
+                  {plan.policy->tmp == policy::Scope::private_, "/tmp", "mode=1777,uid=1000,gid=1000,"}};
+    for (const auto& [wanted, path, mode] : places) {
+      if (!wanted) continue;
+      char options[200];
+      std::strcpy(options, mode);
+      std::strncat(options, plan.private_tmp_options.c_str(), sizeof options - std::strlen(options) - 1);
       const int tmp = new_mount("tmpfs", options, kBaseAttr);
       if (tmp < 0 || !attach(tmp, root, path, true)) steps.failed(Step::private_mounts, errno);
       ::close(tmp);

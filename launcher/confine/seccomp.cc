@@ -147,18 +147,36 @@ Result<std::optional<std::uint32_t>> resolve(const std::string& name) {
   return static_cast<std::uint32_t>(nr);
 }
 
+// Two sets that name one call: what either allows, but what either refuses by refuse_if stays refused.
+void unite(std::map<std::uint32_t, SyscallRule>& rules, std::uint32_t nr, const SyscallRule& rule) {
+  const auto [it, fresh] = rules.try_emplace(nr, rule);
+  if (fresh) return;
+  SyscallRule& kept = it->second;
+  if (!rule.refuse_if.empty() || !kept.refuse_if.empty()) {
+    kept.any_of.clear();
+    kept.refuse_if.insert(kept.refuse_if.end(), rule.refuse_if.begin(), rule.refuse_if.end());
+  } else if (kept.any_of.empty() || rule.any_of.empty()) {
+    kept.any_of.clear();
+  } else {
+    kept.any_of.insert(kept.any_of.end(), rule.any_of.begin(), rule.any_of.end());
+  }
+}
+
 }  // namespace
 
 Result<Program> compile_seccomp(const std::vector<policy::SyscallSet>& sets) {
-  std::map<std::uint32_t, Answer> answers;
+  std::map<std::uint32_t, SyscallRule> rules;
   for (const auto& set : sets) {
     for (const SyscallRule& rule : set.allow) {
       if (!rule.any_of.empty() && !rule.refuse_if.empty())
         return fail(Code::invalid_argument, "syscall '" + rule.name + "' has both any_of and refuse_if");
       TRY_ASSIGN(const auto nr, resolve(rule.name));
-      if (nr) answers.try_emplace(*nr, rule.any_of.empty() && rule.refuse_if.empty() ? Answer{kAllow, nullptr} : Answer{kAllow, &rule});
+      if (nr) unite(rules, *nr, rule);
     }
   }
+  std::map<std::uint32_t, Answer> answers;
+  for (const auto& [nr, rule] : rules)
+    answers[nr] = rule.any_of.empty() && rule.refuse_if.empty() ? Answer{kAllow, nullptr} : Answer{kAllow, &rule};
   for (const auto& set : sets) {
     for (const std::string& name : set.refuse) {
       TRY_ASSIGN(const auto nr, resolve(name));

@@ -1,0 +1,193 @@
+#include "launcher/agent_process.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+
+#include "launcher/base/sys.h"
+#include "launcher/confine/caps.h"
+#include "launcher/confine/landlock.h"
+#include "launcher/confine/raw.h"
+#include "launcher/confine/seccomp.h"
+
+namespace caisson {
+namespace {
+
+constexpr int kIpcFd = 3, kSeccompFd = 4;
+constexpr std::int64_t kFirstDelayUs = 50'000, kLongestDelayUs = 10'000'000, kSettledUs = 30'000'000;
+
+// All that the agent calls once it serves. No exec, no fork, no ptrace, no mount, no keys, no other sockets than TCP: what
+// takes the agent over has these calls, the launcher's protocol, and nothing else. The agent loads the program itself after
+// its start, because the dynamic linker and execve need more.
+policy::SyscallSet agent_set() {
+  policy::SyscallSet set;
+  set.name = "agent";
+  for (const char* name :
+       {"read", "write", "readv", "writev", "close", "fstat", "newfstatat", "statx", "lseek", "fcntl", "epoll_create1", "epoll_ctl", "epoll_wait",
+        "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select", "pselect6", "eventfd2", "timerfd_create", "timerfd_settime", "timerfd_gettime",
+        "signalfd4", "pipe2", "dup", "dup3", "mmap", "munmap", "mremap", "mprotect", "madvise", "brk", "futex", "rt_sigaction", "rt_sigprocmask",
+        "rt_sigreturn", "sigaltstack", "restart_syscall", "nanosleep", "clock_nanosleep", "clock_gettime", "clock_getres", "gettimeofday", "time",
+        "getpid", "gettid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getrandom", "getrlimit", "prlimit64", "getrusage", "sysinfo", "uname",
+        "sched_yield", "sched_getaffinity", "membarrier", "rseq", "set_robust_list", "exit", "exit_group", "accept", "accept4", "bind", "listen",
+        "getsockname", "getpeername", "setsockopt", "getsockopt", "sendmsg", "sendto", "recvmsg", "recvfrom", "shutdown", "openat", "open", "access",
+        "faccessat", "faccessat2", "readlink", "readlinkat", "tgkill"})
+    set.allow.push_back({name, {}, {}, ""});
+  const auto low = [](std::uint64_t value, unsigned index) { return policy::ArgRule{index, "masked_eq", value, 0xffffffff}; };
+  // Window size of a terminal whose master it was given, non-blocking mode, bytes waiting.
+  set.allow.push_back({"ioctl", {{low(0x5414, 1)}, {low(0x5413, 1)}, {low(0x5421, 1)}, {low(0x541b, 1)}, {low(0x5401, 1)}}, {}, ""});
+  set.allow.push_back({"socket", {{low(2, 0)}, {low(10, 0)}}, {}, ""});
+  set.refuse = {"execve", "execveat", "fork", "vfork", "clone", "ptrace", "connect", "kill", "socketpair", "unshare", "setns", "mount", "bpf", "keyctl"};
+  return set;
+}
+
+struct Prepared {
+  Fd executable, null, seccomp, landlock, ipc;
+  std::vector<std::string> env;
+  std::vector<char*> envp;
+  uid_t uid = 0;
+  bool change_uid = false;
+};
+
+void add_rule(int ruleset, const std::string& path, std::uint64_t access) {
+  auto fd = sys::open(path, O_PATH);
+  struct stat st {};
+  if (!fd || ::fstat(fd->get(), &st) != 0) return;  // absent: nothing to allow
+  if (!S_ISDIR(st.st_mode)) access &= LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE;
+  (void)raw::landlock_add_path(ruleset, access, fd->get());
+}
+
+// Reads its program, libraries and a few facts; writes nothing anywhere.
+Result<Fd> agent_landlock(const confine::Features& features, const std::string& program) {
+  const int abi = features.landlock_abi;
+  if (abi == 0) return Fd();
+  raw::LandlockRulesetAttr attr{confine::landlock_fs_rights(abi), 0, confine::landlock_scopes(abi)};
+  Fd ruleset(raw::landlock_create_ruleset(&attr, attr.scoped != 0 ? sizeof attr : sizeof attr.handled_access_fs, 0));
+  if (!ruleset) return sys_error("landlock_create_ruleset for the agent");
+  const std::uint64_t read = confine::landlock_read(abi, false), run = confine::landlock_read(abi, true);
+  char* linker = ::realpath("/lib64/ld-linux-x86-64.so.2", nullptr);
+  add_rule(ruleset.get(), linker != nullptr ? linker : "/lib/ld-linux-aarch64.so.1", run);
+  std::free(linker);
+  add_rule(ruleset.get(), program, run);
+  for (const char* path : {"/usr/lib", "/lib", "/usr/local/lib", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/etc/localtime", "/etc/os-release",
+                           "/etc/ssl/openssl.cnf", "/dev/urandom"})
+    add_rule(ruleset.get(), path, read);
+  add_rule(ruleset.get(), "/dev/null", read | LANDLOCK_ACCESS_FS_WRITE_FILE);
+  return ruleset;
+}
+
+// From clone to exec of the agent: everything prepared, nothing returns.
+[[noreturn]] void agent_child(Prepared& p, const std::string& program) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::dup2(p.null.get(), 0) != 0) ::_exit(120);
+  const int executable = ::fcntl(p.executable.get(), F_DUPFD_CLOEXEC, 16), landlock = p.landlock ? ::fcntl(p.landlock.get(), F_DUPFD_CLOEXEC, 16) : -1;
+  const int ipc = ::fcntl(p.ipc.get(), F_DUPFD_CLOEXEC, 16), seccomp = ::fcntl(p.seccomp.get(), F_DUPFD_CLOEXEC, 16);
+  if (executable < 0 || ipc < 0 || seccomp < 0 || ::dup2(ipc, kIpcFd) < 0 || ::dup2(seccomp, kSeccompFd) < 0) ::_exit(120);
+  for (int fd = kSeccompFd + 1; fd < 16; ++fd) ::close(fd);
+  sigset_t none;
+  sigemptyset(&none);
+  if (::sigprocmask(SIG_SETMASK, &none, nullptr) != 0 || ::setsid() < 0) ::_exit(121);
+  const rlimit no_core{0, 0};
+  if (::setrlimit(RLIMIT_CORE, &no_core) != 0) ::_exit(121);
+  const bool bounded = confine::caps_drop_bounding();
+  if (p.change_uid) {
+    if (!bounded || ::setgroups(0, nullptr) != 0 || ::setresgid(p.uid, p.uid, p.uid) != 0 || ::setresuid(p.uid, p.uid, p.uid) != 0) ::_exit(122);
+  }
+  if (::geteuid() == 0 || !confine::caps_drop_all() || ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) ::_exit(122);
+  if (landlock >= 0 && raw::landlock_restrict_self(landlock) != 0) ::_exit(123);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // again: the change of uid cleared it
+  if (::chdir("/") != 0) ::_exit(121);
+  // All that is left open above 4 is close-on-exec.
+  char* argv[] = {const_cast<char*>(program.c_str()), nullptr};
+  raw::execveat(executable, "", argv, p.envp.data(), AT_EMPTY_PATH);
+  ::_exit(124);
+}
+
+void pass_on(std::vector<std::string>& env, const char* name) {
+  if (const char* value = std::getenv(name)) env.push_back(std::string(name) + "=" + value);
+}
+
+std::vector<std::string> environment(const Options& o) {
+  std::vector<std::string> env{"PATH=/usr/bin:/bin", "LANG=C.UTF-8", "CAISSON_PORT=" + std::to_string(o.port), "CAISSON_BIND=" + o.bind,
+                               "WORKSPACE=" + o.workspace, "CAISSON_SECCOMP_FD=" + std::to_string(kSeccompFd),
+                               o.auth_off ? "CAISSON_AUTH=none" : "CAISSON_AUTH=key"};
+  if (!o.auth_off) env.push_back("SANDBOX_API_KEY=" + o.api_key);
+  for (const char* name : {"TZ", "USER", "MAX_SHELL_SESSIONS", "MAX_BASH_SESSIONS", "CAISSON_ALLOW_ORIGIN", "CAISSON_SESSION_TIMEOUT",
+                           "CAISSON_OUTPUT_BYTES"})
+    pass_on(env, name);
+  return env;
+}
+
+}  // namespace
+
+Status AgentProcess::start() {
+  Prepared p;
+  p.change_uid = manager_.features().change_uid.ok();
+  p.uid = options_.agent_uid;
+  TRY_ASSIGN(p.executable, sys::open(options_.agent, O_PATH));
+  TRY_ASSIGN(p.null, sys::open("/dev/null", O_RDWR));
+  TRY_ASSIGN(p.landlock, agent_landlock(manager_.features(), options_.agent));
+  TRY_ASSIGN(const confine::Program program, confine::compile_seccomp({agent_set()}));
+  TRY_ASSIGN(p.seccomp, sys::sealed_memfd("agent-seccomp", {reinterpret_cast<const char*>(program.data()), program.size() * sizeof(sock_filter)}));
+  TRY_ASSIGN(auto pair, sys::seqpacket_pair());
+  TRY(sys::set_nonblocking(pair.second.get(), true));
+  p.ipc = std::move(pair.second);
+  p.env = environment(options_);
+  for (std::string& e : p.env) p.envp.push_back(e.data());
+  p.envp.push_back(nullptr);
+
+  int pidfd = -1;
+  const pid_t pid = raw::fork_into(&pidfd, -1);
+  if (pid < 0) return sys_error("fork the agent");
+  if (pid == 0) agent_child(p, options_.agent);
+  pid_ = pid;
+  pidfd_ = Fd(pidfd);
+  started_us_ = sys::monotonic_us();
+  loop_.on_exit(pid, [this](const ChildExit& exit) { exited(exit); });
+  manager_.record(audit::Event::agent_start, {{"pid", pid}, {"uid", p.change_uid ? p.uid : ::geteuid()}});
+  manager_.serve(std::move(pair.first), session::Manager::Role::agent, [this, pid](const std::string& violation) {
+    if (!violation.empty()) {
+      manager_.record(audit::Event::agent_violation, {{"pid", pid}, {"what", violation}});
+      std::fprintf(stderr, "caisson-launcher: the agent broke the protocol (%s): killed\n", violation.c_str());
+    }
+    // Without its connection an agent is of no use, and one that broke the protocol is not to be trusted with a second.
+    if (pid_ == pid) (void)sys::pidfd_send_signal(pidfd_.get(), SIGKILL);
+  });
+  return {};
+}
+
+void AgentProcess::exited(const ChildExit& exit) {
+  manager_.record(audit::Event::agent_exit, {{"pid", pid_}, {"signaled", exit.signaled}, {"status", exit.status}});
+  pid_ = 0;
+  pidfd_.reset();
+  if (stopped_) return stopped_();
+  std::fprintf(stderr, "caisson-launcher: the agent ended (%s %d), it is started again\n", exit.signaled ? "signal" : "status", exit.status);
+  restart_later();
+}
+
+void AgentProcess::restart_later() {
+  const bool settled = sys::monotonic_us() - started_us_ > kSettledUs;
+  delay_us_ = settled || delay_us_ == 0 ? kFirstDelayUs : std::min(delay_us_ * 2, kLongestDelayUs);
+  loop_.after(delay_us_, [this] {
+    if (stopped_) return;
+    const Status done = start();
+    if (done) return;
+    std::fprintf(stderr, "caisson-launcher: the agent cannot be started: %s\n", done.error().text().c_str());
+    restart_later();
+  });
+}
+
+void AgentProcess::stop(std::function<void()> done) {
+  stopped_ = std::move(done);
+  if (pid_ == 0) return stopped_();
+  (void)sys::pidfd_send_signal(pidfd_.get(), SIGTERM);
+  loop_.after(6'000'000, [this] {
+    if (pid_ != 0) (void)sys::pidfd_send_signal(pidfd_.get(), SIGKILL);
+  });
+}
+
+}  // namespace caisson

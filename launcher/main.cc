@@ -1,0 +1,129 @@
+// caisson-launcher: the container's first process. Reads the policies, prepares confinement, runs the agent, answers it.
+// The only file that ends the process.
+#include <grp.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <cstdio>
+
+#include "launcher/agent_process.h"
+#include "launcher/base/sys.h"
+#include "launcher/confine/caps.h"
+#include "launcher/control.h"
+#include "launcher/options.h"
+#include "launcher/session/manager.h"
+
+namespace caisson {
+namespace {
+
+[[noreturn]] void die(const Error& error) {
+  std::fprintf(stderr, "caisson-launcher: %s\n", error.text().c_str());
+  std::exit(code_exit_status(error.code));
+}
+
+Status make_directory(const std::string& path, mode_t mode) {
+  for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
+    if (::mkdir(path.substr(0, at).c_str(), 0755) != 0 && errno != EEXIST) return sys_error("mkdir " + quote(path.substr(0, at)));
+  if (::mkdir(path.c_str(), mode) != 0 && errno != EEXIST) return sys_error("mkdir " + quote(path));
+  if (::access(path.c_str(), W_OK) != 0) return sys_error("write to " + quote(path));
+  return {};
+}
+
+// What is inherited by everything that the launcher starts.
+Status prepare_process() {
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error of write, not our end
+  ::umask(022);
+  // Root in a user namespace without CAP_SETGID has none to drop; the child verifies what is left.
+  if (::geteuid() == 0 && ::setgroups(0, nullptr) != 0 && errno != EPERM) return sys_error("setgroups");
+  if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return sys_error("prctl PR_SET_CHILD_SUBREAPER");
+  // In T1 sessions have our uid: nothing of us may be read or traced by them.
+  if (::geteuid() != 0 && ::prctl(PR_SET_DUMPABLE, 0) != 0) return sys_error("prctl PR_SET_DUMPABLE");
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    if (::setrlimit(RLIMIT_NOFILE, &files) != 0) return sys_error("setrlimit RLIMIT_NOFILE");
+  }
+  confine::caps_prepare();
+  return {};
+}
+
+// Not root and no directories of our own: /dev/shm is writable by everybody and granted to no session.
+Status prepare_directories(Options& options) {
+  const std::string fallback = "/dev/shm/caisson-" + std::to_string(::geteuid());
+  if (::geteuid() != 0 && (!make_directory(options.run, 0700) || !make_directory(options.audit, 0700))) {
+    options.run = fallback + "/run";
+    options.audit = fallback + "/audit";
+    TRY(make_directory(fallback, 0700));
+    std::fprintf(stderr, "caisson-launcher: not root, so run files and AUDIT LOGS are in memory: %s\n", fallback.c_str());
+  }
+  TRY(make_directory(options.run, 0700));
+  TRY(make_directory(options.audit, 0700));
+  return {};
+}
+
+void say_tier(const confine::Features& features) {
+  const std::string tier(tier_name(features.tier()));
+  std::fprintf(stderr, "caisson-launcher %s: tier %s (kernel %s, Landlock ABI %d)\n", CAISSON_VERSION, tier.c_str(), features.kernel.c_str(), features.landlock_abi);
+  for (const std::string& why : confine::why_not_higher(features)) std::fprintf(stderr, "  %s\n", why.c_str());
+}
+
+void say_key(const Options& o) {
+  const std::string port = std::to_string(o.port);
+  if (o.auth_off) {
+    std::fprintf(stderr, "\n  *** CAISSON_AUTH=none: ANYBODY who reaches port %s can run commands. ***\n\n", port.c_str());
+    return;
+  }
+  if (!o.key_generated) return;
+  std::fprintf(stderr, "\nAPI key (generated, shown once): %s\n  curl -H \"X-AIO-API-Key: %s\" http://localhost:%s/v1/bash/exec -d '{\"command\":\"id; pwd; ls /\"}'\n\n",
+               o.api_key.c_str(), o.api_key.c_str(), port.c_str());
+}
+
+Status run(Options options) {
+  TRY(prepare_process());
+  TRY(prepare_directories(options));
+  TRY_ASSIGN(const auto loop, Loop::create({SIGTERM, SIGINT, SIGHUP}));
+  session::Settings settings{options.policies, options.audit, options.run, options.init, options.home,
+                             options.workspace.empty() ? "" : options.workspace, options.max_sessions, options.ready_sessions};
+  TRY_ASSIGN(const auto manager, session::Manager::create(settings, *loop));
+  say_tier(manager->features());
+  Fd control;
+  if (::geteuid() == 0) {
+    TRY_ASSIGN(control, serve_control(options.run + "/control.sock", *manager, *loop));
+  } else {
+    std::fprintf(stderr, "caisson-launcher: no control socket: sessions have our uid and could use it\n");
+  }
+  AgentProcess agent(options, *manager, *loop);
+  TRY(agent.start());
+  say_key(options);
+
+  bool stopping = false;
+  const auto stop = [&] {
+    if (stopping) return;
+    stopping = true;
+    agent.stop([&] { manager->shut_down([&] { loop->stop(); }); });
+  };
+  loop->on_signal(SIGTERM, stop);
+  loop->on_signal(SIGINT, stop);
+  loop->on_signal(SIGHUP, [&] {
+    const auto problems = manager->reload();
+    if (problems.empty()) std::fprintf(stderr, "caisson-launcher: policies reloaded\n");
+    else std::fprintf(stderr, "caisson-launcher: the policies have problems, the old ones stay:\n");
+    for (const auto& p : problems) std::fprintf(stderr, "  %s\n", p.text().c_str());
+  });
+  return loop->run();
+}
+
+}  // namespace
+}  // namespace caisson
+
+int main(int argc, char** argv) {
+  auto options = caisson::parse_options(argc, argv);
+  if (!options) caisson::die(options.error());
+  if (options->help) return std::fputs(caisson::kUsage, stdout) < 0 ? 10 : 0;
+  if (options->version) return std::puts("caisson-launcher " CAISSON_VERSION) < 0 ? 10 : 0;
+  if (const caisson::Status status = caisson::run(std::move(*options)); !status) caisson::die(status.error());
+  return 0;
+}

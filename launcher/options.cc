@@ -1,0 +1,120 @@
+#include "launcher/options.h"
+
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+#include "launcher/base/sys.h"
+
+namespace caisson {
+
+const char* const kUsage =
+    R"(usage: caisson-launcher [options]
+
+Builds confined sessions and runs the API agent as an unprivileged child. Meant as a container's entrypoint (PID 1);
+as root on a host it works the same. See also: caisson --help
+
+  --policies DIR  policy files              CAISSON_POLICY_DIR, /etc/caisson/policies
+  --audit DIR     audit logs                CAISSON_AUDIT_DIR, /var/log/caisson/audit
+  --run DIR       control socket            CAISSON_RUN_DIR, /run/caisson
+  --home DIR      home of the sessions      CAISSON_HOME, /home/gem
+  --port N        port of the API           CAISSON_PORT, 8080
+  --bind ADDRESS  address of the API        CAISSON_BIND, 0.0.0.0
+  --agent PATH, --init PATH                 the other programs (default: beside this one, or /usr/lib/caisson)
+  --help, --version
+
+environment: SANDBOX_API_KEY (without it a key is generated and printed once), CAISSON_AUTH=none (no key at all), WORKSPACE
+(where clients start), CAISSON_AGENT_UID (990), CAISSON_READY_SESSIONS (2), CAISSON_MAX_SESSIONS (1024)
+
+signals: SIGTERM and SIGINT stop everything, SIGHUP reads the policies again (taken whole or not at all)
+exit codes: 0 stopped; 2 wrong option or policy; 6 a demand of the policies cannot be met here; 10 a system call failed
+)";
+
+namespace {
+
+struct Row {
+  const char* flag;
+  const char* environment;
+  std::string Options::*text;
+  unsigned Options::*number;
+  unsigned most;
+};
+constexpr Row kRows[] = {
+    {"--policies", "CAISSON_POLICY_DIR", &Options::policies, nullptr, 0},
+    {"--audit", "CAISSON_AUDIT_DIR", &Options::audit, nullptr, 0},
+    {"--run", "CAISSON_RUN_DIR", &Options::run, nullptr, 0},
+    {"--home", "CAISSON_HOME", &Options::home, nullptr, 0},
+    {"--agent", nullptr, &Options::agent, nullptr, 0},
+    {"--init", nullptr, &Options::init, nullptr, 0},
+    {"--port", "CAISSON_PORT", nullptr, &Options::port, 65535},
+    {"--bind", "CAISSON_BIND", &Options::bind, nullptr, 0},
+    {nullptr, "WORKSPACE", &Options::workspace, nullptr, 0},
+    {nullptr, "SANDBOX_API_KEY", &Options::api_key, nullptr, 0},
+    {nullptr, "CAISSON_AGENT_UID", nullptr, &Options::agent_uid, 0x7ffffffe},
+    {nullptr, "CAISSON_READY_SESSIONS", nullptr, &Options::ready_sessions, 64},
+    {nullptr, "CAISSON_MAX_SESSIONS", nullptr, &Options::max_sessions, 16384},
+};
+
+Status set(Options& options, const Row& row, const char* name, const std::string& value) {
+  if (row.text != nullptr) {
+    options.*row.text = value;
+    return {};
+  }
+  unsigned number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || end != value.data() + value.size() || number > row.most)
+    return fail(Code::invalid_argument, std::string(name) + " must be a number up to " + std::to_string(row.most) + ", not " + quote(value));
+  options.*row.number = number;
+  return {};
+}
+
+std::string find_program(const std::string& name) {
+  char self[4096];
+  const ssize_t n = ::readlink("/proc/self/exe", self, sizeof self);
+  const std::string own(self, n > 0 ? static_cast<std::size_t>(n) : 0);
+  const std::string here = own.substr(0, own.rfind('/') + 1);
+  // Beside us where it is installed, or in the agent's folder of a build tree.
+  for (const std::string& path : {here + name, here + "../agent/" + name})
+    if (::access(path.c_str(), F_OK) == 0) return path;
+  return "/usr/lib/caisson/" + name;
+}
+
+}  // namespace
+
+Result<Options> parse_options(int argc, char** argv) {
+  Options options;
+  for (const Row& row : kRows)
+    if (const char* value = row.environment != nullptr ? std::getenv(row.environment) : nullptr; value != nullptr && *value != '\0')
+      TRY(set(options, row, row.environment, value));
+  for (int i = 1; i < argc; ++i) {
+    const std::string arg = argv[i];
+    if (arg == "--help" || arg == "-h") options.help = true;
+    else if (arg == "--version") options.version = true;
+    else {
+      const auto equals = arg.find('=');
+      const Row* found = nullptr;
+      for (const Row& row : kRows)
+        if (row.flag != nullptr && arg.substr(0, equals) == row.flag) found = &row;
+      if (found == nullptr) return fail(Code::invalid_argument, "unknown option " + quote(arg) + "; see --help");
+      if (equals == std::string::npos && i + 1 == argc) return fail(Code::invalid_argument, "option " + arg + " needs a value");
+      TRY(set(options, *found, found->flag, equals != std::string::npos ? arg.substr(equals + 1) : argv[++i]));
+    }
+  }
+  if (const char* auth = std::getenv("CAISSON_AUTH"); auth != nullptr && *auth != '\0') {
+    if (std::strcmp(auth, "none") != 0 && std::strcmp(auth, "key") != 0)
+      return fail(Code::invalid_argument, "CAISSON_AUTH must be 'key' or 'none', not " + quote(auth));
+    options.auth_off = std::strcmp(auth, "none") == 0;
+  }
+  if (options.agent.empty()) options.agent = find_program("caisson-agent");
+  if (options.init.empty()) options.init = find_program("caisson-init");
+  if (options.agent_uid == 0) return fail(Code::invalid_argument, "CAISSON_AGENT_UID must not be 0: the agent is not trusted");
+  if (options.api_key.empty() && !options.auth_off) {
+    options.api_key = sys::random_hex(24);
+    options.key_generated = true;
+  }
+  return options;
+}
+
+}  // namespace caisson

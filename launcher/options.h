@@ -1,0 +1,31 @@
+// Settings of caisson-launcher: flags, then environment, then defaults. Relative programs are looked for beside our own.
+#pragma once
+
+#include <string>
+
+#include "launcher/base/result.h"
+
+namespace caisson {
+
+struct Options {
+  std::string policies = "/etc/caisson/policies";  // --policies, CAISSON_POLICY_DIR
+  std::string audit = "/var/log/caisson/audit";    // --audit, CAISSON_AUDIT_DIR
+  std::string run = "/run/caisson";                // --run, CAISSON_RUN_DIR
+  std::string home = "/home/gem";                  // --home, CAISSON_HOME: what sessions see as their home
+  std::string agent, init;                         // --agent, --init
+  std::string workspace;                           // WORKSPACE: where clients start; default: the home
+  std::string api_key;                             // SANDBOX_API_KEY; empty: one is generated
+  bool key_generated = false;
+  bool auth_off = false;                           // CAISSON_AUTH=none
+  unsigned port = 8080;                            // --port, CAISSON_PORT
+  std::string bind = "0.0.0.0";                    // --bind, CAISSON_BIND
+  unsigned agent_uid = 990;                        // CAISSON_AGENT_UID
+  unsigned ready_sessions = 2;                     // CAISSON_READY_SESSIONS: sessions kept built per domain
+  unsigned max_sessions = 1024;                    // CAISSON_MAX_SESSIONS
+  bool help = false, version = false;
+};
+
+[[nodiscard]] Result<Options> parse_options(int argc, char** argv);
+extern const char* const kUsage;
+
+}  // namespace caisson

@@ -1,0 +1,119 @@
+// The table of sessions and what clients may do with them: picks policy and template, keeps a few sessions ready, audits,
+// answers operations. All decisions about a request are made here and in the policy, none by the client.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "launcher/audit/log.h"
+#include "launcher/base/loop.h"
+#include "launcher/confine/build.h"
+#include "launcher/confine/cgroup.h"
+#include "launcher/ipc/connection.h"
+#include "launcher/policy/load.h"
+#include "launcher/session/session.h"
+
+namespace caisson::session {
+
+struct Settings {
+  std::string policy_dir, audit_dir, run_dir, init_path, home;
+  std::string default_cwd;            // where clients start, told in hello
+  std::size_t max_sessions = 1024;
+  std::size_t ready_sessions = 2;     // kept built per domain; 0: none
+};
+
+class Manager {
+ public:
+  // Probes, loads the policies, makes the default workspace and one template per domain. Errors say what to do.
+  [[nodiscard]] static Result<std::unique_ptr<Manager>> create(Settings settings, Loop& loop);
+
+  // Loads and checks the policy directory again; taken whole, or the old set stays and the problems come back.
+  [[nodiscard]] std::vector<policy::Problem> reload();
+
+  [[nodiscard]] const confine::Features& features() const { return features_; }
+  [[nodiscard]] audit::Log& launcher_log() { return *launcher_log_; }
+  void record(audit::Event event, json::Value fields);  // in the launcher's own log
+
+  // A client's connection: the agent (sees its own sessions only) or an operator at the control socket (sees all).
+  enum class Role { agent, operator_ };
+  void serve(Fd socket, Role role, std::function<void(const std::string& violation)> closed);
+
+  // Ends every session; `done` is called once nothing is left.
+  void shut_down(std::function<void()> done);
+
+ private:
+  struct Client {
+    std::unique_ptr<ipc::Connection> connection;
+    Role role = Role::agent;
+    std::function<void(const std::string&)> closed;
+  };
+  struct Entry {
+    std::unique_ptr<Session> session;
+    std::unique_ptr<audit::Log> log;
+    std::uint64_t owner = 0;        // number of the client's connection; 0: ready, not yet given away
+    std::string domain, label, created_at;
+    std::int64_t create_id = 0;     // request to be answered once it is built
+    json::Value request;            // what was asked, for the log
+    std::map<std::uint32_t, std::int64_t> exec_ids;                  // exec -> request to be answered
+    std::vector<std::pair<std::uint64_t, std::int64_t>> destroyers;  // connection and request to be answered at the end
+    Loop::TimerId life = 0;
+  };
+  struct Domain {
+    std::shared_ptr<const policy::Policy> policy;
+    confine::Sources sources;
+    std::shared_ptr<const confine::Template> prepared;
+    std::int64_t checked_us = 0;
+  };
+
+  Manager(Settings settings, Loop& loop) : settings_(std::move(settings)), loop_(loop) {}
+  [[nodiscard]] Status prepare();
+  [[nodiscard]] Result<Domain> prepare_domain(std::shared_ptr<const policy::Policy> policy);
+  [[nodiscard]] Status refresh(Domain& domain);
+
+  // manager.cc: life of sessions
+  [[nodiscard]] Result<Entry*> start(const std::string& domain, std::shared_ptr<const confine::Template> prepared);
+  [[nodiscard]] Result<uid_t> take_uid();
+  [[nodiscard]] Entry* ready_entry(const std::string& domain);
+  void refill_later(const std::string& domain);
+  void refill();
+  [[nodiscard]] Status assign(Entry& entry);  // log, lifetime; the session runs from here on
+  void on_built(Session& session, Status status);
+  void on_started(Session& session, Exec& exec, int pid);
+  void on_failed(Session& session, Exec& exec, const Error& error, const std::string& step);
+  void on_exited(Session& session, Exec& exec, const init::Reply& reply);
+  void on_ended(Session& session);
+  void watchdog();
+  [[nodiscard]] std::string exit_reason(const Session& session, const Exec& exec, const init::Reply& reply) const;
+
+  // answers.cc: one function an op
+  void on_request(ipc::Connection& connection, ipc::Connection::Request request);
+  void on_closed(std::uint64_t number, const std::string& violation);
+  [[nodiscard]] Result<json::Value> answer_hello(ipc::Connection& connection, const json::Value& body);
+  [[nodiscard]] Status answer_create(ipc::Connection& connection, const ipc::Connection::Request& request);
+  [[nodiscard]] Status answer_exec(ipc::Connection& connection, const ipc::Connection::Request& request);
+  [[nodiscard]] Result<json::Value> answer_signal(Entry& entry, const json::Value& body);
+  [[nodiscard]] json::Value stat(const Entry& entry) const;
+  [[nodiscard]] Result<Entry*> find(const ipc::Connection& connection, const json::Value& body);
+  ipc::Connection* connection(std::uint64_t number);
+
+  const Settings settings_;
+  Loop& loop_;
+  confine::Features features_;
+  confine::Builder builder_;
+  std::unique_ptr<confine::CgroupRoot> cgroups_;
+  std::unique_ptr<audit::Log> launcher_log_;
+  confine::Workspace workspace_;
+  std::map<std::string, Domain> domains_;
+  std::map<std::string, std::string> refused_domains_;  // domain -> why its demands cannot be met here
+  std::map<std::string, std::unique_ptr<Entry>> entries_;
+  std::map<std::uint64_t, Client> clients_;
+  std::set<uid_t> uids_;
+  std::set<std::string> refill_;
+  bool refill_scheduled_ = false;
+  std::function<void()> shut_down_;
+};
+
+}  // namespace caisson::session

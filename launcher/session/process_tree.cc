@@ -1,0 +1,105 @@
+#include "launcher/session/process_tree.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "launcher/base/sys.h"
+
+namespace caisson::session {
+
+ProcessTree ProcessTree::read() {
+  ProcessTree tree;
+  static const long page = ::sysconf(_SC_PAGESIZE), tick = ::sysconf(_SC_CLK_TCK);
+  DIR* proc = ::opendir("/proc");
+  if (proc == nullptr) return tree;
+  while (const dirent* entry = ::readdir(proc)) {
+    const pid_t pid = static_cast<pid_t>(std::atoi(entry->d_name));
+    if (pid <= 0) continue;
+    const std::string base = std::string("/proc/") + entry->d_name;
+    const auto stat = sys::read_file(base + "/stat", 4096);
+    if (!stat) continue;
+    // The name in parentheses may hold anything, parentheses and spaces too: the fields begin behind the last one.
+    const auto close = stat->rfind(')');
+    if (close == std::string::npos) continue;
+    int parent = 0;
+    unsigned long user = 0, system = 0, threads = 0;
+    if (std::sscanf(stat->c_str() + close + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %lu", &parent, &user, &system, &threads) != 4)
+      continue;
+    Process p;
+    p.threads = threads;
+    p.cpu_us = (user + system) * 1'000'000UL / static_cast<unsigned long>(tick);
+    unsigned long resident = 0, shared = 0;
+    const auto statm = sys::read_file(base + "/statm", 256);
+    if (statm && std::sscanf(statm->c_str(), "%*u %lu %lu", &resident, &shared) == 2 && resident > shared)
+      p.memory_bytes = (resident - shared) * static_cast<unsigned long>(page);
+    tree.processes_[pid] = p;
+    tree.children_.emplace(parent, pid);
+  }
+  ::closedir(proc);
+  return tree;
+}
+
+std::vector<pid_t> ProcessTree::descendants(pid_t root) const {
+  std::vector<pid_t> out, todo{root};
+  while (!todo.empty() && out.size() < 1'000'000) {
+    const pid_t at = todo.back();
+    todo.pop_back();
+    const auto [from, to] = children_.equal_range(at);
+    for (auto it = from; it != to; ++it) {
+      out.push_back(it->second);
+      todo.push_back(it->second);
+    }
+  }
+  return out;
+}
+
+Usage ProcessTree::usage(pid_t root) const {
+  Usage sum;
+  std::vector<pid_t> all = descendants(root);
+  all.push_back(root);
+  for (const pid_t pid : all) {
+    const auto it = processes_.find(pid);
+    if (it == processes_.end()) continue;
+    sum.processes += it->second.threads;
+    sum.memory_bytes += it->second.memory_bytes;
+    sum.cpu_us += it->second.cpu_us;
+  }
+  return sum;
+}
+
+namespace {
+
+// kill(-1) by a child that has become the session's uid: the kernel walks its own list, no fork can slip between.
+void kill_uid(uid_t uid) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    if (::setresuid(uid, uid, uid) == 0 && ::getuid() == uid) ::kill(-1, SIGKILL);
+    ::_exit(0);
+  }
+  while (pid > 0 && ::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace
+
+void kill_tree(pid_t root, uid_t uid, int rounds) {
+  for (int i = 0; i < rounds; ++i) {
+    if (uid != 0) kill_uid(uid);
+    const auto members = ProcessTree::read().descendants(root);
+    bool alive = false;
+    for (const pid_t pid : members)
+      if (::kill(pid, SIGKILL) == 0) alive = true;  // a zombie answers too, until its parent reaps it
+    if (!alive) break;
+    ::usleep(1000);
+  }
+  // Our own unreaped child: the pid cannot have been reused.
+  (void)::kill(root, SIGKILL);
+}
+
+}  // namespace caisson::session

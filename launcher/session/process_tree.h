@@ -1,0 +1,39 @@
+// The processes of one session as the launcher's /proc shows them: the descendants of its first process. For sessions
+// without a PID namespace or cgroup, where nothing in the kernel holds them together.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace caisson::session {
+
+struct Usage {
+  std::uint64_t processes = 0;     // threads count
+  std::uint64_t memory_bytes = 0;  // anonymous resident memory of all
+  std::uint64_t cpu_us = 0;        // of the processes that are alive
+};
+
+// One pass over /proc: parents and usage of everything that can be seen.
+class ProcessTree {
+ public:
+  [[nodiscard]] static ProcessTree read();
+  [[nodiscard]] std::vector<pid_t> descendants(pid_t root) const;  // without root
+  [[nodiscard]] Usage usage(pid_t root) const;                     // with root
+
+ private:
+  struct Process {
+    std::uint64_t threads = 0, memory_bytes = 0, cpu_us = 0;
+  };
+  std::multimap<pid_t, pid_t> children_;
+  std::map<pid_t, Process> processes_;
+};
+
+// SIGKILL to every descendant of `root` until none is left, then to root. Bounded: gives up after `rounds` passes (a fork
+// bomb can outrun a walk; RLIMIT_NPROC then bounds it). uid != 0: the session has this uid for itself, so that one kill(-1)
+// as that uid reaches all of it at once.
+void kill_tree(pid_t root, uid_t uid, int rounds = 50);
+
+}  // namespace caisson::session

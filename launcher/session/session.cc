@@ -1,0 +1,274 @@
+#include "launcher/session/session.h"
+
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+
+#include "launcher/base/sys.h"
+#include "launcher/session/process_tree.h"
+
+namespace caisson::session {
+namespace {
+
+constexpr std::int64_t kBuildDeadlineUs = 10'000'000;
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> Session::start(std::string id, std::shared_ptr<const confine::Template> prepared, const confine::Builder& builder,
+                                                const confine::Workspace& workspace, uid_t uid, std::optional<confine::Cgroup> cgroup, Loop& loop,
+                                                Events events) {
+  const confine::Template& ready = *prepared;
+  std::unique_ptr<Session> session(new Session(std::move(id), std::move(prepared), uid, std::move(cgroup), loop, std::move(events)));
+  auto started = builder.start(ready, workspace, uid, session->cgroup_ ? session->cgroup_->fd() : -1);
+  if (!started) {
+    if (session->cgroup_) (void)session->cgroup_->remove();
+    return std::unexpected(std::move(started).error());
+  }
+  if (Status adopted = session->adopt(std::move(*started)); !adopted) {
+    // The child is killed with its pidfd and reaped by the loop.
+    session->kill_now();
+    return std::unexpected(std::move(adopted).error());
+  }
+  return session;
+}
+
+Session::~Session() {
+  if (status_) loop_.unwatch(status_.get());
+  if (link_) loop_.unwatch(link_->fd());
+  loop_.cancel(deadline_);
+  for (auto& [id, exec] : execs_) loop_.cancel(exec.timer);
+}
+
+Status Session::adopt(confine::Started started) {
+  status_ = std::move(started.status);
+  pidfd_ = std::move(started.child);
+  child_pid_ = started.child_pid;
+  link_.emplace(std::move(started.socket));
+  loop_.on_exit(child_pid_, [this](const ChildExit&) {
+    child_gone_ = true;
+    // The child that forked the first process and ended, or that process itself, or a child that failed on the way.
+    if (pid_ == 0) read_status();
+    if (pid_ == 0 || pid_ == child_pid_) gone();
+  });
+  deadline_ = loop_.after(kBuildDeadlineUs, [this] { built(fail(Code::timeout, "the session was not built in time")); });
+  TRY(loop_.watch(status_.get(), EPOLLIN, [this](std::uint32_t) { read_status(); }));
+  return loop_.watch(link_->fd(), EPOLLIN, [this](std::uint32_t) { read_init(); });
+}
+
+void Session::read_status() {
+  if (!status_) return;
+  confine::StepRecord record;
+  for (;;) {
+    const ssize_t n = ::read(status_.get(), &record, sizeof record);
+    if (n < 0) return;
+    if (n != static_cast<ssize_t>(sizeof record)) break;
+    if (record.error != 0) {
+      loop_.unwatch(status_.get());
+      status_.reset();
+      return built(std::unexpected(confine::step_error(plan(), record)));
+    }
+    if (record.step == confine::Step::pid && pid_ == 0) {
+      pid_ = record.value;
+      if (pid_ != child_pid_) {
+        // Our own child by CLONE_PARENT and not yet reaped by anybody but this loop: the pid is still its.
+        auto pidfd = sys::pidfd_open(pid_);
+        if (pidfd) pidfd_ = std::move(*pidfd);
+        loop_.on_exit(pid_, [this](const ChildExit&) { gone(); });
+      }
+    }
+    steps_.push_back(record);
+  }
+  loop_.unwatch(status_.get());
+  status_.reset();
+  if (ready_) take_ready();
+}
+
+void Session::read_init() {
+  while (link_) {
+    auto event = link_->receive();
+    if (event && !*event) return;
+    if (!event) {
+      loop_.unwatch(link_->fd());
+      if (event.error().code == Code::protocol) return end("init_protocol");
+      return end("init_died");
+    }
+    take(std::move(**event));
+  }
+}
+
+void Session::take(InitEvent event) {
+  const init::Reply& reply = event.reply;
+  if (reply.type == init::Type::ready) {
+    if (ready_) return end("init_protocol");
+    ready_ = true;
+    if (!status_) take_ready();
+    return;
+  }
+  const auto it = execs_.find(reply.exec_id);
+  if (it == execs_.end()) return end("init_protocol");
+  Exec& exec = it->second;
+  switch (reply.type) {
+    case init::Type::started:
+      if (exec.started || exec.pty != event.fd.valid()) return end("init_protocol");
+      exec.started = true;
+      if (exec.pty) exec.ends.push_back(std::move(event.fd));
+      events_.exec_started(*this, exec, reply.pid);
+      exec.ends.clear();
+      return;
+    case init::Type::failed: {
+      if (exec.started) return end("init_protocol");
+      const std::string step = init::step_name(reply.step);
+      const Error error = sys_error(step + " " + quote(reply.step == init::Step::chdir ? exec.request.cwd : exec.request.argv.front()),
+                                    reply.error > 0 && reply.error < 4096 ? reply.error : EIO).error();
+      loop_.cancel(exec.timer);
+      events_.exec_failed(*this, exec, error, step);
+      execs_.erase(it);
+      return;
+    }
+    case init::Type::exited:
+      if (!exec.started) return end("init_protocol");
+      return take_exited(reply);
+    default: return end("init_protocol");
+  }
+}
+
+void Session::take_exited(const init::Reply& reply) {
+  auto node = execs_.extract(reply.exec_id);
+  Exec& exec = node.mapped();
+  loop_.cancel(exec.timer);
+  totals_.cpu_us += std::max<std::int64_t>(reply.user_us, 0) + std::max<std::int64_t>(reply.system_us, 0);
+  events_.exec_exited(*this, exec, reply);
+}
+
+void Session::take_ready() {
+  if (state_ != State::building) return;
+  auto verified = confine::verify_session(plan(), pid_, steps_);
+  if (!verified) return built(std::unexpected(std::move(verified).error()));
+  verified_ = std::move(*verified);
+  built({});
+}
+
+void Session::built(Status status) {
+  if (state_ != State::building) return;
+  loop_.cancel(deadline_);
+  deadline_ = 0;
+  if (status) state_ = State::idle;
+  else end_reason_ = "build_failed";
+  const bool ok = status.has_value();
+  events_.built(*this, std::move(status));
+  if (!ok) end("build_failed");
+}
+
+Result<Exec*> Session::exec(ExecRequest request, bool with_stdin, std::int64_t hard_timeout_us) {
+  if (state_ != State::running) return fail(Code::not_found, "the session is not running");
+  if (execs_.size() >= policy().limits.execs)
+    return fail(Code::limit, "more than " + std::to_string(policy().limits.execs) + " commands at once (limits.execs of the policy)");
+  request.id = next_exec_++;
+  request.umask = policy().umask;
+  Exec exec;
+  exec.label = "e-" + std::to_string(request.id);
+  exec.pty = request.pty;
+  exec.begin_us = sys::monotonic_us();
+  std::vector<Fd> theirs;
+  int stdio[3] = {-1, -1, -1};
+  for (int i = 0; i < 3 && !exec.pty; ++i) {
+    if (i == 0 && !with_stdin) continue;
+    TRY_ASSIGN(auto pipe, sys::pipe());
+    Fd& inside = i == 0 ? pipe.first : pipe.second;
+    stdio[i] = inside.get();
+    theirs.push_back(std::move(inside));
+    exec.ends.push_back(std::move(i == 0 ? pipe.second : pipe.first));
+  }
+  TRY(link_->exec(request, stdio));
+  ++totals_.execs;
+  const std::uint32_t id = request.id;
+  exec.request = std::move(request);
+  if (hard_timeout_us > 0)
+    exec.timer = loop_.after(hard_timeout_us, [this, id] {
+      const auto it = execs_.find(id);
+      if (it == execs_.end()) return;
+      it->second.reason = "hard_timeout";
+      if (!link_->signal(id, SIGKILL, it->second.pty ? init::Scope::posix_session : init::Scope::group)) end("init_protocol");
+    });
+  return &execs_.emplace(id, std::move(exec)).first->second;
+}
+
+Status Session::signal(std::uint32_t exec_id, int signal) {
+  const auto it = execs_.find(exec_id);
+  if (it == execs_.end()) return fail(Code::not_found, "no such command, or it has ended");
+  return link_->signal(exec_id, signal, it->second.pty ? init::Scope::posix_session : init::Scope::group);
+}
+
+void Session::end(const std::string& reason) {
+  if (state_ == State::ending || state_ == State::ended) return;
+  const bool was_building = state_ == State::building;
+  state_ = State::ending;
+  if (end_reason_.empty()) end_reason_ = reason;
+  if (was_building) events_.built(*this, fail(Code::internal, "the session ended while it was being built: " + reason));
+  kill_now();
+}
+
+void Session::kill_now() {
+  if (cgroup_) (void)cgroup_->kill();
+  // In a PID namespace the end of its first process is the end of all others, and the kernel reaps them before it.
+  if (plan().pid_ns || pid_ == 0) {
+    (void)sys::pidfd_send_signal(pidfd_.get(), SIGKILL);
+  } else {
+    kill_tree(pid_, plan().user_ns || !plan().change_uid ? 0 : uid_);
+  }
+}
+
+void Session::gone() {
+  if (state_ == State::building) {
+    // The child ended before it was ready and said nothing of a failed step.
+    state_ = State::ending;
+    if (end_reason_.empty()) end_reason_ = "build_failed";
+    events_.built(*this, fail(Code::internal, "the session's child ended before it was ready"));
+  } else if (state_ != State::ending) {
+    state_ = State::ending;
+    if (end_reason_.empty()) end_reason_ = "init_died";
+    kill_now();
+  }
+  // Exits that init reported before it was killed are still in the socket.
+  if (link_) {
+    loop_.unwatch(link_->fd());
+    for (auto event = link_->receive(); event && *event; event = link_->receive())
+      if ((*event)->reply.type == init::Type::exited && execs_.contains((*event)->reply.exec_id)) take_exited((*event)->reply);
+    link_.reset();
+  }
+  init::Reply killed{};
+  killed.signaled = 1;
+  killed.status = SIGKILL;
+  while (!execs_.empty()) {
+    killed.exec_id = execs_.begin()->first;
+    if (execs_.begin()->second.reason.empty()) execs_.begin()->second.reason = "session_end";
+    if (execs_.begin()->second.started) take_exited(killed);
+    else {
+      auto node = execs_.extract(execs_.begin());
+      loop_.cancel(node.mapped().timer);
+      events_.exec_failed(*this, node.mapped(), Error(Code::unavailable, "the session ended"), "session");
+    }
+  }
+  finish_removal(0);
+}
+
+void Session::finish_removal(int attempt) {
+  // The kernel may need a moment until a cgroup whose last member was reaped counts as empty.
+  if (cgroup_ && !cgroup_->remove() && attempt < 1000) {
+    loop_.after(1000, [this, attempt] { finish_removal(attempt + 1); });
+    return;
+  }
+  cgroup_.reset();
+  state_ = State::ended;
+  events_.ended(*this);
+}
+
+nlohmann::json Session::report() const {
+  nlohmann::json report = confine::report_json(plan(), verified_, prepared_->steps, steps_);
+  report["session"] = id_;
+  return report;
+}
+
+}  // namespace caisson::session

@@ -1,0 +1,117 @@
+// One session: from the start of its child until nothing of it is left. A state machine driven by the event loop; it never
+// blocks. The manager owns it and is told of everything by Events.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/audit/log.h"
+#include "launcher/base/loop.h"
+#include "launcher/confine/build.h"
+#include "launcher/confine/cgroup.h"
+#include "launcher/confine/verify.h"
+#include "launcher/session/init_link.h"
+
+namespace caisson::session {
+
+enum class State { building, idle, running, ending, ended };  // idle: built and verified, not yet given to anybody
+
+struct Exec {
+  ExecRequest request;
+  std::string label;                 // "e-7"
+  bool pty = false, started = false;
+  std::vector<Fd> ends;              // for the client, with the reply: our ends of the pipes
+  Loop::TimerId timer = 0;
+  std::string reason;                // why it was ended by us ("hard_timeout"), or ""
+  std::int64_t begin_us = 0;
+};
+
+struct Totals {
+  std::uint64_t execs = 0;
+  std::int64_t cpu_us = 0;
+};
+
+class Session;
+
+struct Events {
+  // Built and verified, or not (then it ends by itself).
+  std::function<void(Session&, Status)> built;
+  // The command's execve succeeded (with the client's descriptors) or did not.
+  std::function<void(Session&, Exec&, int pid)> exec_started;
+  std::function<void(Session&, Exec&, const Error&, const std::string& step)> exec_failed;
+  std::function<void(Session&, Exec&, const init::Reply&)> exec_exited;
+  std::function<void(Session&)> ended;  // nothing of it is left; the session may be deleted
+};
+
+class Session {
+ public:
+  // Starts the child. Events come later, from the loop. cgroup may be absent.
+  [[nodiscard]] static Result<std::unique_ptr<Session>> start(std::string id, std::shared_ptr<const confine::Template> prepared,
+                                                              const confine::Builder& builder, const confine::Workspace& workspace,
+                                                              uid_t uid, std::optional<confine::Cgroup> cgroup, Loop& loop, Events events);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  [[nodiscard]] const std::string& id() const { return id_; }
+  [[nodiscard]] State state() const { return state_; }
+  [[nodiscard]] const confine::Plan& plan() const { return *prepared_->plan; }
+  [[nodiscard]] const policy::Policy& policy() const { return *prepared_->plan->policy; }
+  [[nodiscard]] nlohmann::json report() const;
+  [[nodiscard]] const std::map<std::uint32_t, Exec>& execs() const { return execs_; }
+  [[nodiscard]] const Totals& totals() const { return totals_; }
+  [[nodiscard]] const std::string& end_reason() const { return end_reason_; }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  [[nodiscard]] const std::optional<confine::Cgroup>& cgroup() const { return cgroup_; }
+  [[nodiscard]] uid_t uid() const { return uid_; }
+  [[nodiscard]] std::uint32_t next_exec_id() const { return next_exec_; }
+
+  void run() { state_ = State::running; }
+  void poll_status() { read_status(); }  // the child's pid, before children are reaped
+  // Sends the command to init. hard_timeout_us 0: none. Errors: limit (limits.execs, or init does not read), invalid_argument.
+  [[nodiscard]] Result<Exec*> exec(ExecRequest request, bool with_stdin, std::int64_t hard_timeout_us);
+  [[nodiscard]] Status signal(std::uint32_t exec_id, int signal);
+  // Kills everything. Idempotent; `ended` follows from the loop.
+  void end(const std::string& reason);
+
+ private:
+  Session(std::string id, std::shared_ptr<const confine::Template> prepared, uid_t uid, std::optional<confine::Cgroup> cgroup, Loop& loop,
+          Events events)
+      : id_(std::move(id)), prepared_(std::move(prepared)), uid_(uid), cgroup_(std::move(cgroup)), loop_(loop), events_(std::move(events)) {}
+
+  [[nodiscard]] Status adopt(confine::Started started);
+  void read_status();
+  void read_init();
+  void take(InitEvent event);
+  void take_ready();
+  void take_exited(const init::Reply& reply);
+  void built(Status status);
+  void gone();  // the first process has been reaped
+  void finish_removal(int attempt);
+  void kill_now();
+
+  const std::string id_;
+  const std::shared_ptr<const confine::Template> prepared_;
+  const uid_t uid_;
+  std::optional<confine::Cgroup> cgroup_;
+  Loop& loop_;
+  Events events_;
+  State state_ = State::building;
+  Fd status_, pidfd_;
+  pid_t child_pid_ = 0, pid_ = 0;
+  bool child_gone_ = false, ready_ = false;
+  std::optional<InitLink> link_;
+  std::vector<confine::StepRecord> steps_;
+  confine::Verified verified_;
+  std::map<std::uint32_t, Exec> execs_;
+  std::uint32_t next_exec_ = 1;
+  Totals totals_;
+  std::string end_reason_;
+  Loop::TimerId deadline_ = 0;
+};
+
+}  // namespace caisson::session
