@@ -14,9 +14,8 @@ namespace {
 std::optional<std::string_view> bearer_token(std::string_view value) {
   constexpr std::string_view kScheme = "bearer ";
   if (value.size() <= kScheme.size()) return std::nullopt;
-  const bool is_bearer = std::ranges::equal(kScheme, value.substr(0, kScheme.size()), {}, {}, [](unsigned char c) {
-    return static_cast<char>(std::tolower(c));
-  });
+  const bool is_bearer = std::ranges::equal(kScheme, value.substr(0, kScheme.size()), {}, {},
+                                            [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (!is_bearer) return std::nullopt;
   value.remove_prefix(kScheme.size());
   while (value.starts_with(' ')) value.remove_prefix(1);

@@ -61,9 +61,8 @@ Value path_parameters(std::string_view path) {
 Value operation(const Route& route, Components& components) {
   const bool is_public = (route.flags & routes::kPublic) != 0;
   Value responses = {{route.endpoint.websocket != nullptr ? "101" : "200", success_response(route, components)}};
-  Value out = {{"tags", Value::array({routes::scope_name(route.scope)})},
-               {"summary", route.summary},
-               {"operationId", route.operation_id}};
+  Value out = {
+      {"tags", Value::array({routes::scope_name(route.scope)})}, {"summary", route.summary}, {"operationId", route.operation_id}};
   Value parameters = path_parameters(route.path);
   if (route.endpoint.describe_body != nullptr)
     out["requestBody"] = {{"required", route.endpoint.body_required},
@@ -85,10 +84,9 @@ Components fixed_components() {
                             {"title", "ValidationError"},
                             {"required", {"loc", "msg", "type"}},
                             {"properties", {{"loc", loc}, {"msg", text}, {"type", text}}}};
-  out["HTTPValidationError"] = {
-      {"type", "object"},
-      {"title", "HTTPValidationError"},
-      {"properties", {{"detail", {{"type", "array"}, {"items", schema_ref("ValidationError")}}}}}};
+  out["HTTPValidationError"] = {{"type", "object"},
+                                {"title", "HTTPValidationError"},
+                                {"properties", {{"detail", {{"type", "array"}, {"items", schema_ref("ValidationError")}}}}}};
   static const Route kAny{};
   add_envelope(kAny, out);
   return out;

@@ -74,9 +74,7 @@ class Connection final : public StreamWriter {
   asio::awaitable<bool> answer(Response response);
   task<void> write_all(std::string head, std::string_view body = {});
   asio::awaitable<void> linger();
-  [[nodiscard]] std::string_view buffered() const {
-    return {static_cast<const char*>(buffer_.data().data()), buffer_.size()};
-  }
+  [[nodiscard]] std::string_view buffered() const { return {static_cast<const char*>(buffer_.data().data()), buffer_.size()}; }
   [[nodiscard]] bool goes_on() const { return keep_alive_ && !state_->stopping; }
   void close();
 
@@ -97,8 +95,8 @@ class Connection final : public StreamWriter {
   Method method_ = Method::get;
   int minor_version_ = 1;
   bool keep_alive_ = true;
-  bool streaming_ = false;       // an event stream has sent its head
-  bool writing_piece_ = false;   // inside a piece of it
+  bool streaming_ = false;      // an event stream has sent its head
+  bool writing_piece_ = false;  // inside a piece of it
   bool sent_since_beat_ = false;
 };
 
@@ -202,6 +200,7 @@ asio::awaitable<bool> Connection::handle_admitted(Head head) {
   exchange_->request.body = std::move(parser_->get().body());
   parser_.reset();
   Response response = co_await serve();
+  response.headers.insert(response.headers.end(), exchange_->response_headers.begin(), exchange_->response_headers.end());
   exchange_.reset();
   const bool more = co_await answer(std::move(response));
   if (more && buffer_.capacity() > kKeepBuffer) buffer_.shrink_to_fit();
@@ -321,6 +320,7 @@ task<void> Connection::start(std::string content_type) {
   if (streaming_) co_return caisson::fail(Code::internal, "the response has begun already");
   Response response;
   response.content_type = std::move(content_type);
+  response.headers = exchange_->response_headers;
   std::string head = response_head(response, {.minor_version = minor_version_, .keep_alive = goes_on() && minor_version_ == 1});
   streaming_ = true;
   co_return co_await write_all(std::move(head));

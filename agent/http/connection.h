@@ -18,6 +18,7 @@ struct Server::State {
   Limits limits;
   asio::ip::tcp::acceptor acceptor;
   std::vector<Connection*> open;  // each removes itself when it ends
+  std::size_t turned_away = 0;    // refused clients that may still be reading why
   bool stopping = false;
 };
 

@@ -22,7 +22,6 @@ struct LogEnd {
   }
 };
 
-
 }  // namespace
 
 std::unexpected<Error> asio_error(std::string what, const boost::system::error_code& error) {

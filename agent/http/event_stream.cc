@@ -1,5 +1,7 @@
 #include "agent/http/event_stream.h"
 
+#include <algorithm>
+
 namespace caisson::http {
 namespace {
 

@@ -60,9 +60,8 @@ bool has_connection_token(const Pairs& headers, std::string_view token) {
 }
 
 bool is_host(std::string_view host) {
-  return !host.empty() && host.size() <= 255 && std::ranges::all_of(host, [](char c) {
-    return is_token_char(c) || c == ':' || c == '[' || c == ']';
-  });
+  return !host.empty() && host.size() <= 255 &&
+         std::ranges::all_of(host, [](char c) { return is_token_char(c) || c == ':' || c == '[' || c == ']'; });
 }
 
 Status read_request_line(std::string_view line, const Limits& limits, Head& head) {

@@ -25,14 +25,14 @@ using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 struct Request {
   Method method = Method::get;
-  int minor_version = 1;               // HTTP/1.x
-  std::string path;                    // as sent, without the query
-  std::vector<std::string> segments;   // decoded once, by decode_target()
-  Pairs query;                         // decoded, in order
-  Pairs headers;                       // names in lower case, in order
-  Pairs params;                        // {name} parts of the route's path
+  int minor_version = 1;              // HTTP/1.x
+  std::string path;                   // as sent, without the query
+  std::vector<std::string> segments;  // decoded once, by decode_target()
+  Pairs query;                        // decoded, in order
+  Pairs headers;                      // names in lower case, in order
+  Pairs params;                       // {name} parts of the route's path
   std::string body;
-  std::string remote;                  // "192.0.2.1", without the port
+  std::string remote;  // "192.0.2.1", without the port
   std::shared_ptr<Peer> peer = std::make_shared<Peer>();
 
   // First header of that (lower-case) name; nullopt when absent.

@@ -14,10 +14,10 @@ namespace caisson::http {
 struct Response {
   int status = 200;
   std::string content_type = "application/json";
-  Pairs headers;               // extra ones; a value with CR, LF or NUL is dropped when written
+  Pairs headers;  // extra ones; a value with CR, LF or NUL is dropped when written
   std::string body;
-  bool sent = false;           // an EventStream has already answered
-  bool close = false;          // close the connection after this response
+  bool sent = false;   // an EventStream has already answered
+  bool close = false;  // close the connection after this response
 };
 
 // Never throws: bytes of process output that are not UTF-8 become U+FFFD.
@@ -28,8 +28,7 @@ struct Response {
 [[nodiscard]] Response ok(json::Value data, std::string_view message = "Operation successful",
                           std::optional<std::string> hint = std::nullopt);
 // 200 {"success":false,"message":...,"data":...,"hint":null}: an expected failure of a tool.
-[[nodiscard]] Response fail(std::string_view message, json::Value data = nullptr,
-                            std::optional<std::string> hint = std::nullopt);
+[[nodiscard]] Response fail(std::string_view message, json::Value data = nullptr, std::optional<std::string> hint = std::nullopt);
 // {"success":false,"message":...,"data":null} with an HTTP error status: for HTTP's own failures and unknown sessions.
 [[nodiscard]] Response error_response(int status, std::string_view message);
 [[nodiscard]] Response session_not_found();

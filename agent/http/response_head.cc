@@ -35,7 +35,8 @@ void add(std::string& out, std::string_view name, std::string_view value) {
 }  // namespace
 
 std::string response_head(const Response& response, const HeadOptions& options) {
-  const auto reason = boost::beast::http::obsolete_reason(boost::beast::http::int_to_status(static_cast<unsigned>(response.status)));
+  namespace beast_http = boost::beast::http;
+  const auto reason = beast_http::obsolete_reason(beast_http::int_to_status(static_cast<unsigned>(response.status)));
   std::string out = "HTTP/1.1 " + std::to_string(response.status) + " ";
   out.append(reason.data(), reason.size()).append("\r\n");
   add(out, "date", date_now());

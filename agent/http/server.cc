@@ -1,7 +1,8 @@
 #include "agent/http/server.h"
 
-#include <algorithm>
+#include <array>
 
+#include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ip/v6_only.hpp>
 
@@ -13,8 +14,20 @@ namespace {
 
 using asio::ip::tcp;
 
-// Best effort, without waiting: a full server must not spend time on the connection it turns away.
-void turn_away(tcp::socket socket) {
+constexpr std::size_t kMaxTurnedAway = 64;
+
+task<void> read_away(tcp::socket* socket) {
+  std::array<char, 4096> buffer{};
+  for (int reads = 0; reads < 64; ++reads) {
+    auto [error, size] = co_await socket->async_read_some(asio::buffer(buffer), as_values);
+    if (error) break;
+  }
+  co_return Status{};
+}
+
+// Without waiting for the client to read: a full server must not spend time on it. What the client has sent is read for
+// a moment, because closing with unread input resets the connection, and the reset can overtake the answer.
+task<void> turn_away(std::shared_ptr<Server::State> state, tcp::socket socket) {
   static constexpr std::string_view kAnswer =
       "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\n"
       "content-length: 68\r\n\r\n"
@@ -24,6 +37,12 @@ void turn_away(tcp::socket socket) {
   socket.non_blocking(true, ignored);
   socket.write_some(asio::buffer(kAnswer), ignored);
   socket.shutdown(tcp::socket::shutdown_send, ignored);
+  if (state->turned_away >= kMaxTurnedAway) co_return Status{};
+  ++state->turned_away;
+  task<void> rest = read_away(&socket);
+  (void)co_await with_timeout(std::move(rest), std::chrono::milliseconds(500), "client that is turned away");
+  --state->turned_away;
+  co_return Status{};
 }
 
 task<void> accept_loop(std::shared_ptr<Server::State> state) {
@@ -35,7 +54,7 @@ task<void> accept_loop(std::shared_ptr<Server::State> state) {
       log::warn("accept: " + error.message());
       co_await sleep_for(std::chrono::milliseconds(100));
     } else if (state->open.size() >= state->limits.connections) {
-      turn_away(std::move(socket));
+      spawn(state->io.get_executor(), "turn away", turn_away(state, std::move(socket)));
     } else {
       spawn(state->io.get_executor(), "connection", run_connection(state, std::move(socket)));
     }
@@ -87,8 +106,7 @@ asio::awaitable<void> Server::stop(std::chrono::milliseconds grace) {
   state_->acceptor.close(ignored);
   const auto deadline = std::chrono::steady_clock::now() + grace;
   for (Connection* connection : std::vector(state_->open)) stop_connection(*connection, false);
-  while (!state_->open.empty() && std::chrono::steady_clock::now() < deadline)
-    co_await sleep_for(std::chrono::milliseconds(10));
+  while (!state_->open.empty() && std::chrono::steady_clock::now() < deadline) co_await sleep_for(std::chrono::milliseconds(10));
   for (Connection* connection : std::vector(state_->open)) stop_connection(*connection, true);
 }
 

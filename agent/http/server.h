@@ -26,6 +26,7 @@ class Exchange {
   virtual task<void> converse(WebSocket socket) = 0;
 
   Request request;
+  Pairs response_headers;  // added to the answer, event streams included
   std::size_t body_limit = 0;
   bool websocket = false;
 };

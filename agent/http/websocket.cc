@@ -23,8 +23,11 @@ using Stream = websocket::stream<asio::ip::tcp::socket, false>;  // no compressi
 class BeastTransport final : public WebSocket::Transport, public std::enable_shared_from_this<BeastTransport> {
  public:
   BeastTransport(asio::ip::tcp::socket socket, const Limits& limits)
-      : stream_(std::move(socket)), write_lock_(stream_.get_executor()), close_lock_(stream_.get_executor()),
-        deadline_(stream_.get_executor()), limits_(limits) {
+      : stream_(std::move(socket)),
+        write_lock_(stream_.get_executor()),
+        close_lock_(stream_.get_executor()),
+        deadline_(stream_.get_executor()),
+        limits_(limits) {
     websocket::stream_base::timeout timeout{};
     timeout.handshake_timeout = limits.head_timeout;
     timeout.idle_timeout = limits.websocket_idle;  // Beast pings at half of it
@@ -103,7 +106,9 @@ class BeastTransport final : public WebSocket::Transport, public std::enable_sha
   Limits limits_;
 };
 
-bool equals_ignoring_case(std::string_view a, std::string_view b) { return beast::iequals({a.data(), a.size()}, {b.data(), b.size()}); }
+bool equals_ignoring_case(std::string_view a, std::string_view b) {
+  return beast::iequals({a.data(), a.size()}, {b.data(), b.size()});
+}
 
 }  // namespace
 

@@ -16,6 +16,6 @@ namespace caisson::http {
 
 // `raw_head` has passed check_head(). The socket is the transport's from here on.
 [[nodiscard]] task<std::shared_ptr<WebSocket::Transport>> accept_websocket(asio::ip::tcp::socket socket, std::string raw_head,
-                                                                          Limits limits);
+                                                                           Limits limits);
 
 }  // namespace caisson::http

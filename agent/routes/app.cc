@@ -16,7 +16,8 @@ http::Response to_response(Result<http::Response> result) {
 class RouteExchange final : public http::Exchange {
  public:
   RouteExchange(http::Request head, Services& services, const Route& route, http::Pairs cors)
-      : Exchange(std::move(head)), services_(services), route_(route), cors_(std::move(cors)) {
+      : Exchange(std::move(head)), services_(services), route_(route) {
+    response_headers = std::move(cors);
     body_limit = route.body_limit;
     websocket = route.endpoint.websocket != nullptr;
   }
@@ -24,9 +25,7 @@ class RouteExchange final : public http::Exchange {
   asio::awaitable<http::Response> serve(http::StreamWriter& writer) override {
     Call call{services_, std::move(request), route_, &writer};
     Result<http::Response> result = co_await route_.endpoint.handler(std::move(call));
-    http::Response response = to_response(std::move(result));
-    response.headers.insert(response.headers.end(), cors_.begin(), cors_.end());
-    co_return response;
+    co_return to_response(std::move(result));
   }
 
   task<void> converse(http::WebSocket socket) override {
@@ -37,14 +36,16 @@ class RouteExchange final : public http::Exchange {
  private:
   Services& services_;
   const Route& route_;
-  http::Pairs cors_;
 };
 
 }  // namespace
 
 App::App(Services& services, const AppSettings& settings, const std::vector<const Route*>& table)
-    : services_(services), auth_off_(settings.auth_off), key_(settings.api_key),
-      origins_(settings.allow_origin, settings.auth_off), router_(table) {}
+    : services_(services),
+      auth_off_(settings.auth_off),
+      key_(settings.api_key),
+      origins_(settings.allow_origin, settings.auth_off),
+      router_(table) {}
 
 asio::awaitable<http::Admission> App::admit(http::Request head) {
   if (!origins_.permits(head)) co_return http::error_response(403, "Origin is not allowed");
@@ -79,9 +80,9 @@ asio::awaitable<http::Response> App::refuse_key(std::string remote, bool given) 
   const auth::Failures::Verdict verdict = failures_.record(remote, auth::Failures::Clock::now());
   if (verdict.log) log::warn((given ? "wrong API key from " : "request without an API key from ") + remote);
   if (given && verdict.delay.count() > 0) co_await sleep_for(verdict.delay);
-  http::Response refusal = http::error_response(
-      401, given ? "Unauthorized: wrong API key"
-                 : "Unauthorized: send the API key as X-AIO-API-Key, Authorization: Bearer or ?api_key=");
+  http::Response refusal =
+      http::error_response(401, given ? "Unauthorized: wrong API key"
+                                      : "Unauthorized: send the API key as X-AIO-API-Key, Authorization: Bearer or ?api_key=");
   refusal.headers = {{"www-authenticate", "Bearer realm=\"caisson\""}};
   co_return refusal;
 }
@@ -100,7 +101,8 @@ http::Response App::preflight(const http::Request& head) const {
   response.headers = cors_headers(head);
   // The same Allow for every path unless a listed origin asks: what exists is not told without a key.
   const bool listed = !response.headers.empty();
-  const std::string allow = listed && !match.allowed.empty() ? allow_header(match.allowed) : "DELETE, GET, HEAD, OPTIONS, POST, PUT";
+  const bool tell = listed && !match.allowed.empty();
+  const std::string allow = tell ? allow_header(match.allowed) : "DELETE, GET, HEAD, OPTIONS, POST, PUT";
   response.headers.emplace_back("allow", allow);
   if (listed) {
     response.headers.emplace_back("access-control-allow-methods", allow);

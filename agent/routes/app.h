@@ -14,8 +14,8 @@
 namespace caisson::routes {
 
 struct AppSettings {
-  std::string api_key;      // ignored when auth_off
-  bool auth_off = false;    // CAISSON_AUTH=none
+  std::string api_key;       // ignored when auth_off
+  bool auth_off = false;     // CAISSON_AUTH=none
   std::string allow_origin;  // CAISSON_ALLOW_ORIGIN
 };
 

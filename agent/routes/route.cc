@@ -4,16 +4,18 @@ namespace caisson::routes {
 
 std::string_view scope_name(Scope scope) {
   switch (scope) {
-    case Scope::system: return "system";
-    case Scope::sandbox: return "sandbox";
-    case Scope::bash: return "bash";
-    case Scope::shell: return "shell";
+    case Scope::system:
+      return "system";
+    case Scope::sandbox:
+      return "sandbox";
+    case Scope::bash:
+      return "bash";
+    case Scope::shell:
+      return "shell";
   }
   return "system";
 }
 
-http::Response validation_response(const Issues& issues) {
-  return http::json_response(422, {{"detail", issues.detail()}});
-}
+http::Response validation_response(const Issues& issues) { return http::json_response(422, {{"detail", issues.detail()}}); }
 
 }  // namespace caisson::routes

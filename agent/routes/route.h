@@ -53,7 +53,7 @@ struct Endpoint {
   task<void> (*websocket)(Call, http::WebSocket) = nullptr;  // instead of handler: the route is an upgrade
   json::Value (*describe_body)(Components&) = nullptr;       // nullptr: takes no body
   bool body_required = false;
-  json::Value (*describe_data)(Components&) = nullptr;       // nullptr: any
+  json::Value (*describe_data)(Components&) = nullptr;  // nullptr: any
   std::string (*data_name)() = nullptr;
 };
 

@@ -6,9 +6,7 @@
 namespace caisson::routes {
 namespace {
 
-task<http::Response> get_context(Call call) {
-  co_return http::json_response(200, encode(call.services.sandbox->context()));
-}
+task<http::Response> get_context(Call call) { co_return http::json_response(200, encode(call.services.sandbox->context())); }
 
 constexpr Route kSandbox[] = {
     {http::Method::get, "/v1/sandbox", "get_sandbox_context_v1_sandbox_get", Scope::sandbox, kFlat, Unknown::ignore,

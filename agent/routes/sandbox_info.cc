@@ -93,7 +93,7 @@ void add_line(ToolInventory& tools, std::string_view line) {
 
 void describe_runtime(std::string& out, std::string_view name, const std::vector<ToolSpec>& tools) {
   for (const ToolSpec& tool : tools)
-    out.append("- ").append(name).append(" ").append(tool.ver.value_or("")).append(" (").append(tool.bin.value_or("")).append(")\n");
+    out += "- " + std::string(name) + " " + tool.ver.value_or("") + " (" + tool.bin.value_or("") + ")\n";
 }
 
 // The block that clients paste into a model's prompt.
@@ -118,7 +118,8 @@ std::string describe(const std::string& version, const SandboxDetail& detail) {
 
 }  // namespace
 
-const char* const kToolProbe = R"(for t in python3 node pip3 npm uv git make gcc gdb curl wget jq rg sed awk tar zip unzip sqlite3; do
+const char* const kToolProbe = R"(for t in python3 node pip3 npm uv git make gcc gdb curl wget jq rg sed awk tar zip unzip sqlite3
+do
   p=$(command -v "$t" 2>/dev/null) || continue
   v=
   case $t in python3|node) v=$("$t" --version 2>/dev/null | head -n 1);; esac
@@ -157,9 +158,14 @@ SandboxResponse SandboxInfo::context() const {
   out.version = CAISSON_VERSION;
   out.home_dir = settings_.home;
   out.workspace = settings_.workspace;
-  out.detail.system = {os_,       os_version_,         arch_,
-                       settings_.user, settings_.home, settings_.workspace,
-                       settings_.timezone, {std::to_string(settings_.port)}};
+  out.detail.system = {os_,
+                       os_version_,
+                       arch_,
+                       settings_.user,
+                       settings_.home,
+                       settings_.workspace,
+                       settings_.timezone,
+                       {std::to_string(settings_.port)}};
   out.detail.runtime = {tools_.python, tools_.nodejs};
   out.detail.utils = tools_.utils;
   out.data = describe(out.version, out.detail);

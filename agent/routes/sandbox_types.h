@@ -48,9 +48,9 @@ struct SandboxResponse {
 template <>
 struct Schema<ToolSpec> {
   static constexpr std::string_view name = "ToolSpec";
-  static constexpr auto fields = std::tuple{
-      field("ver", &ToolSpec::ver, "Version"), field("bin", &ToolSpec::bin, "Path of the program"),
-      field("alias", &ToolSpec::alias, "Other names that start it").defaulted()};
+  static constexpr auto fields =
+      std::tuple{field("ver", &ToolSpec::ver, "Version"), field("bin", &ToolSpec::bin, "Path of the program"),
+                 field("alias", &ToolSpec::alias, "Other names that start it").defaulted()};
 };
 template <>
 struct Schema<AvailableTool> {
@@ -67,15 +67,15 @@ struct Schema<ToolCategory> {
 template <>
 struct Schema<SystemEnv> {
   static constexpr std::string_view name = "SystemEnv";
-  static constexpr auto fields = std::tuple{
-      field("os", &SystemEnv::os, "Operating system"),
-      field("os_version", &SystemEnv::os_version, "Its version"),
-      field("arch", &SystemEnv::arch, "Machine architecture"),
-      field("user", &SystemEnv::user, "User inside the sessions"),
-      field("home_dir", &SystemEnv::home_dir, "Home directory inside the sessions"),
-      field("workspace", &SystemEnv::workspace, "Default working directory"),
-      field("timezone", &SystemEnv::timezone, "Time zone"),
-      field("occupied_ports", &SystemEnv::occupied_ports, "TCP ports that the sandbox itself uses")};
+  static constexpr auto fields =
+      std::tuple{field("os", &SystemEnv::os, "Operating system"),
+                 field("os_version", &SystemEnv::os_version, "Its version"),
+                 field("arch", &SystemEnv::arch, "Machine architecture"),
+                 field("user", &SystemEnv::user, "User inside the sessions"),
+                 field("home_dir", &SystemEnv::home_dir, "Home directory inside the sessions"),
+                 field("workspace", &SystemEnv::workspace, "Default working directory"),
+                 field("timezone", &SystemEnv::timezone, "Time zone"),
+                 field("occupied_ports", &SystemEnv::occupied_ports, "TCP ports that the sandbox itself uses")};
 };
 template <>
 struct Schema<RuntimeEnv> {
@@ -86,22 +86,22 @@ struct Schema<RuntimeEnv> {
 template <>
 struct Schema<SandboxDetail> {
   static constexpr std::string_view name = "SandboxDetail";
-  static constexpr auto fields = std::tuple{field("system", &SandboxDetail::system, ""),
-                                            field("runtime", &SandboxDetail::runtime, ""),
-                                            field("utils", &SandboxDetail::utils, "Programs by what they are for")};
+  static constexpr auto fields =
+      std::tuple{field("system", &SandboxDetail::system, ""), field("runtime", &SandboxDetail::runtime, ""),
+                 field("utils", &SandboxDetail::utils, "Programs by what they are for")};
 };
 template <>
 struct Schema<SandboxResponse> {
   static constexpr std::string_view name = "SandboxResponse";
-  static constexpr auto fields = std::tuple{
-      field("success", &SandboxResponse::success, "Whether the operation was successful").defaulted(),
-      field("message", &SandboxResponse::message, "Operation result message").defaulted(),
-      field("data", &SandboxResponse::data, "The environment as text, for a model's prompt"),
-      field("hint", &SandboxResponse::hint, "Context hint for AI agents"),
-      field("home_dir", &SandboxResponse::home_dir, "Home directory inside the sessions"),
-      field("workspace", &SandboxResponse::workspace, "Default working directory"),
-      field("version", &SandboxResponse::version, "Version of the server"),
-      field("detail", &SandboxResponse::detail, "")};
+  static constexpr auto fields =
+      std::tuple{field("success", &SandboxResponse::success, "Whether the operation was successful").defaulted(),
+                 field("message", &SandboxResponse::message, "Operation result message").defaulted(),
+                 field("data", &SandboxResponse::data, "The environment as text, for a model's prompt"),
+                 field("hint", &SandboxResponse::hint, "Context hint for AI agents"),
+                 field("home_dir", &SandboxResponse::home_dir, "Home directory inside the sessions"),
+                 field("workspace", &SandboxResponse::workspace, "Default working directory"),
+                 field("version", &SandboxResponse::version, "Version of the server"),
+                 field("detail", &SandboxResponse::detail, "")};
 };
 
 }  // namespace caisson::routes

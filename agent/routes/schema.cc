@@ -83,8 +83,8 @@ void decode_bool(const json::Value& in, const json::Value& loc, bool& out, Issue
   out = in.get<bool>();
 }
 
-void decode_int(const json::Value& in, const Bounds& bounds, std::int64_t lowest, std::int64_t highest,
-                const json::Value& loc, std::int64_t& out, Issues& issues) {
+void decode_int(const json::Value& in, const Bounds& bounds, std::int64_t lowest, std::int64_t highest, const json::Value& loc,
+                std::int64_t& out, Issues& issues) {
   const bool whole_float = in.is_number_float() && in.get<double>() == std::floor(in.get<double>());
   if (in.is_number_float() && !whole_float)
     return issues.add(loc, "int_from_float", "Input should be a valid integer, got a number with a fractional part");

@@ -49,21 +49,49 @@ struct Bounds {
 template <class T, class M>
 struct Field {
   std::string_view name;
-  M T::*member;
+  M T::* member;
   std::string_view doc;
   Bounds bounds{};
 
-  constexpr Field min(double v) const { Field f = *this; f.bounds.min = v; return f; }
-  constexpr Field max(double v) const { Field f = *this; f.bounds.max = v; return f; }
-  constexpr Field min_length(std::size_t v) const { Field f = *this; f.bounds.min_length = v; return f; }
-  constexpr Field max_length(std::size_t v) const { Field f = *this; f.bounds.max_length = v; return f; }
-  constexpr Field one_of(std::span<const std::string_view> v) const { Field f = *this; f.bounds.one_of = v; return f; }
-  constexpr Field format(std::string_view v) const { Field f = *this; f.bounds.format = v; return f; }
-  constexpr Field defaulted() const { Field f = *this; f.bounds.defaulted = true; return f; }
+  constexpr Field min(double v) const {
+    Field f = *this;
+    f.bounds.min = v;
+    return f;
+  }
+  constexpr Field max(double v) const {
+    Field f = *this;
+    f.bounds.max = v;
+    return f;
+  }
+  constexpr Field min_length(std::size_t v) const {
+    Field f = *this;
+    f.bounds.min_length = v;
+    return f;
+  }
+  constexpr Field max_length(std::size_t v) const {
+    Field f = *this;
+    f.bounds.max_length = v;
+    return f;
+  }
+  constexpr Field one_of(std::span<const std::string_view> v) const {
+    Field f = *this;
+    f.bounds.one_of = v;
+    return f;
+  }
+  constexpr Field format(std::string_view v) const {
+    Field f = *this;
+    f.bounds.format = v;
+    return f;
+  }
+  constexpr Field defaulted() const {
+    Field f = *this;
+    f.bounds.defaulted = true;
+    return f;
+  }
 };
 
 template <class T, class M>
-constexpr Field<T, M> field(std::string_view name, M T::*member, std::string_view doc) {
+constexpr Field<T, M> field(std::string_view name, M T::* member, std::string_view doc) {
   return {name, member, doc};
 }
 
@@ -92,8 +120,8 @@ namespace schema {
 [[nodiscard]] std::string title_of(std::string_view field_name);
 void decode_string(const json::Value& in, const Bounds& bounds, const json::Value& loc, std::string& out, Issues& issues);
 void decode_bool(const json::Value& in, const json::Value& loc, bool& out, Issues& issues);
-void decode_int(const json::Value& in, const Bounds& bounds, std::int64_t lowest, std::int64_t highest,
-                const json::Value& loc, std::int64_t& out, Issues& issues);
+void decode_int(const json::Value& in, const Bounds& bounds, std::int64_t lowest, std::int64_t highest, const json::Value& loc,
+                std::int64_t& out, Issues& issues);
 void decode_double(const json::Value& in, const Bounds& bounds, const json::Value& loc, double& out, Issues& issues);
 [[nodiscard]] json::Value describe_scalar(std::string_view type, const Bounds& bounds);
 // Adds `extra_forbidden` for every key that is not in `known`.
@@ -129,8 +157,8 @@ template <std::integral M>
 struct Codec<M> {
   static void decode(const json::Value& in, const Bounds& b, const json::Value& loc, M& out, const Decode& how) {
     constexpr auto lowest = static_cast<std::int64_t>(std::numeric_limits<M>::min());
-    constexpr auto highest = sizeof(M) == 8 ? std::numeric_limits<std::int64_t>::max()
-                                            : static_cast<std::int64_t>(std::numeric_limits<M>::max());
+    constexpr auto highest =
+        sizeof(M) == 8 ? std::numeric_limits<std::int64_t>::max() : static_cast<std::int64_t>(std::numeric_limits<M>::max());
     std::int64_t wide = 0;
     schema::decode_int(in, b, lowest, highest, loc, wide, how.issues);
     out = static_cast<M>(wide);
@@ -176,17 +204,14 @@ template <class M>
 struct Codec<std::vector<M>> {
   static void decode(const json::Value& in, const Bounds&, const json::Value& loc, std::vector<M>& out, const Decode& how) {
     if (!in.is_array()) return how.issues.add(loc, "list_type", "Input should be a valid list");
-    for (std::size_t i = 0; i < in.size(); ++i)
-      Codec<M>::decode(in[i], {}, schema::below(loc, i), out.emplace_back(), how);
+    for (std::size_t i = 0; i < in.size(); ++i) Codec<M>::decode(in[i], {}, schema::below(loc, i), out.emplace_back(), how);
   }
   static json::Value encode(const std::vector<M>& v) {
     json::Value out = json::Value::array();
     for (const M& item : v) out.push_back(Codec<M>::encode(item));
     return out;
   }
-  static json::Value describe(const Bounds&, Components& c) {
-    return {{"type", "array"}, {"items", Codec<M>::describe({}, c)}};
-  }
+  static json::Value describe(const Bounds&, Components& c) { return {{"type", "array"}, {"items", Codec<M>::describe({}, c)}}; }
   static std::string type_name() { return "list_" + Codec<M>::type_name() + "_"; }
 };
 
@@ -217,8 +242,7 @@ template <HasSchema T>
 struct Codec<T> {
   static void decode(const json::Value& in, const Bounds&, const json::Value& loc, T& out, const Decode& how) {
     if (!in.is_object())
-      return how.issues.add(loc, "model_attributes_type",
-                            "Input should be a valid dictionary or object to extract fields from");
+      return how.issues.add(loc, "model_attributes_type", "Input should be a valid dictionary or object to extract fields from");
     std::vector<std::string_view> known;
     std::apply([&](const auto&... f) { (decode_field(in, f, loc, out, how, known), ...); }, Schema<T>::fields);
     if (how.unknown == Unknown::reject) schema::check_unknown(in, known, loc, how.issues);
@@ -260,8 +284,7 @@ struct Codec<T> {
     const auto it = in.find(f.name);
     if (it != in.end() && !it->is_null())  // null means absent: SDKs send it for arguments that were not given
       Codec<M>::decode(*it, f.bounds, schema::below(loc, f.name), out.*f.member, how);
-    else if (is_required(f))
-      how.issues.add(schema::below(loc, f.name), "missing", "Field required");
+    else if (is_required(f)) how.issues.add(schema::below(loc, f.name), "missing", "Field required");
   }
   template <class M>
   static void encode_field(const T& v, const Field<T, M>& f, json::Value& out) {
@@ -289,7 +312,8 @@ template <class T>
 
 namespace schema {
 // The parsed body, or nullopt with the issue added.
-[[nodiscard]] std::optional<json::Value> parse_body(std::string_view text, bool may_be_empty, std::size_t max_bytes, Issues& issues);
+[[nodiscard]] std::optional<json::Value> parse_body(std::string_view text, bool may_be_empty, std::size_t max_bytes,
+                                                    Issues& issues);
 }  // namespace schema
 
 template <HasSchema T>

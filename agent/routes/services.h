@@ -8,7 +8,7 @@ class LauncherClient;
 namespace caisson::session {
 class BashService;
 class ShellService;
-}
+}  // namespace caisson::session
 
 namespace caisson::routes {
 

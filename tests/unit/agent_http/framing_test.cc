@@ -11,7 +11,8 @@ std::string refused(std::string_view head) {
 }
 
 TEST(Framing, PlainRequestIsAccepted) {
-  const auto head = check_head("POST /v1/x?a=1 HTTP/1.1\r\nHost: localhost:8080\r\nContent-Length: 5\r\nX-A:  b \r\n\r\n", Limits{});
+  const auto head =
+      check_head("POST /v1/x?a=1 HTTP/1.1\r\nHost: localhost:8080\r\nContent-Length: 5\r\nX-A:  b \r\n\r\n", Limits{});
   ASSERT_TRUE(head);
   EXPECT_EQ(head->method, "POST");
   EXPECT_EQ(head->target, "/v1/x?a=1");
@@ -77,7 +78,8 @@ TEST(Framing, TooManyHeadersAreRefused) {
 TEST(Framing, KeepAliveFollowsVersionAndConnection) {
   const auto keeps = [](std::string_view version, std::string_view connection) {
     return check_head("GET / HTTP/" + std::string(version) + "\r\nHost: a\r\nConnection: " + std::string(connection) + "\r\n\r\n",
-                      Limits{})->keep_alive;
+                      Limits{})
+        ->keep_alive;
   };
   EXPECT_TRUE(keeps("1.1", "x"));
   EXPECT_FALSE(keeps("1.1", "x, Close"));

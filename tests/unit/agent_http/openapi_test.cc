@@ -1,6 +1,7 @@
 #include "agent/derive/openapi.h"
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -64,30 +65,30 @@ TEST(RouteTable, IdsAndPathsAreUnique) {
 
 // The contract's operations of this area: path, method and operationId.
 TEST(RouteTable, ServesTheContractsOperations) {
-  const std::set<std::string> wanted = {
-      "GET /v1/sandbox get_sandbox_context_v1_sandbox_get",
-      "POST /v1/bash/exec exec",
-      "POST /v1/bash/output output",
-      "POST /v1/bash/write write",
-      "POST /v1/bash/kill kill",
-      "GET /v1/bash/sessions sessions",
-      "POST /v1/bash/sessions/create create_session",
-      "POST /v1/bash/sessions/{session_id}/close close_session",
-      "POST /v1/shell/exec exec_command_v1_shell_exec_post",
-      "POST /v1/shell/view view_shell_v1_shell_view_post",
-      "POST /v1/shell/wait wait_for_process",
-      "POST /v1/shell/write write_to_process",
-      "POST /v1/shell/kill kill_shell_process",
-      "POST /v1/shell/sessions/create create_shell_session",
-      "POST /v1/shell/sessions/update update_shell_session",
-      "GET /v1/shell/terminal-url get_terminal_url",
-      "GET /v1/shell/sessions/stats get_shell_session_stats",
-      "GET /v1/shell/sessions list_shell_sessions",
-      "DELETE /v1/shell/sessions cleanup_all_sessions",
-      "DELETE /v1/shell/sessions/{session_id} cleanup_shell_session"};
+  const std::set<std::string> wanted = {"GET /v1/sandbox get_sandbox_context_v1_sandbox_get",
+                                        "POST /v1/bash/exec exec",
+                                        "POST /v1/bash/output output",
+                                        "POST /v1/bash/write write",
+                                        "POST /v1/bash/kill kill",
+                                        "GET /v1/bash/sessions sessions",
+                                        "POST /v1/bash/sessions/create create_session",
+                                        "POST /v1/bash/sessions/{session_id}/close close_session",
+                                        "POST /v1/shell/exec exec_command_v1_shell_exec_post",
+                                        "POST /v1/shell/view view_shell_v1_shell_view_post",
+                                        "POST /v1/shell/wait wait_for_process",
+                                        "POST /v1/shell/write write_to_process",
+                                        "POST /v1/shell/kill kill_shell_process",
+                                        "POST /v1/shell/sessions/create create_shell_session",
+                                        "POST /v1/shell/sessions/update update_shell_session",
+                                        "GET /v1/shell/terminal-url get_terminal_url",
+                                        "GET /v1/shell/sessions/stats get_shell_session_stats",
+                                        "GET /v1/shell/sessions list_shell_sessions",
+                                        "DELETE /v1/shell/sessions cleanup_all_sessions",
+                                        "DELETE /v1/shell/sessions/{session_id} cleanup_shell_session"};
   std::set<std::string> served;
   for (const Route* route : routes::all_routes())
-    served.insert(std::string(http::method_name(route->method)) + " " + std::string(route->path) + " " + std::string(route->operation_id));
+    served.insert(std::string(http::method_name(route->method)) + " " + std::string(route->path) + " " +
+                  std::string(route->operation_id));
   for (const std::string& operation : wanted) EXPECT_TRUE(served.contains(operation)) << operation;
 }
 

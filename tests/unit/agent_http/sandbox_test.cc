@@ -8,9 +8,11 @@ namespace {
 TEST(SandboxInfo, AnswersWithEveryRequiredField) {
   SandboxInfo info({.user = "gem", .home = "/home/gem", .workspace = "/work", .timezone = "", .port = 8080});
   const json::Value answer = encode(info.context());
-  for (const char* name : {"success", "message", "data", "home_dir", "workspace", "version", "detail"}) EXPECT_TRUE(answer.contains(name));
+  for (const char* name : {"success", "message", "data", "home_dir", "workspace", "version", "detail"})
+    EXPECT_TRUE(answer.contains(name));
   const json::Value& system = answer["detail"]["system"];
-  for (const char* name : {"os", "os_version", "arch", "user", "home_dir", "timezone"}) EXPECT_TRUE(system[name].is_string()) << name;
+  for (const char* name : {"os", "os_version", "arch", "user", "home_dir", "timezone"})
+    EXPECT_TRUE(system[name].is_string()) << name;
   EXPECT_EQ(system["occupied_ports"], json::Value::array({"8080"}));
   EXPECT_EQ(system["timezone"], "UTC");
   EXPECT_TRUE(answer["detail"]["runtime"]["python"].is_array());

@@ -33,20 +33,18 @@ struct Schema<Part> {
 template <>
 struct Schema<Sample> {
   static constexpr std::string_view name = "Sample";
-  static constexpr auto fields = std::tuple{
-      field("command", &Sample::command, "What to run").min_length(1).max_length(5),
-      field("timeout", &Sample::timeout, "Seconds").min(0),
-      field("async_mode", &Sample::async_mode, "").defaulted(),
-      field("limit", &Sample::limit, "").defaulted(),
-      field("colour", &Sample::colour, "").one_of(kColours),
-      field("env", &Sample::env, "").defaulted(),
-      field("parts", &Sample::parts, "").defaulted()};
+  static constexpr auto fields = std::tuple{field("command", &Sample::command, "What to run").min_length(1).max_length(5),
+                                            field("timeout", &Sample::timeout, "Seconds").min(0),
+                                            field("async_mode", &Sample::async_mode, "").defaulted(),
+                                            field("limit", &Sample::limit, "").defaulted(),
+                                            field("colour", &Sample::colour, "").one_of(kColours),
+                                            field("env", &Sample::env, "").defaulted(),
+                                            field("parts", &Sample::parts, "").defaulted()};
 };
 template <>
 struct Schema<AllOptional> {
   static constexpr std::string_view name = "AllOptional";
-  static constexpr auto fields =
-      std::tuple{field("id", &AllOptional::id, ""), field("flag", &AllOptional::flag, "").defaulted()};
+  static constexpr auto fields = std::tuple{field("id", &AllOptional::id, ""), field("flag", &AllOptional::flag, "").defaulted()};
 };
 
 namespace {
@@ -81,7 +79,8 @@ TEST(Schema, ValuesArrive) {
 
 TEST(Schema, NullMeansAbsent) {
   Issues issues;
-  const auto sample = decode_body<Sample>(R"({"command":"ls","timeout":null,"async_mode":null,"limit":null})", Unknown::ignore, 999, issues);
+  const auto sample =
+      decode_body<Sample>(R"({"command":"ls","timeout":null,"async_mode":null,"limit":null})", Unknown::ignore, 999, issues);
   EXPECT_TRUE(issues.empty());
   EXPECT_EQ(sample.limit, 50);
   EXPECT_EQ(issues_of<Sample>(R"({"command":null})"), only({"body", "command"}, "Field required", "missing"));
@@ -98,13 +97,17 @@ TEST(Schema, EveryErrorIsReportedAtOnce) {
 
 TEST(Schema, TypesAreChecked) {
   EXPECT_EQ(issues_of<Sample>(R"({"command":5})"), only({"body", "command"}, "Input should be a valid string", "string_type"));
-  EXPECT_EQ(issues_of<Sample>(R"({"command":"a","limit":"5"})"), only({"body", "limit"}, "Input should be a valid integer", "int_type"));
+  EXPECT_EQ(issues_of<Sample>(R"({"command":"a","limit":"5"})"),
+            only({"body", "limit"}, "Input should be a valid integer", "int_type"));
   EXPECT_EQ(issues_of<Sample>(R"({"command":"a","limit":5.0})"), json::Value::array());
   EXPECT_EQ(issues_of<Sample>(R"({"command":"a","limit":99999999999})")[0]["type"], "int_parsing_size");
   EXPECT_EQ(issues_of<Sample>(R"({"command":"a","limit":1e300})")[0]["type"], "int_parsing_size");
-  EXPECT_EQ(issues_of<Sample>(R"({"command":"a","env":[]})"), only({"body", "env"}, "Input should be a valid dictionary", "dict_type"));
-  EXPECT_EQ(issues_of<Sample>(R"({"command":"a","parts":{}})"), only({"body", "parts"}, "Input should be a valid list", "list_type"));
-  EXPECT_EQ(issues_of<Sample>(R"({"command":"a","parts":[{"size":2},{}]})"), only({"body", "parts", 1, "size"}, "Field required", "missing"));
+  EXPECT_EQ(issues_of<Sample>(R"({"command":"a","env":[]})"),
+            only({"body", "env"}, "Input should be a valid dictionary", "dict_type"));
+  EXPECT_EQ(issues_of<Sample>(R"({"command":"a","parts":{}})"),
+            only({"body", "parts"}, "Input should be a valid list", "list_type"));
+  EXPECT_EQ(issues_of<Sample>(R"({"command":"a","parts":[{"size":2},{}]})"),
+            only({"body", "parts", 1, "size"}, "Field required", "missing"));
 }
 
 TEST(Schema, BoundsAreChecked) {

@@ -12,6 +12,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
@@ -41,7 +42,8 @@ class Client {
   }
   // Reads until the text holds `mark` (all of it is returned), or the server closes or is silent.
   std::string read_until(std::string_view mark) {
-    while (!pending_.contains(mark) && fill()) {}
+    while (!pending_.contains(mark) && fill()) {
+    }
     const std::size_t at = pending_.find(mark);
     const std::size_t end = at == std::string::npos ? pending_.size() : at + mark.size();
     std::string out = pending_.substr(0, end);
@@ -49,14 +51,16 @@ class Client {
     return out;
   }
   std::string read_exactly(std::size_t size) {
-    while (pending_.size() < size && fill()) {}
+    while (pending_.size() < size && fill()) {
+    }
     std::string out = pending_.substr(0, size);
     pending_.erase(0, out.size());
     return out;
   }
   // Everything up to the end of the connection; "TIMEOUT" appended when it does not end.
   std::string read_all() {
-    while (fill()) {}
+    while (fill()) {
+    }
     return std::exchange(pending_, {}) + (ended_ ? "" : "TIMEOUT");
   }
   // One response with a content-length; head and body as sent.
@@ -84,8 +88,8 @@ class Client {
 };
 
 const std::vector<const routes::Route*>& test_table();  // server_test.cc
-extern std::atomic<int> finished_slow;                       // runs of /slow that came to their end
-extern std::atomic<bool> saw_client_gone;                    // what the last one was told of its client
+extern std::atomic<int> finished_slow;                  // runs of /slow that came to their end
+extern std::atomic<bool> saw_client_gone;               // what the last one was told of its client
 
 class ServerTest : public testing::Test {
  protected:
@@ -125,8 +129,9 @@ class ServerTest : public testing::Test {
     return "GET " + std::string(path) + " HTTP/1.1\r\nHost: localhost\r\nX-AIO-API-Key: secret\r\n" + std::string(more) + "\r\n";
   }
   static std::string post(std::string_view path, std::string_view body, std::string_view more = "") {
-    return "POST " + std::string(path) + " HTTP/1.1\r\nHost: localhost\r\nX-AIO-API-Key: secret\r\nContent-Length: " +
-           std::to_string(body.size()) + "\r\n" + std::string(more) + "\r\n" + std::string(body);
+    return "POST " + std::string(path) +
+           " HTTP/1.1\r\nHost: localhost\r\nX-AIO-API-Key: secret\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" +
+           std::string(more) + "\r\n" + std::string(body);
   }
 
   routes::Services services_;

@@ -30,8 +30,10 @@ std::string frame(int opcode, std::string_view payload) {
 }
 
 std::string upgrade(std::string_view path, std::string_view more = "") {
-  return "GET " + std::string(path) + " HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-         "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n" + std::string(more) + "\r\n";
+  return "GET " + std::string(path) +
+         " HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+         "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n" +
+         std::string(more) + "\r\n";
 }
 
 TEST_F(ServerTest, SlowHeadsAreCut) {
@@ -84,6 +86,7 @@ TEST_F(ServerTest, OneConnectionTooManyIsTurnedAway) {
   second.send(get("/open"));
   EXPECT_TRUE(first.response().starts_with("HTTP/1.1 200 ") && second.response().starts_with("HTTP/1.1 200 "));
   Client third(port_);
+  third.send(get("/open"));
   const std::string refused = third.read_all();
   EXPECT_TRUE(refused.starts_with("HTTP/1.1 503 ") && has(refused, "Too many open connections")) << refused;
   first.close();
@@ -170,11 +173,15 @@ TEST_F(ServerTest, WebSocketEchoes) {
   client.send(upgrade("/talk?api_key=secret"));
   EXPECT_TRUE(client.read_until("\r\n\r\n").starts_with("HTTP/1.1 101 "));
   client.send(frame(1, "hi"));
-  EXPECT_EQ(client.read_exactly(9), "\x81\x07" "echo hi");
+  EXPECT_EQ(client.read_exactly(9),
+            "\x81\x07"
+            "echo hi");
   client.send(frame(9, "x"));
   EXPECT_EQ(client.read_exactly(3), "\x8a\x01x");
   client.send(frame(1, "bye"));
-  EXPECT_EQ(client.read_exactly(10), "\x81\x08" "echo bye");
+  EXPECT_EQ(client.read_exactly(10),
+            "\x81\x08"
+            "echo bye");
   EXPECT_EQ(client.read_exactly(4), "\x88\x02\x03\xe8");  // closed normally by the server
   client.send(frame(8, "\x03\xe8"));
   EXPECT_EQ(client.read_all(), "");
