@@ -29,8 +29,7 @@ std::string text_of(const json::Value& object, std::string_view key) {
 ExecRefused refusal(const json::Value& body) {
   const auto it = body.find("error");
   if (it == body.end() || !it->is_object()) return {"", Error(Code::io, "the launcher refused without a reason")};
-  return {text_of(*it, "step"),
-          Error(code_from(text_of(*it, "code")), text_of(*it, "what"), errno_from(text_of(*it, "errno")))};
+  return {text_of(*it, "step"), Error(code_from(text_of(*it, "code")), text_of(*it, "what"), errno_from(text_of(*it, "errno")))};
 }
 
 bool is_ok(const json::Value& body) { return body.value("ok", false); }
@@ -38,11 +37,9 @@ bool is_ok(const json::Value& body) { return body.value("ok", false); }
 json::Value exec_body(const std::string& session, const ExecRequest& request) {
   json::Value body = {{"session", session}, {"argv", request.argv}};
   if (!request.cwd.empty()) body["cwd"] = request.cwd;
-  if (!request.env.empty()) body["env"] = request.env;
-  if (request.pty)
-    body["pty"] = {{"cols", request.pty->cols}, {"rows", request.pty->rows}};
-  else
-    body["stdin"] = request.with_stdin;
+  for (const auto& [name, value] : request.env) body["env"][name] = value ? json::Value(*value) : json::Value(nullptr);
+  if (request.pty) body["pty"] = {{"cols", request.pty->cols}, {"rows", request.pty->rows}};
+  else body["stdin"] = request.with_stdin;
   if (request.hard_timeout_ms) body["hard_timeout_ms"] = *request.hard_timeout_ms;
   return body;
 }
@@ -63,8 +60,7 @@ task<void> LauncherClient::read_loop(std::shared_ptr<Link> link) {
   while (!link->gone) {
     auto received = ipc::receive(link->socket.native_handle(), ipc::Wait::no);
     if (received && *received) {
-      if (auto taken = link->dispatch(std::move(**received)); !taken)
-        link->give_up(std::move(taken).error());
+      if (auto taken = link->dispatch(std::move(**received)); !taken) link->give_up(std::move(taken).error());
     } else if (received) {
       const auto [error] = co_await link->socket.async_wait(asio::posix::stream_descriptor::wait_read, as_values);
       if (error && !link->gone) link->give_up(Error(Code::io, "wait for the launcher", error.value()));
@@ -146,8 +142,7 @@ task<std::shared_ptr<SessionHandle>> LauncherClient::session_create(std::string 
   if (!label.empty()) body["label"] = std::move(label);
   CO_TRY_ASSIGN(const auto entry, co_await call(ipc::Op::session_create, std::move(body), seconds(30)));
   if (!is_ok(entry->reply->body)) co_return std::unexpected(refusal(entry->reply->body).error);
-  if (const auto it = entry->reply->body.find("report"); it != entry->reply->body.end())
-    entry->created->report = std::move(*it);
+  if (const auto it = entry->reply->body.find("report"); it != entry->reply->body.end()) entry->created->report = std::move(*it);
   co_return entry->created;
 }
 

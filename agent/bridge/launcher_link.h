@@ -12,11 +12,11 @@ namespace caisson::bridge {
 struct LauncherClient::Pending {
   explicit Pending(asio::any_io_executor executor, ipc::Op o) : op(o), changed(std::move(executor)) {}
   ipc::Op op;
-  std::string session;               // session_exec: whose exec the reply starts
+  std::string session;  // session_exec: whose exec the reply starts
   std::optional<ipc::Message> reply;
   std::shared_ptr<ExecHandle> exec;  // session_exec: made when the reply is read, before an event can follow it
   std::shared_ptr<SessionHandle> created;
-  bool abandoned = false;            // nobody waits any more
+  bool abandoned = false;  // nobody waits any more
   Notifier changed;
 };
 

@@ -25,9 +25,9 @@ struct Greeting {
 
 // How an exec ended.
 struct ExecExit {
-  int exit_code = 0;    // 128 + number when a signal ended it, as shells say it
-  std::string signal;   // "SIGKILL", or empty
-  std::string reason;   // exit, signal, hard_timeout, oom, session_end
+  int exit_code = 0;   // 128 + number when a signal ended it, as shells say it
+  std::string signal;  // "SIGKILL", or empty
+  std::string reason;  // exit, signal, hard_timeout, oom, session_end
 };
 
 // One running program. `exit` is set once, then `changed` fires.
@@ -54,7 +54,7 @@ struct PtySize {
 struct ExecRequest {
   std::vector<std::string> argv;
   std::string cwd;
-  std::map<std::string, std::string> env;
+  std::map<std::string, std::optional<std::string>> env;  // nullopt: unset
   bool with_stdin = true;
   std::optional<PtySize> pty;
   std::optional<std::int64_t> hard_timeout_ms;
@@ -62,7 +62,7 @@ struct ExecRequest {
 
 struct ExecStarted {
   std::shared_ptr<ExecHandle> handle;
-  std::int64_t pid = 0;      // as seen inside the session
+  std::int64_t pid = 0;  // as seen inside the session
   Fd stdin_pipe, stdout_pipe, stderr_pipe;
   Fd pty;
 };

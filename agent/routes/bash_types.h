@@ -82,82 +82,83 @@ struct Schema<BashExecRequest> {
 template <>
 struct Schema<BashExecResult> {
   static constexpr std::string_view name = "BashExecResult";
-  static constexpr auto fields = std::tuple{
-      field("session_id", &BashExecResult::session_id, "Session identifier"),
-      field("command_id", &BashExecResult::command_id, "Command identifier"),
-      field("command", &BashExecResult::command, "The command"),
-      field("status", &BashExecResult::status, "Where the command is in its life, not whether it succeeded").one_of(kCommandStatus),
-      field("stdout", &BashExecResult::stdout_text, "Standard output so far"),
-      field("stderr", &BashExecResult::stderr_text, "Standard error so far"),
-      field("exit_code", &BashExecResult::exit_code, "Exit code, when completed"),
-      field("offset", &BashExecResult::offset, "Byte offset in stdout for /v1/bash/output").defaulted(),
-      field("stderr_offset", &BashExecResult::stderr_offset, "Byte offset in stderr").defaulted()};
+  static constexpr auto fields =
+      std::tuple{field("session_id", &BashExecResult::session_id, "Session identifier"),
+                 field("command_id", &BashExecResult::command_id, "Command identifier"),
+                 field("command", &BashExecResult::command, "The command"),
+                 field("status", &BashExecResult::status, "Where the command is in its life, not whether it succeeded")
+                     .one_of(kCommandStatus),
+                 field("stdout", &BashExecResult::stdout_text, "Standard output so far"),
+                 field("stderr", &BashExecResult::stderr_text, "Standard error so far"),
+                 field("exit_code", &BashExecResult::exit_code, "Exit code, when completed"),
+                 field("offset", &BashExecResult::offset, "Byte offset in stdout for /v1/bash/output").defaulted(),
+                 field("stderr_offset", &BashExecResult::stderr_offset, "Byte offset in stderr").defaulted()};
 };
 template <>
 struct Schema<BashOutputRequest> {
   static constexpr std::string_view name = "BashOutputRequest";
-  static constexpr auto fields = std::tuple{
-      field("session_id", &BashOutputRequest::session_id, "Session identifier"),
-      field("command_id", &BashOutputRequest::command_id, "Command; the newest of the session when absent"),
-      field("offset", &BashOutputRequest::offset, "Byte offset in stdout to read from").defaulted(),
-      field("stderr_offset", &BashOutputRequest::stderr_offset, "Byte offset in stderr to read from").defaulted(),
-      field("wait", &BashOutputRequest::wait, "Wait for new output or the end of the command").defaulted(),
-      field("wait_timeout", &BashOutputRequest::wait_timeout, "Seconds to wait at most").defaulted()};
+  static constexpr auto fields =
+      std::tuple{field("session_id", &BashOutputRequest::session_id, "Session identifier"),
+                 field("command_id", &BashOutputRequest::command_id, "Command; the newest of the session when absent"),
+                 field("offset", &BashOutputRequest::offset, "Byte offset in stdout to read from").defaulted(),
+                 field("stderr_offset", &BashOutputRequest::stderr_offset, "Byte offset in stderr to read from").defaulted(),
+                 field("wait", &BashOutputRequest::wait, "Wait for new output or the end of the command").defaulted(),
+                 field("wait_timeout", &BashOutputRequest::wait_timeout, "Seconds to wait at most").defaulted()};
 };
 template <>
 struct Schema<BashCommandInfo> {
   static constexpr std::string_view name = "BashCommandInfo";
-  static constexpr auto fields = std::tuple{
-      field("command_id", &BashCommandInfo::command_id, "Command identifier"),
-      field("command", &BashCommandInfo::command, "The command"),
-      field("status", &BashCommandInfo::status, "Where the command is in its life").one_of(kCommandStatus),
-      field("exit_code", &BashCommandInfo::exit_code, "Exit code, when completed")};
+  static constexpr auto fields =
+      std::tuple{field("command_id", &BashCommandInfo::command_id, "Command identifier"),
+                 field("command", &BashCommandInfo::command, "The command"),
+                 field("status", &BashCommandInfo::status, "Where the command is in its life").one_of(kCommandStatus),
+                 field("exit_code", &BashCommandInfo::exit_code, "Exit code, when completed")};
 };
 template <>
 struct Schema<BashOutputResult> {
   static constexpr std::string_view name = "BashOutputResult";
-  static constexpr auto fields = std::tuple{
-      field("session_id", &BashOutputResult::session_id, "Session identifier"),
-      field("stdout", &BashOutputResult::stdout_text, "Standard output since offset").defaulted(),
-      field("stderr", &BashOutputResult::stderr_text, "Standard error since stderr_offset").defaulted(),
-      field("offset", &BashOutputResult::offset, "Byte offset for the next request").defaulted(),
-      field("stderr_offset", &BashOutputResult::stderr_offset, "Byte offset for the next request").defaulted(),
-      field("command", &BashOutputResult::command, "The command that this output is of")};
+  static constexpr auto fields =
+      std::tuple{field("session_id", &BashOutputResult::session_id, "Session identifier"),
+                 field("stdout", &BashOutputResult::stdout_text, "Standard output since offset").defaulted(),
+                 field("stderr", &BashOutputResult::stderr_text, "Standard error since stderr_offset").defaulted(),
+                 field("offset", &BashOutputResult::offset, "Byte offset for the next request").defaulted(),
+                 field("stderr_offset", &BashOutputResult::stderr_offset, "Byte offset for the next request").defaulted(),
+                 field("command", &BashOutputResult::command, "The command that this output is of")};
 };
 template <>
 struct Schema<BashWriteRequest> {
   static constexpr std::string_view name = "BashWriteRequest";
-  static constexpr auto fields = std::tuple{
-      field("session_id", &BashWriteRequest::session_id, "Session identifier"),
-      field("command_id", &BashWriteRequest::command_id, "Command; the newest running one when absent"),
-      field("input", &BashWriteRequest::input, "Bytes for stdin. \\u0004 alone closes it")};
+  static constexpr auto fields =
+      std::tuple{field("session_id", &BashWriteRequest::session_id, "Session identifier"),
+                 field("command_id", &BashWriteRequest::command_id, "Command; the newest running one when absent"),
+                 field("input", &BashWriteRequest::input, "Bytes for stdin. \\u0004 alone closes it")};
 };
 template <>
 struct Schema<BashKillRequest> {
   static constexpr std::string_view name = "BashKillRequest";
-  static constexpr auto fields = std::tuple{
-      field("session_id", &BashKillRequest::session_id, "Session whose running commands get the signal"),
-      field("signal", &BashKillRequest::signal, "SIGTERM, SIGKILL or SIGINT").defaulted()};
+  static constexpr auto fields =
+      std::tuple{field("session_id", &BashKillRequest::session_id, "Session whose running commands get the signal"),
+                 field("signal", &BashKillRequest::signal, "SIGTERM, SIGKILL or SIGINT").defaulted()};
 };
 template <>
 struct Schema<BashSessionCreateRequest> {
   static constexpr std::string_view name = "BashSessionCreateRequest";
-  static constexpr auto fields = std::tuple{
-      field("session_id", &BashSessionCreateRequest::session_id, "Identifier; generated when absent or empty"),
-      field("exec_dir", &BashSessionCreateRequest::exec_dir, "Default working directory"),
-      field("snapshot_path", &BashSessionCreateRequest::snapshot_path, "Script that is sourced before each command")};
+  static constexpr auto fields =
+      std::tuple{field("session_id", &BashSessionCreateRequest::session_id, "Identifier; generated when absent or empty"),
+                 field("exec_dir", &BashSessionCreateRequest::exec_dir, "Default working directory"),
+                 field("snapshot_path", &BashSessionCreateRequest::snapshot_path, "Script that is sourced before each command")};
 };
 template <>
 struct Schema<BashSessionInfo> {
   static constexpr std::string_view name = "BashSessionInfo";
-  static constexpr auto fields = std::tuple{
-      field("session_id", &BashSessionInfo::session_id, "Session identifier"),
-      field("status", &BashSessionInfo::status, "ready or closed").one_of(kSessionStatus),
-      field("working_dir", &BashSessionInfo::working_dir, "Default working directory"),
-      field("created_at", &BashSessionInfo::created_at, "When it was made").format("date-time"),
-      field("last_used_at", &BashSessionInfo::last_used_at, "When it was last used").format("date-time"),
-      field("current_command", &BashSessionInfo::current_command, "The newest running command"),
-      field("command_count", &BashSessionInfo::command_count, "Commands so far").defaulted()};
+  static constexpr auto fields =
+      std::tuple{field("session_id", &BashSessionInfo::session_id, "Session identifier"),
+                 field("status", &BashSessionInfo::status, "ready or closed").one_of(kSessionStatus),
+                 field("working_dir", &BashSessionInfo::working_dir, "Default working directory"),
+                 field("created_at", &BashSessionInfo::created_at, "When it was made").format("date-time"),
+                 field("last_used_at", &BashSessionInfo::last_used_at, "When it was last used").format("date-time"),
+                 field("current_command", &BashSessionInfo::current_command, "The newest running command"),
+                 field("command_count", &BashSessionInfo::command_count, "Commands so far").defaulted()};
 };
 
 }  // namespace caisson::routes

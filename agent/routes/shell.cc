@@ -46,7 +46,8 @@ task<http::Response> stream_exec(Call call, ShellService::SessionPtr s, ShellSer
   ShellStatus outcome = ShellStatus::running;
   while (true) {
     CO_TRY(co_await send_new(stream, command->output, at, command->finished));
-    const auto silent = command->last_change + std::chrono::duration_cast<bridge::Clock::duration>(std::chrono::duration<double>(quiet));
+    const auto silent =
+        command->last_change + std::chrono::duration_cast<bridge::Clock::duration>(std::chrono::duration<double>(quiet));
     const auto next = quiet > 0 ? std::min(deadline, silent) : deadline;
     if (command->finished) outcome = command->status;
     else if (bridge::Clock::now() >= next) outcome = next == deadline ? ShellStatus::running : ShellStatus::no_change_timeout;
@@ -80,15 +81,15 @@ task<http::Response> shell_exec(Call call, ShellExecRequest body) {
   const double quiet = body.no_change_timeout ? static_cast<double>(*body.no_change_timeout) : s->no_change_timeout;
   const auto deadline = body.timeout ? bridge::deadline_after(*body.timeout) : bridge::no_deadline();
   const ShellService::CommandPtr command = ShellSession::enqueue(s, std::move(params));
-  if (call.request.accepts_event_stream())
-    co_return co_await stream_exec(call, s, command, deadline, quiet, body.truncate);
+  if (call.request.accepts_event_stream()) co_return co_await stream_exec(call, s, command, deadline, quiet, body.truncate);
   ShellStatus outcome = ShellStatus::running;
   if (!body.async_mode) outcome = co_await ShellService::wait(command, deadline, quiet);
   s->touch();
   json::Value data = encode(command_result(*s, *command, outcome, body.truncate));
   if (const std::string why = exec_failure(*command); command->finished && !why.empty())
     co_return http::fail(why, std::move(data));
-  co_return http::ok(std::move(data), "Operation successful", outcome == ShellStatus::no_change_timeout
+  co_return http::ok(std::move(data), "Operation successful",
+                     outcome == ShellStatus::no_change_timeout
                          ? std::optional<std::string>("the command still runs: /v1/shell/write, /wait and /kill reach it")
                          : std::nullopt);
 }
@@ -227,14 +228,14 @@ constexpr Route kShell[] = {
      "Run a command in a session", bind<shell_exec, ShellCommandResult>()},
     {Method::post, "/v1/shell/view", "view_shell_v1_shell_view_post", Scope::shell, kEventStream, Unknown::ignore,
      "See what the terminal shows", bind<shell_view, ShellViewResult>()},
-    {Method::post, "/v1/shell/wait", "wait_for_process", Scope::shell, kNone, Unknown::ignore,
-     "Wait until the commands are over", bind<shell_wait, ShellWaitResult>()},
-    {Method::post, "/v1/shell/write", "write_to_process", Scope::shell, kNone, Unknown::ignore,
-     "Type into the terminal", bind<shell_write, ShellWriteResult>()},
-    {Method::post, "/v1/shell/kill", "kill_shell_process", Scope::shell, kNone, Unknown::ignore,
-     "End the running command", bind<shell_kill, ShellKillResult>()},
-    {Method::post, "/v1/shell/sessions/create", "create_shell_session", Scope::shell, kNone, Unknown::ignore,
-     "Create a session", bind<shell_create_session, ShellCreateSessionResponse>()},
+    {Method::post, "/v1/shell/wait", "wait_for_process", Scope::shell, kNone, Unknown::ignore, "Wait until the commands are over",
+     bind<shell_wait, ShellWaitResult>()},
+    {Method::post, "/v1/shell/write", "write_to_process", Scope::shell, kNone, Unknown::ignore, "Type into the terminal",
+     bind<shell_write, ShellWriteResult>()},
+    {Method::post, "/v1/shell/kill", "kill_shell_process", Scope::shell, kNone, Unknown::ignore, "End the running command",
+     bind<shell_kill, ShellKillResult>()},
+    {Method::post, "/v1/shell/sessions/create", "create_shell_session", Scope::shell, kNone, Unknown::ignore, "Create a session",
+     bind<shell_create_session, ShellCreateSessionResponse>()},
     {Method::post, "/v1/shell/sessions/update", "update_shell_session", Scope::shell, kNone, Unknown::ignore,
      "Change a session's settings", bind<shell_update_session>()},
     {Method::get, "/v1/shell/terminal-url", "get_terminal_url", Scope::shell, kNone, Unknown::ignore,
@@ -243,8 +244,8 @@ constexpr Route kShell[] = {
      "Count the sessions", bind<shell_stats, ShellSessionStats>()},
     {Method::get, "/v1/shell/sessions", "list_shell_sessions", Scope::shell, kNone, Unknown::ignore, "List the sessions",
      bind<shell_sessions, ActiveShellSessionsResult>()},
-    {Method::del, "/v1/shell/sessions", "cleanup_all_sessions", Scope::shell, kNone, Unknown::ignore,
-     "Close all sessions", bind<shell_delete_all>()},
+    {Method::del, "/v1/shell/sessions", "cleanup_all_sessions", Scope::shell, kNone, Unknown::ignore, "Close all sessions",
+     bind<shell_delete_all>()},
     {Method::del, "/v1/shell/sessions/{session_id}", "cleanup_shell_session", Scope::shell, kNone, Unknown::ignore,
      "Close a session", bind<shell_delete>()},
     {Method::get, "/v1/shell/ws", "shell_ws", Scope::shell, kHidden, Unknown::ignore, "A terminal over a WebSocket",

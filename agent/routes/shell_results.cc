@@ -18,9 +18,8 @@ ConsoleRecord record_of(session::ConsoleEntry entry) {
 
 ShellCommandResult command_result(const ShellSession& session, const ShellCommand& command, ShellStatus outcome, bool truncate) {
   const std::size_t most = truncate ? kShellCharacters : 0;
-  ShellCommandResult result{.session_id = session.id,
-                            .command = command.params.command,
-                            .status = std::string(session::status_name(outcome))};
+  ShellCommandResult result{
+      .session_id = session.id, .command = command.params.command, .status = std::string(session::status_name(outcome))};
   session::ConsoleEntry entry = session.entry_of(command, most);
   if (command.finished) result.output = entry.output;
   if (command.exit_code) result.exit_code = *command.exit_code;

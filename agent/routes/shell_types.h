@@ -94,36 +94,36 @@ inline constexpr std::array<std::string_view, 5> kShellStatus = {"running", "com
 template <>
 struct Schema<ConsoleRecord> {
   static constexpr std::string_view name = "ConsoleRecord";
-  static constexpr auto fields = std::tuple{field("ps1", &ConsoleRecord::ps1, "Prompt"),
-                                            field("command", &ConsoleRecord::command, "Command"),
-                                            field("output", &ConsoleRecord::output, "Its output").defaulted()};
+  static constexpr auto fields =
+      std::tuple{field("ps1", &ConsoleRecord::ps1, "Prompt"), field("command", &ConsoleRecord::command, "Command"),
+                 field("output", &ConsoleRecord::output, "Its output").defaulted()};
 };
 template <>
 struct Schema<ShellExecRequest> {
   static constexpr std::string_view name = "ShellExecRequest";
-  static constexpr auto fields = std::tuple{
-      field("id", &ShellExecRequest::id, "Session; a new one when absent or empty"),
-      field("exec_dir", &ShellExecRequest::exec_dir, "Directory to change to first"),
-      field("command", &ShellExecRequest::command, "Shell command to execute"),
-      field("async_mode", &ShellExecRequest::async_mode, "Answer at once; see /v1/shell/view and /wait").defaulted(),
-      field("timeout", &ShellExecRequest::timeout, "Seconds until the answer (status running); the command goes on"),
-      field("strict", &ShellExecRequest::strict, "Fail when exec_dir cannot be entered, instead of staying"),
-      field("no_change_timeout", &ShellExecRequest::no_change_timeout,
-            "Seconds without new output until the answer (status no_change_timeout); the command goes on"),
-      field("hard_timeout", &ShellExecRequest::hard_timeout, "Seconds until the command is ended"),
-      field("preserve_symlinks", &ShellExecRequest::preserve_symlinks, "Keep symbolic links in the path of exec_dir"),
-      field("truncate", &ShellExecRequest::truncate, "Cut the middle of an output over 30000 characters").defaulted()};
+  static constexpr auto fields =
+      std::tuple{field("id", &ShellExecRequest::id, "Session; a new one when absent or empty"),
+                 field("exec_dir", &ShellExecRequest::exec_dir, "Directory to change to first"),
+                 field("command", &ShellExecRequest::command, "Shell command to execute"),
+                 field("async_mode", &ShellExecRequest::async_mode, "Answer at once; see /v1/shell/view and /wait").defaulted(),
+                 field("timeout", &ShellExecRequest::timeout, "Seconds until the answer (status running); the command goes on"),
+                 field("strict", &ShellExecRequest::strict, "Fail when exec_dir cannot be entered, instead of staying"),
+                 field("no_change_timeout", &ShellExecRequest::no_change_timeout,
+                       "Seconds without new output until the answer (status no_change_timeout); the command goes on"),
+                 field("hard_timeout", &ShellExecRequest::hard_timeout, "Seconds until the command is ended"),
+                 field("preserve_symlinks", &ShellExecRequest::preserve_symlinks, "Keep symbolic links in the path of exec_dir"),
+                 field("truncate", &ShellExecRequest::truncate, "Cut the middle of an output over 30000 characters").defaulted()};
 };
 template <>
 struct Schema<ShellCommandResult> {
   static constexpr std::string_view name = "ShellCommandResult";
-  static constexpr auto fields = std::tuple{
-      field("session_id", &ShellCommandResult::session_id, "Session identifier"),
-      field("command", &ShellCommandResult::command, "The command"),
-      field("status", &ShellCommandResult::status, "How far it came, not whether it succeeded").one_of(kShellStatus),
-      field("output", &ShellCommandResult::output, "Its output once it is over"),
-      field("console", &ShellCommandResult::console, "The command with its prompt and its output so far"),
-      field("exit_code", &ShellCommandResult::exit_code, "Exit code, when completed")};
+  static constexpr auto fields =
+      std::tuple{field("session_id", &ShellCommandResult::session_id, "Session identifier"),
+                 field("command", &ShellCommandResult::command, "The command"),
+                 field("status", &ShellCommandResult::status, "How far it came, not whether it succeeded").one_of(kShellStatus),
+                 field("output", &ShellCommandResult::output, "Its output once it is over"),
+                 field("console", &ShellCommandResult::console, "The command with its prompt and its output so far"),
+                 field("exit_code", &ShellCommandResult::exit_code, "Exit code, when completed")};
 };
 template <>
 struct Schema<ShellViewRequest> {
@@ -133,20 +133,19 @@ struct Schema<ShellViewRequest> {
 template <>
 struct Schema<ShellViewResult> {
   static constexpr std::string_view name = "ShellViewResult";
-  static constexpr auto fields = std::tuple{
-      field("output", &ShellViewResult::output, "What the terminal shows, scrolled-out lines included"),
-      field("session_id", &ShellViewResult::session_id, "Session identifier"),
-      field("console", &ShellViewResult::console, "The latest commands with their outputs"),
-      field("status", &ShellViewResult::status, "Status of the latest command").one_of(kShellStatus),
-      field("command", &ShellViewResult::command, "The latest command"),
-      field("exit_code", &ShellViewResult::exit_code, "Its exit code, when completed")};
+  static constexpr auto fields =
+      std::tuple{field("output", &ShellViewResult::output, "What the terminal shows, scrolled-out lines included"),
+                 field("session_id", &ShellViewResult::session_id, "Session identifier"),
+                 field("console", &ShellViewResult::console, "The latest commands with their outputs"),
+                 field("status", &ShellViewResult::status, "Status of the latest command").one_of(kShellStatus),
+                 field("command", &ShellViewResult::command, "The latest command"),
+                 field("exit_code", &ShellViewResult::exit_code, "Its exit code, when completed")};
 };
 template <>
 struct Schema<ShellWaitRequest> {
   static constexpr std::string_view name = "ShellWaitRequest";
   static constexpr auto fields = std::tuple{
-      field("id", &ShellWaitRequest::id, "Session identifier"),
-      field("seconds", &ShellWaitRequest::seconds, "Seconds to wait"),
+      field("id", &ShellWaitRequest::id, "Session identifier"), field("seconds", &ShellWaitRequest::seconds, "Seconds to wait"),
       field("max_wait_seconds", &ShellWaitRequest::max_wait_seconds, "Seconds to wait at most")};
 };
 template <>
@@ -158,10 +157,10 @@ struct Schema<ShellWaitResult> {
 template <>
 struct Schema<ShellWriteToProcessRequest> {
   static constexpr std::string_view name = "ShellWriteToProcessRequest";
-  static constexpr auto fields = std::tuple{
-      field("id", &ShellWriteToProcessRequest::id, "Session identifier"),
-      field("input", &ShellWriteToProcessRequest::input, "What to type; \\u0003 is Ctrl-C"),
-      field("press_enter", &ShellWriteToProcessRequest::press_enter, "Press Enter after it")};
+  static constexpr auto fields =
+      std::tuple{field("id", &ShellWriteToProcessRequest::id, "Session identifier"),
+                 field("input", &ShellWriteToProcessRequest::input, "What to type; \\u0003 is Ctrl-C"),
+                 field("press_enter", &ShellWriteToProcessRequest::press_enter, "Press Enter after it")};
 };
 template <>
 struct Schema<ShellWriteResult> {
@@ -177,10 +176,10 @@ struct Schema<ShellKillProcessRequest> {
 template <>
 struct Schema<ShellKillResult> {
   static constexpr std::string_view name = "ShellKillResult";
-  static constexpr auto fields = std::tuple{
-      field("status", &ShellKillResult::status, "Status of the command").one_of(kShellStatus),
-      field("exit_code", &ShellKillResult::exit_code, "Exit code if it had ended before"),
-      field("returncode", &ShellKillResult::returncode, "As exit_code")};
+  static constexpr auto fields =
+      std::tuple{field("status", &ShellKillResult::status, "Status of the command").one_of(kShellStatus),
+                 field("exit_code", &ShellKillResult::exit_code, "Exit code if it had ended before"),
+                 field("returncode", &ShellKillResult::returncode, "As exit_code")};
 };
 template <>
 struct Schema<ShellCreateSessionRequest> {
@@ -194,9 +193,8 @@ struct Schema<ShellCreateSessionRequest> {
 template <>
 struct Schema<ShellCreateSessionResponse> {
   static constexpr std::string_view name = "ShellCreateSessionResponse";
-  static constexpr auto fields =
-      std::tuple{field("session_id", &ShellCreateSessionResponse::session_id, "Session identifier"),
-                 field("working_dir", &ShellCreateSessionResponse::working_dir, "Working directory")};
+  static constexpr auto fields = std::tuple{field("session_id", &ShellCreateSessionResponse::session_id, "Session identifier"),
+                                            field("working_dir", &ShellCreateSessionResponse::working_dir, "Working directory")};
 };
 template <>
 struct Schema<ShellUpdateSessionRequest> {
@@ -208,13 +206,13 @@ struct Schema<ShellUpdateSessionRequest> {
 template <>
 struct Schema<ShellSessionInfo> {
   static constexpr std::string_view name = "ShellSessionInfo";
-  static constexpr auto fields = std::tuple{
-      field("working_dir", &ShellSessionInfo::working_dir, "Working directory"),
-      field("created_at", &ShellSessionInfo::created_at, "When it was made").format("date-time"),
-      field("last_used_at", &ShellSessionInfo::last_used_at, "When it was last used").format("date-time"),
-      field("age_seconds", &ShellSessionInfo::age_seconds, "Age in seconds"),
-      field("status", &ShellSessionInfo::status, "running or idle"),
-      field("current_command", &ShellSessionInfo::current_command, "The running command")};
+  static constexpr auto fields =
+      std::tuple{field("working_dir", &ShellSessionInfo::working_dir, "Working directory"),
+                 field("created_at", &ShellSessionInfo::created_at, "When it was made").format("date-time"),
+                 field("last_used_at", &ShellSessionInfo::last_used_at, "When it was last used").format("date-time"),
+                 field("age_seconds", &ShellSessionInfo::age_seconds, "Age in seconds"),
+                 field("status", &ShellSessionInfo::status, "running or idle"),
+                 field("current_command", &ShellSessionInfo::current_command, "The running command")};
 };
 template <>
 struct Schema<ActiveShellSessionsResult> {

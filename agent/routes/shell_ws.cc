@@ -15,9 +15,7 @@ constexpr double kPingSeconds = 30;
 constexpr std::size_t kPieceBytes = 32 * 1024;
 constexpr std::size_t kReplayBytes = 64 * 1024;
 
-std::string message(std::string_view type, std::string data) {
-  return json::dump({{"type", type}, {"data", std::move(data)}});
-}
+std::string message(std::string_view type, std::string data) { return json::dump({{"type", type}, {"data", std::move(data)}}); }
 
 // Sends what the screen gets, from `at` on, and pings, until the session ends or the client is gone.
 task<void> send_output(http::WebSocket socket, ShellService::SessionPtr s, std::uint64_t at) {

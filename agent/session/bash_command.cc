@@ -14,11 +14,16 @@ constexpr std::chrono::milliseconds kGrace{50};
 
 std::string_view status_name(CommandStatus status) {
   switch (status) {
-    case CommandStatus::pending: return "pending";
-    case CommandStatus::running: return "running";
-    case CommandStatus::completed: return "completed";
-    case CommandStatus::timed_out: return "timed_out";
-    case CommandStatus::killed: return "killed";
+    case CommandStatus::pending:
+      return "pending";
+    case CommandStatus::running:
+      return "running";
+    case CommandStatus::completed:
+      return "completed";
+    case CommandStatus::timed_out:
+      return "timed_out";
+    case CommandStatus::killed:
+      return "killed";
   }
   return "killed";
 }

@@ -19,7 +19,7 @@ class BashCommand {
  public:
   struct Setup {
     std::string id;
-    std::string text;                      // as the client gave it
+    std::string text;  // as the client gave it
     std::shared_ptr<OutputBudget> budget;
     std::size_t stream_cap_bytes;
   };
@@ -40,10 +40,10 @@ class BashCommand {
   const std::string id;
   const std::string text;
   CommandStatus status = CommandStatus::running;
-  std::optional<int> exit_code;            // only when completed
-  std::string hint;                        // why it ended, when the status does not say it
+  std::optional<int> exit_code;  // only when completed
+  std::string hint;              // why it ended, when the status does not say it
   OutputBuffer out, err;
-  bridge::Notifier changed;                // output came, or the status changed
+  bridge::Notifier changed;  // output came, or the status changed
   const std::shared_ptr<bridge::ExecHandle> exec;
 
  private:

@@ -78,13 +78,14 @@ task<BashService::SessionPtr> BashService::create(CreateParams params) {
     co_return existing;
   }
   CO_TRY(co_await make_room());
+  if (config_.workspace.empty()) config_.workspace = launcher_.greeting().workspace;
   auto session = std::make_shared<BashSession>();
   {
     const Counted<std::size_t> creating(creating_);
     CO_TRY_ASSIGN(session->handle, co_await launcher_.session_create("bash", id));
   }
   session->id = id;
-  session->working_dir = absolute_dir(launcher_.greeting().workspace, params.exec_dir);
+  session->working_dir = absolute_dir(config_.workspace, params.exec_dir);
   session->snapshot_path = params.snapshot_path;
   session->touch();
   session->created_ns = session->last_used_ns;
@@ -119,8 +120,7 @@ task<void> BashService::probe(SessionPtr session) {
   const bridge::Clock::time_point deadline = bridge::deadline_after(15);
   while (!exec->exit)
     if (!co_await exec->changed.wait_until(deadline)) co_return fail(Code::timeout, "the new session does not answer");
-  if (exec->exit->exit_code != 0)
-    co_return fail(Code::not_found, "snapshot_path cannot be read: " + session->snapshot_path);
+  if (exec->exit->exit_code != 0) co_return fail(Code::not_found, "snapshot_path cannot be read: " + session->snapshot_path);
   co_return Status{};
 }
 
@@ -135,8 +135,8 @@ task<BashService::CommandPtr> BashService::start(SessionPtr session, BashExecPar
   if (session->closed) co_return fail(Code::not_found, "the session was closed meanwhile");
 
   BashCommand::Setup setup{sys::random_hex(8), std::move(params.command), budget_, config_.stream_cap_bytes};
-  auto command = std::make_shared<BashCommand>(launcher_.executor(), std::move(setup),
-                                               std::get<bridge::ExecStarted>(std::move(outcome)));
+  auto command =
+      std::make_shared<BashCommand>(launcher_.executor(), std::move(setup), std::get<bridge::ExecStarted>(std::move(outcome)));
   if (!launch.preamble.empty()) CO_TRY(BashCommand::write(command, std::move(launch.preamble), kMaxCommand));
   BashCommand::run(command);
   if (params.exec_dir && !params.exec_dir->empty()) session->working_dir = cwd;

@@ -9,18 +9,12 @@
 namespace caisson::session {
 namespace {
 
-constexpr double kLongestTimeout = 365.0 * 24 * 3600;
+constexpr double kLongestTimeout = 7.0 * 24 * 3600;  // the launcher's own bound
 
-// The lines before the command: they run first because bash -c reads and runs a script line by line, so that aliases
-// of the snapshot hold in the command.
-std::string prologue(const BashSession& session, const BashExecParams& params) {
-  std::string out;
-  if (!session.snapshot_path.empty()) out += ". " + single_quote(session.snapshot_path) + "\n";
-  std::string unset;
-  for (const auto& [name, value] : params.env)
-    if (!value) unset += " " + name;
-  if (!unset.empty()) out += "unset -v" + unset + "\n";
-  return out;
+// The line before the command: it runs first because bash -c reads and runs a script line by line, so that aliases of
+// the snapshot hold in the command.
+std::string prologue(const BashSession& session) {
+  return session.snapshot_path.empty() ? "" : ". " + single_quote(session.snapshot_path) + "\n";
 }
 
 }  // namespace
@@ -72,16 +66,15 @@ Result<BashLaunch> plan_bash(const BashSession& session, const BashExecParams& p
   request.cwd = absolute_dir(session.working_dir, params.exec_dir.value_or(""));
   if (request.cwd.contains('\0')) return fail(Code::invalid_argument, "exec_dir contains a NUL byte");
   for (const auto& [name, value] : params.env) {
-    const bool usable = value ? !name.empty() && !name.contains('=') && !name.contains('\0') && !value->contains('\0')
-                              : is_variable_name(name);
+    const bool usable = !name.empty() && !name.contains('=') && !name.contains('\0') && !(value && value->contains('\0'));
     if (!usable) return fail(Code::invalid_argument, "env: " + quote(name) + " cannot be set");
-    if (value) request.env[name] = *value;
   }
+  request.env = params.env;
   if (params.hard_timeout) {
     const double seconds = std::clamp(*params.hard_timeout, 0.001, kLongestTimeout);
     request.hard_timeout_ms = static_cast<std::int64_t>(seconds * 1000);
   }
-  const std::string before = prologue(session, params);
+  const std::string before = prologue(session);
   request.argv = {"bash", "-c", before + params.command};
   if (bridge::LauncherClient::fits(session.handle->id, request)) return launch;
 

@@ -47,7 +47,7 @@ struct BashLaunch {
   bridge::ExecRequest request;
   std::string preamble;
 };
-// invalid_argument: a NUL byte, a bad variable name. limit: an environment too large to be passed.
+// invalid_argument: a NUL byte, an impossible variable name. limit: an environment too large to be passed.
 [[nodiscard]] Result<BashLaunch> plan_bash(const BashSession& session, const BashExecParams& params);
 
 // `dir` as an absolute path; relative ones start at `base`.

@@ -31,6 +31,7 @@ Config config_from_env() {
   take("CAISSON_OUTPUT_TOTAL_BYTES", config.total_cap_bytes, 1 << 20, std::size_t{1} << 36);
   config.max_implicit_sessions = std::min(config.max_implicit_sessions, config.max_shell_sessions);
   if (const char* user = std::getenv("USER"); user != nullptr && *user != '\0') config.user = user;
+  if (const char* workspace = std::getenv("WORKSPACE"); workspace != nullptr && *workspace == '/') config.workspace = workspace;
   return config;
 }
 

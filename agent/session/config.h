@@ -8,14 +8,15 @@
 namespace caisson::session {
 
 struct Config {
-  std::size_t max_bash_sessions = 128;         // MAX_BASH_SESSIONS
-  std::size_t max_shell_sessions = 128;        // MAX_SHELL_SESSIONS
-  std::size_t max_implicit_sessions = 16;      // shell sessions made because a request named none, terminals included
-  std::chrono::seconds idle_expiry{3600};      // CAISSON_SESSION_IDLE_SECONDS; 0: sessions never expire
-  std::size_t stream_cap_bytes = 8u << 20;     // CAISSON_OUTPUT_CAP_BYTES: kept of one command's stdout or stderr
-  std::size_t total_cap_bytes = 256u << 20;    // CAISSON_OUTPUT_TOTAL_BYTES: kept of all commands together
-  std::size_t finished_commands = 32;          // a bash session remembers the output of that many
-  std::string user = "gem";                    // USER: shown in prompts
+  std::size_t max_bash_sessions = 128;       // MAX_BASH_SESSIONS
+  std::size_t max_shell_sessions = 128;      // MAX_SHELL_SESSIONS
+  std::size_t max_implicit_sessions = 16;    // shell sessions made because a request named none, terminals included
+  std::chrono::seconds idle_expiry{3600};    // CAISSON_SESSION_IDLE_SECONDS; 0: sessions never expire
+  std::size_t stream_cap_bytes = 8u << 20;   // CAISSON_OUTPUT_CAP_BYTES: kept of one command's stdout or stderr
+  std::size_t total_cap_bytes = 256u << 20;  // CAISSON_OUTPUT_TOTAL_BYTES: kept of all commands together
+  std::size_t finished_commands = 32;        // a bash session remembers the output of that many
+  std::string workspace;                     // WORKSPACE: default directory; "": what the launcher says
+  std::string user = "gem";                  // USER: shown in prompts
 };
 
 [[nodiscard]] Config config_from_env();

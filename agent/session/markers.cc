@@ -66,9 +66,8 @@ std::vector<StreamItem> MarkerParser::feed(std::string_view bytes) {
       held_ = bytes;
       break;
     }
-    auto marker = end == std::string_view::npos
-                      ? std::nullopt
-                      : parse(bytes.substr(kIntroducer.size(), end - kIntroducer.size()), nonce_);
+    auto marker =
+        end == std::string_view::npos ? std::nullopt : parse(bytes.substr(kIntroducer.size(), end - kIntroducer.size()), nonce_);
     if (!marker) {  // not ours: plain output
       text += bytes.front();
       bytes.remove_prefix(1);

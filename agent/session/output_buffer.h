@@ -42,8 +42,8 @@ class OutputBuffer {
   OutputBuffer& operator=(const OutputBuffer&) = delete;
 
   void append(std::string_view bytes);
-  [[nodiscard]] std::uint64_t end() const { return end_; }       // offset after the newest byte
-  [[nodiscard]] std::uint64_t begin() const { return begin_; }   // offset of the oldest byte that is still here
+  [[nodiscard]] std::uint64_t end() const { return end_; }      // offset after the newest byte
+  [[nodiscard]] std::uint64_t begin() const { return begin_; }  // offset of the oldest byte that is still here
   [[nodiscard]] bool dropped() const { return begin_ > 0; }
   // Bytes from `offset` (or from begin(), if that is later), at most `limit`.
   [[nodiscard]] std::string read(std::uint64_t offset, std::size_t limit = SIZE_MAX) const;
@@ -58,7 +58,7 @@ class OutputBuffer {
   std::shared_ptr<OutputBudget> budget_;
   std::size_t cap_;
   std::string head_;
-  std::deque<std::string> chunks_;   // the front chunk starts at begin_
+  std::deque<std::string> chunks_;  // the front chunk starts at begin_
   std::uint64_t begin_ = 0, end_ = 0;
 };
 

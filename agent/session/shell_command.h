@@ -28,18 +28,18 @@ struct ShellCommand {
       : params(std::move(p)), output(std::move(budget), cap), changed(std::move(executor)) {}
 
   ShellExecParams params;
-  OutputBuffer output;                      // raw bytes of the terminal
+  OutputBuffer output;  // raw bytes of the terminal
   bridge::Notifier changed;
   bridge::Clock::time_point last_change = bridge::Clock::now();  // queued, started or wrote something
-  std::string ps1;                          // the prompt that it was given at
+  std::string ps1;                                               // the prompt that it was given at
   bool started = false;
   bool finished = false;
-  bool shell_exited = false;                // bash itself ended: it prints "exit"
-  bool dir_missing = false;                 // strict, and exec_dir could not be entered
-  std::string failure;                      // why it could not be run at all
-  std::optional<ShellStatus> ending;        // asked to end, and as what that will count
+  bool shell_exited = false;          // bash itself ended: it prints "exit"
+  bool dir_missing = false;           // strict, and exec_dir could not be entered
+  std::string failure;                // why it could not be run at all
+  std::optional<ShellStatus> ending;  // asked to end, and as what that will count
   ShellStatus status = ShellStatus::running;
-  std::optional<int> exit_code;             // only when completed
+  std::optional<int> exit_code;  // only when completed
 
   // Output without prompt, control sequences and newlines at its end.
   [[nodiscard]] std::string text(std::size_t max_characters) const;

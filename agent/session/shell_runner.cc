@@ -10,7 +10,7 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t kTurnBytes = 256 * 1024;
 constexpr std::size_t kFinalBytes = 1024 * 1024;
-constexpr std::size_t kMaxFeed = 128 * 1024 * 1024;   // an escaped command of the largest body, and its lines
+constexpr std::size_t kMaxFeed = 128 * 1024 * 1024;  // an escaped command of the largest body, and its lines
 constexpr milliseconds kStartLimit{10'000};
 constexpr milliseconds kFeedLimit{10'000};
 constexpr milliseconds kInterruptGrace{400};
@@ -61,7 +61,7 @@ task<void> ShellSession::start_bash(Pointer self, bool read_rc) {
                             .user = self->config_.user};
   bridge::ExecRequest request;
   request.argv = shell_argv(self->for_person);
-  request.cwd = self->launcher_.greeting().workspace;
+  request.cwd = self->config_.workspace;
   request.env["TERM"] = self->for_person ? "xterm-256color" : "xterm";
   request.pty = self->size_;
   bridge::ExecRequest from_root = request;

@@ -8,10 +8,10 @@ namespace {
 constexpr std::size_t kPieceBytes = 3000;
 
 // _caisson_k nonce, _caisson_s status of the last command, _caisson_c the command and _caisson_d its directory, _caisson_f
-// set while they are being typed (those lines must not change $?), _caisson_o where markers go: bash keeps its own close-on-exec descriptor of the terminal at 255, which survives `exec >file`.
-// _caisson_b begins a command, _caisson_e ends it (and puts the prompt hook back if the command replaced it), _caisson_p is
-// that hook: it runs too when Ctrl-C threw the command away. Calls stand in { } 2>/dev/null, so that `set -x` does not
-// show them, and before &&, so that `set -e` does not end the shell for them.
+// set while they are being typed (those lines must not change $?), _caisson_o where markers go: bash keeps its own close-on-exec
+// descriptor of the terminal at 255, which survives `exec >file`. _caisson_b begins a command, _caisson_e ends it (and puts the
+// prompt hook back if the command replaced it), _caisson_p is that hook: it runs too when Ctrl-C threw the command away. Calls
+// stand in { } 2>/dev/null, so that `set -x` does not show them, and before &&, so that `set -e` does not end the shell for them.
 constexpr std::string_view kFunctions[] = {
     " _caisson_o=1; { builtin printf '' >&255; } 2>/dev/null && _caisson_o=255",
     " _caisson_m() { builtin printf '\\033]7717;%s;%s;%s;%s\\a' \"$1\" \"$_caisson_k\" \"$2\" \"$PWD\" >&\"$_caisson_o\"; }",
@@ -35,10 +35,8 @@ std::string bootstrap_lines(const BootstrapParams& params) {
   const auto line = [&out](std::string_view text) { out.append(text).append("\n"); };
   line(" unset HISTFILE PROMPT_COMMAND; set +o history +o histexpand");
   if (params.read_rc) line(" [[ -r ~/.bashrc ]] && . ~/.bashrc </dev/null");
-  if (params.for_person)
-    line(" HISTCONTROL=ignoreboth; set -o history; bind 'set enable-bracketed-paste off' 2>/dev/null");
-  else
-    line(" export PAGER=cat GIT_PAGER=cat");  // nobody is there to leave a pager
+  if (params.for_person) line(" HISTCONTROL=ignoreboth; set -o history; bind 'set enable-bracketed-paste off' 2>/dev/null");
+  else line(" export PAGER=cat GIT_PAGER=cat");  // nobody is there to leave a pager
   for (const std::string_view text : kFunctions) line(text);
   line(" PS1=" + ansi_quote(params.user) + "'@sandbox:\\w$ '");
   if (!params.cwd.empty()) {
@@ -48,7 +46,8 @@ std::string bootstrap_lines(const BootstrapParams& params) {
     line(" builtin cd " + how + " -- \"$_caisson_c\" >/dev/null 2>&1");
   }
   // The hook comes last: the first marker says that all of this is done.
-  line(" _caisson_k=" + params.nonce + " _caisson_s=0 _caisson_c= _caisson_d= _caisson_f=; PROMPT_COMMAND+=('{ _caisson_p; } 2>/dev/null')");
+  line(" _caisson_k=" + params.nonce +
+       " _caisson_s=0 _caisson_c= _caisson_d= _caisson_f=; PROMPT_COMMAND+=('{ _caisson_p; } 2>/dev/null')");
   return out;
 }
 
@@ -66,8 +65,7 @@ std::string prompt_text(std::string_view user, std::string_view home, std::strin
   std::string out = std::string(user) + "@sandbox:";
   if (!home.empty() && cwd.starts_with(home) && (cwd.size() == home.size() || cwd[home.size()] == '/'))
     out.append("~").append(cwd.substr(home.size()));
-  else
-    out.append(cwd);
+  else out.append(cwd);
   return out + "$ ";
 }
 

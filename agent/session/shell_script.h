@@ -10,19 +10,19 @@ namespace caisson::session {
 
 struct BootstrapParams {
   std::string nonce;
-  std::string cwd;                // entered if it exists
+  std::string cwd;  // entered if it exists
   bool preserve_symlinks = false;
-  bool read_rc = true;            // ~/.bashrc
-  bool for_person = false;        // line editing, history and pagers as a person wants them
-  std::string user;               // in the prompt
+  bool read_rc = true;      // ~/.bashrc
+  bool for_person = false;  // line editing, history and pagers as a person wants them
+  std::string user;         // in the prompt
 };
 [[nodiscard]] std::string bootstrap_lines(const BootstrapParams& params);
 
 struct FeedParams {
   std::string nonce;
   std::string command;
-  std::string exec_dir;           // "": stay
-  bool strict = false;            // do not run the command when exec_dir cannot be entered
+  std::string exec_dir;  // "": stay
+  bool strict = false;   // do not run the command when exec_dir cannot be entered
   bool preserve_symlinks = false;
 };
 [[nodiscard]] std::string feed_lines(const FeedParams& params);

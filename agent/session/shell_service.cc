@@ -56,6 +56,7 @@ task<ShellService::SessionPtr> ShellService::create(CreateParams params) {
   }
   const std::string id = params.id.empty() ? sys::random_hex(16) : params.id;
   CO_TRY(co_await make_room(params.implicit));
+  if (config_.workspace.empty()) config_.workspace = launcher_.greeting().workspace;
   std::shared_ptr<bridge::SessionHandle> handle;
   {
     const Counted<std::size_t> creating(creating_);
@@ -68,7 +69,7 @@ task<ShellService::SessionPtr> ShellService::create(CreateParams params) {
   ShellSession::Setup setup{.id = id,
                             .implicit = params.implicit,
                             .for_person = params.for_person,
-                            .cwd = absolute_dir(launcher_.greeting().workspace, params.exec_dir),
+                            .cwd = absolute_dir(config_.workspace, params.exec_dir),
                             .preserve_symlinks = params.preserve_symlinks,
                             .size = params.size};
   auto session = std::make_shared<ShellSession>(launcher_, config_, budget_, std::move(setup), handle);

@@ -25,11 +25,16 @@ std::string for_screen(std::string_view text) {
 
 std::string_view status_name(ShellStatus status) {
   switch (status) {
-    case ShellStatus::running: return "running";
-    case ShellStatus::completed: return "completed";
-    case ShellStatus::no_change_timeout: return "no_change_timeout";
-    case ShellStatus::hard_timeout: return "hard_timeout";
-    case ShellStatus::terminated: return "terminated";
+    case ShellStatus::running:
+      return "running";
+    case ShellStatus::completed:
+      return "completed";
+    case ShellStatus::no_change_timeout:
+      return "no_change_timeout";
+    case ShellStatus::hard_timeout:
+      return "hard_timeout";
+    case ShellStatus::terminated:
+      return "terminated";
   }
   return "terminated";
 }
@@ -88,10 +93,8 @@ void ShellSession::read_terminal(const TerminalPtr& terminal, std::size_t limit,
 }
 
 void ShellSession::take(const StreamItem& item) {
-  if (const auto* text = std::get_if<std::string>(&item))
-    take_text(*text);
-  else
-    take_marker(std::get<Marker>(item));
+  if (const auto* text = std::get_if<std::string>(&item)) take_text(*text);
+  else take_marker(std::get<Marker>(item));
 }
 
 void ShellSession::take_text(std::string_view text) {

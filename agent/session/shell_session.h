@@ -22,8 +22,8 @@ class ShellSession {
 
   struct Setup {
     std::string id;
-    bool implicit = false;      // made because a request named none
-    bool for_person = false;    // a terminal: line editing on, ends with its bash
+    bool implicit = false;    // made because a request named none
+    bool for_person = false;  // a terminal: line editing on, ends with its bash
     std::string cwd;
     bool preserve_symlinks = false;
     bridge::PtySize size;
@@ -34,11 +34,11 @@ class ShellSession {
   // --- shell_session.cc: state, never waits ---
   void touch();
   [[nodiscard]] bool busy() const { return !queue_.empty() || feeding_ || current_ || attached > 0 || starting > 0; }
-  [[nodiscard]] CommandPtr current() const { return current_; }        // runs now, typed by a person too
-  [[nodiscard]] CommandPtr latest() const { return latest_; }          // runs or ran last
+  [[nodiscard]] CommandPtr current() const { return current_; }  // runs now, typed by a person too
+  [[nodiscard]] CommandPtr latest() const { return latest_; }    // runs or ran last
   // The last of the commands that a client has asked for and that is not over; otherwise latest().
   [[nodiscard]] CommandPtr newest() const { return !queue_.empty() ? queue_.back() : feeding_ ? feeding_ : latest_; }
-  [[nodiscard]] bool alive() const { return state_ != State::dead; }   // a bash runs
+  [[nodiscard]] bool alive() const { return state_ != State::dead; }  // a bash runs
   [[nodiscard]] const std::string& cwd() const { return cwd_; }
   [[nodiscard]] const std::deque<ConsoleEntry>& console() const { return console_; }
   [[nodiscard]] const OutputBuffer& screen() const { return screen_; }  // all that a terminal would have shown
@@ -65,7 +65,7 @@ class ShellSession {
   std::int64_t created_ns = 0, last_used_ns = 0;
   bridge::Clock::time_point created, last_used;
   double no_change_timeout = 120;
-  int attached = 0;      // WebSockets and event streams
+  int attached = 0;  // WebSockets and event streams
   int starting = 0;
   bridge::Notifier changed;  // state or screen
 
@@ -105,10 +105,10 @@ class ShellSession {
   bool preserve_symlinks_;
   bool queue_runs_ = false;
   bool bash_starts_ = false;
-  bool line_dirty_ = false;      // something was typed at the prompt and not run
+  bool line_dirty_ = false;  // something was typed at the prompt and not run
   bool closed_ = false;
   std::string cwd_;
-  std::string typed_;            // what was typed at the prompt, for the record
+  std::string typed_;  // what was typed at the prompt, for the record
   std::deque<CommandPtr> queue_;
   CommandPtr feeding_, current_, latest_;
   std::deque<ConsoleEntry> console_;

@@ -1,7 +1,5 @@
 #include "agent/session/shell_words.h"
 
-#include <algorithm>
-
 namespace caisson::session {
 namespace {
 
@@ -42,17 +40,10 @@ std::string ansi_quote(std::string_view text) { return ansi_quote_pieces(text, s
 std::string single_quote(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {
-    if (c == '\'')
-      out += "'\\''";
-    else
-      out += c;
+    if (c == '\'') out += "'\\''";
+    else out += c;
   }
   return out + "'";
-}
-
-bool is_variable_name(std::string_view name) {
-  if (name.empty() || (name[0] >= '0' && name[0] <= '9')) return false;
-  return std::ranges::all_of(name, [](char c) { return is_alnum(c) || c == '_'; });
 }
 
 }  // namespace caisson::session

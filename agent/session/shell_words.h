@@ -14,6 +14,5 @@ namespace caisson::session {
 [[nodiscard]] std::vector<std::string> ansi_quote_pieces(std::string_view text, std::size_t max_bytes);
 // '...' for scripts that are not typed.
 [[nodiscard]] std::string single_quote(std::string_view text);
-[[nodiscard]] bool is_variable_name(std::string_view name);
 
 }  // namespace caisson::session

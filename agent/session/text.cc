@@ -94,10 +94,8 @@ std::string to_utf8(std::string_view bytes) {
   while (at < bytes.size()) {
     const Lead lead = lead_of(static_cast<unsigned char>(bytes[at]));
     const std::size_t n = lead.length == 0 ? 1 : valid_prefix(bytes, at, lead);
-    if (lead.length != 0 && n == lead.length)
-      out.append(bytes.substr(at, n));
-    else
-      out.append(kReplacement);
+    if (lead.length != 0 && n == lead.length) out.append(bytes.substr(at, n));
+    else out.append(kReplacement);
     at += n;
   }
   return out;

@@ -48,7 +48,8 @@ TEST(Bash, UnknownSessionIs404InTheEnvelope) {
 
 TEST(Bash, EnvIsForOneCommandAndNullUnsets) {
   Harness h;
-  const json::Value r = h.post("/v1/bash/exec", {{"command", "echo \"$A-${USER-unset}\""}, {"env", {{"A", "x y"}, {"USER", nullptr}}}});
+  const json::Value r =
+      h.post("/v1/bash/exec", {{"command", "echo \"$A-${USER-unset}\""}, {"env", {{"A", "x y"}, {"USER", nullptr}}}});
   EXPECT_EQ(r["data"]["stdout"], "x y-unset\n");
 }
 
@@ -58,8 +59,10 @@ TEST(Bash, TimeoutAnswersRunningAndTheCommandGoesOn) {
   EXPECT_EQ(r["data"]["status"], "running");
   EXPECT_EQ(r["data"]["stdout"], "a\n");
   EXPECT_EQ(r["data"]["exit_code"], nullptr);
-  json::Value ask = {{"session_id", r["data"]["session_id"]}, {"command_id", r["data"]["command_id"]},
-                     {"offset", r["data"]["offset"]}, {"wait", true}};
+  json::Value ask = {{"session_id", r["data"]["session_id"]},
+                     {"command_id", r["data"]["command_id"]},
+                     {"offset", r["data"]["offset"]},
+                     {"wait", true}};
   std::string all;
   for (int i = 0; i < 10; ++i) {
     const json::Value o = h.post("/v1/bash/output", ask);
@@ -121,7 +124,8 @@ TEST(Bash, BackgroundChildDoesNotHoldTheAnswer) {
 
 TEST(Bash, MiddleIsCutAtMaxOutputLength) {
   Harness h;
-  const json::Value r = h.post("/v1/bash/exec", {{"command", "printf 'a%.0s' {1..500}; printf 'z%.0s' {1..500}"}, {"max_output_length", 200}});
+  const json::Value r =
+      h.post("/v1/bash/exec", {{"command", "printf 'a%.0s' {1..500}; printf 'z%.0s' {1..500}"}, {"max_output_length", 200}});
   const auto out = r["data"]["stdout"].get<std::string>();
   EXPECT_LE(out.size(), 200u);
   EXPECT_TRUE(out.starts_with("aaaa") && out.ends_with("zzzz")) << out;
@@ -133,7 +137,8 @@ TEST(Bash, FloodStaysWithinItsCapAndOffsetsStayRight) {
   session::Config config;
   config.stream_cap_bytes = 256 * 1024;
   Harness h(config);
-  const json::Value r = h.post("/v1/bash/exec", {{"command", "head -c 3000000 /dev/zero | tr '\\0' x; echo END"}, {"max_output_length", 1000}});
+  const json::Value r =
+      h.post("/v1/bash/exec", {{"command", "head -c 3000000 /dev/zero | tr '\\0' x; echo END"}, {"max_output_length", 1000}});
   EXPECT_EQ(r["data"]["offset"], 3000004);
   EXPECT_TRUE(r["data"]["stdout"].get<std::string>().ends_with("xEND\n"));
   const json::Value o = h.post("/v1/bash/output", {{"session_id", r["data"]["session_id"]}});
@@ -154,7 +159,9 @@ TEST(Bash, OtherSessionsAnswerDuringAFlood) {
 TEST(Bash, CommandsLargerThanAMessageRun) {
   Harness h;
   const std::string big(300'000, 'q');
-  const json::Value r = h.post("/v1/bash/exec", {{"command", "cat <<'E' | wc -c\n" + big + "\nE\nread -r line; echo \"got $line\""}, {"async_mode", true}});
+  const json::Value r =
+      h.post("/v1/bash/exec",
+             {{"command", "cat <<'E' | wc -c\n" + big + "\nE\nread -r line; echo \"got $line\""}, {"async_mode", true}});
   const json::Value id = r["data"]["session_id"];
   EXPECT_EQ(h.post("/v1/bash/write", {{"session_id", id}, {"input", "input\n"}})["success"], true);
   json::Value o;
@@ -195,7 +202,8 @@ TEST(Bash, IdleSessionsAreEvictedAndBusyOnesNever) {
 
 TEST(Bash, CloseKillsCommandsAndForgetsTheSession) {
   Harness h;
-  const auto id = h.post("/v1/bash/exec", {{"command", "sleep 60"}, {"async_mode", true}})["data"]["session_id"].get<std::string>();
+  const auto id =
+      h.post("/v1/bash/exec", {{"command", "sleep 60"}, {"async_mode", true}})["data"]["session_id"].get<std::string>();
   const auto command = h.bash->find(id)->latest();
   EXPECT_EQ(h.get("/v1/bash/sessions")["data"][0]["current_command"], "sleep 60");
   EXPECT_EQ(h.post("/v1/bash/sessions/" + id + "/close", nullptr)["success"], true);

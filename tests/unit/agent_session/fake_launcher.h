@@ -48,8 +48,8 @@ class FakeLauncher {
     socket_.reset();
   }
 
-  std::atomic<int> refuse_creates = 0;      // that many session_create fail with limit
-  std::atomic<bool> silent = false;         // requests get no answer
+  std::atomic<int> refuse_creates = 0;  // that many session_create fail with limit
+  std::atomic<bool> silent = false;     // requests get no answer
   std::atomic<int> sessions_created = 0, sessions_destroyed = 0;
 
  private:
@@ -105,10 +105,8 @@ class FakeLauncher {
     int status = 0;
     ::waitpid(run.pid, &status, 0);
     json::Value event = {{"event", "exec_exit"}, {"session", key.first}, {"exec", key.second}};
-    if (WIFEXITED(status))
-      event["exit_code"] = WEXITSTATUS(status);
-    else
-      event["signal"] = "SIG" + std::string(::sigabbrev_np(WTERMSIG(status)));
+    if (WIFEXITED(status)) event["exit_code"] = WEXITSTATUS(status);
+    else event["signal"] = "SIG" + std::string(::sigabbrev_np(WTERMSIG(status)));
     event["reason"] = !run.end_reason.empty() ? run.end_reason : WIFEXITED(status) ? "exit" : "signal";
     event["rusage"] = {{"user_us", 0}, {"sys_us", 0}, {"max_rss_bytes", 0}};
     (void)ipc::send(socket_.get(), event);
@@ -126,8 +124,13 @@ class FakeLauncher {
     const auto op = request["op"].get<std::string>();
     json::Value reply = {{"id", id}, {"ok", true}};
     if (op == "hello") {
-      reply.update({{"protocol", 1}, {"version", "test"}, {"tier", "T3"}, {"domains", {"bash", "shell"}},
-                    {"home", home_}, {"workspace", home_}, {"max_sessions", 1000}});
+      reply.update({{"protocol", 1},
+                    {"version", "test"},
+                    {"tier", "T3"},
+                    {"domains", {"bash", "shell"}},
+                    {"home", home_},
+                    {"workspace", home_},
+                    {"max_sessions", 1000}});
     } else if (op == "session_create") {
       if (refuse_creates > 0) {
         --refuse_creates;
@@ -170,7 +173,8 @@ class FakeLauncher {
 
   void exec(std::int64_t id, const json::Value& request) {
     Spawned spawned = spawn(request);
-    if (spawned.step != nullptr) return refuse(id, spawned.error == ENOENT ? "not_found" : "io", spawned.step, spawned.step, spawned.error);
+    if (spawned.step != nullptr)
+      return refuse(id, spawned.error == ENOENT ? "not_found" : "io", spawned.step, spawned.step, spawned.error);
     const std::string name = "e-" + std::to_string(++next_exec_);
     if (request.contains("hard_timeout_ms"))
       spawned.run.kill_at_us = sys::monotonic_us() + request["hard_timeout_ms"].get<std::int64_t>() * 1000;
@@ -205,9 +209,11 @@ class FakeLauncher {
       }
     }
     std::vector<std::string> argv = request["argv"].get<std::vector<std::string>>();
-    std::vector<std::string> env = {"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + home_, "USER=gem", "LANG=C.UTF-8"};
-    if (request.contains("env"))
-      for (const auto& [key, value] : request["env"].items()) env.push_back(key + "=" + value.get<std::string>());
+    json::Value merged = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"HOME", home_}, {"USER", "gem"}, {"LANG", "C.UTF-8"}};
+    if (request.contains("env")) merged.update(request["env"]);
+    std::vector<std::string> env;
+    for (const auto& [key, value] : merged.items())
+      if (!value.is_null()) env.push_back(key + "=" + value.get<std::string>());
     std::vector<char*> argp, envp;
     for (std::string& word : argv) argp.push_back(word.data());
     for (std::string& word : env) envp.push_back(word.data());

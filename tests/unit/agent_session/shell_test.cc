@@ -21,7 +21,8 @@ TEST_F(Shell, OutputIsPlainWithoutPromptOrNewline) {
   EXPECT_EQ(r["data"]["status"], "completed");
   EXPECT_EQ(r["data"]["output"], "shell-doc-ok");
   EXPECT_EQ(r["data"]["exit_code"], 0);
-  EXPECT_EQ(r["data"]["console"][0], json::Value({{"ps1", "gem@sandbox:~$ "}, {"command", "printf shell-doc-ok"}, {"output", "shell-doc-ok"}}));
+  EXPECT_EQ(r["data"]["console"][0],
+            json::Value({{"ps1", "gem@sandbox:~$ "}, {"command", "printf shell-doc-ok"}, {"output", "shell-doc-ok"}}));
   EXPECT_EQ(exec("printf '\\033[31mred\\033[0m\\n\\n'; echo err >&2")["data"]["output"], "red\n\nerr");
 }
 
@@ -32,7 +33,8 @@ TEST_F(Shell, StatePersists) {
 }
 
 TEST_F(Shell, HeredocsMultipleLinesAndUnbalancedQuotes) {
-  EXPECT_EQ(exec("cat <<'E'\n'quote \"$x\" !bang\\\n\tTab\nE\nfor i in 1 2; do\n  echo $i\ndone")["data"]["output"], "'quote \"$x\" !bang\\\n\tTab\n1\n2");
+  EXPECT_EQ(exec("cat <<'E'\n'quote \"$x\" !bang\\\n\tTab\nE\nfor i in 1 2; do\n  echo $i\ndone")["data"]["output"],
+            "'quote \"$x\" !bang\\\n\tTab\n1\n2");
   const json::Value broken = exec("echo 'never closed");
   EXPECT_NE(broken["data"]["exit_code"], 0);
   EXPECT_EQ(broken["data"]["status"], "completed");
@@ -140,7 +142,8 @@ TEST_F(Shell, ConcurrentExecsQueueInOrder) {
   std::vector<std::shared_ptr<session::ShellCommand>> commands;
   const auto s = h.shell->find("s");
   for (int i = 0; i < 5; ++i)
-    commands.push_back(session::ShellSession::enqueue(s, {.command = "sleep 0.05; echo " + std::to_string(i) + " | tee -a order; (exit " + std::to_string(i) + ")"}));
+    commands.push_back(session::ShellSession::enqueue(
+        s, {.command = "sleep 0.05; echo " + std::to_string(i) + " | tee -a order; (exit " + std::to_string(i) + ")"}));
   EXPECT_EQ(exec("cat order")["data"]["output"], "0\n1\n2\n3\n4");
   for (int i = 0; i < 5; ++i) {
     EXPECT_EQ(commands[static_cast<std::size_t>(i)]->exit_code, i);

@@ -149,7 +149,8 @@ TEST(ShellWebSocket, ExecWorksInAPersonsTerminal) {
   Harness h;
   const auto client = talk(h, {{"$ ", ""}});
   const std::string id = h.shell->sessions().front()->id;
-  EXPECT_EQ(h.post("/v1/shell/exec", {{"id", id}, {"command", "echo 'from the\tAPI'; exit 0"}})["data"]["output"], "from the\tAPI");
+  EXPECT_EQ(h.post("/v1/shell/exec", {{"id", id}, {"command", "echo 'from the\tAPI'; exit 0"}})["data"]["output"],
+            "from the\tAPI");
   EXPECT_EQ(h.post("/v1/shell/exec", {{"id", id}, {"command", "echo again"}})["data"]["output"], "again");
 }
 

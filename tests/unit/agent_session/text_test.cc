@@ -51,7 +51,10 @@ TEST(OutputBudget, TheLargestBufferPays) {
 
 TEST(OutputBudget, IsGivenBackByABufferThatEnds) {
   const auto budget = plenty();
-  { OutputBuffer b(budget, 1000); b.append("12345"); }
+  {
+    OutputBuffer b(budget, 1000);
+    b.append("12345");
+  }
   EXPECT_EQ(budget->used(), 0u);
 }
 
@@ -93,7 +96,9 @@ TEST(CutMiddle, KeepsBothEndsWhenTheLimitIsTiny) {
 TEST(StripTerminal, RemovesControlSequencesAndCarriageReturns) {
   EXPECT_EQ(strip_terminal("\x1b[1;31mred\x1b[0m\r\nx"), "red\nx");
   EXPECT_EQ(strip_terminal("\x1b]0;title\atext\x1b]8;;u\x1b\\link"), "textlink");
-  EXPECT_EQ(strip_terminal("a\x1b(B\x1b" "7b"), "ab");
+  EXPECT_EQ(strip_terminal("a\x1b(B\x1b"
+                           "7b"),
+            "ab");
   EXPECT_EQ(strip_terminal("a\r\r\nb\rc"), "a\nb\rc");
   EXPECT_EQ(strip_terminal("\x1b]never ends"), "never ends");
 }
@@ -142,13 +147,12 @@ TEST(ShellWords, QuotesEverythingThatATerminalOrBashWouldTake) {
   EXPECT_EQ(ansi_quote("a b"), "$'a b'");
   EXPECT_EQ(ansi_quote("'\\\n\t!\x7f\xC3"), "$'\\x27\\x5c\\n\\x09\\x21\\x7f\\xc3'");
   EXPECT_EQ(single_quote("it's"), "'it'\\''s'");
-  EXPECT_TRUE(is_variable_name("A_1"));
-  EXPECT_FALSE(is_variable_name("1A") || is_variable_name("A-B") || is_variable_name(""));
 }
 
 TEST(ShellScript, LinesFitATerminalsInputLine) {
   FeedParams feed{.nonce = "n", .command = std::string(50'000, '\x01'), .exec_dir = std::string(4000, 'd')};
-  for (const std::string& lines : {feed_lines(feed), bootstrap_lines({.nonce = "n", .cwd = std::string(4000, '/'), .user = "gem"})}) {
+  for (const std::string& lines :
+       {feed_lines(feed), bootstrap_lines({.nonce = "n", .cwd = std::string(4000, '/'), .user = "gem"})}) {
     std::size_t start = 0;
     for (std::size_t end; (end = lines.find('\n', start)) != std::string::npos; start = end + 1) EXPECT_LT(end - start, 4095u);
     for (const char c : lines) EXPECT_TRUE(c == '\n' || (c >= 0x20 && c < 0x7F));
