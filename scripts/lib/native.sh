@@ -54,9 +54,9 @@ native_start() {
   for name in "${PASSED[@]}"; do [ -z "${!name+set}" ] || environment+=("$name=${!name}"); done
   say "==> start the launcher on this host ($NATIVE_DIR)"
   # Its own POSIX session and no descriptor of ours: it outlives this script.
-  env -i PATH="$PATH" HOME=/root CAISSON_BIND="$BIND" ${environment[@]+"${environment[@]}"} \
-    setsid "$NATIVE_DIR/bin/caisson-launcher" --native --policies "$NATIVE_DIR/policies" --audit "$NATIVE_DIR/audit" \
-    --run "$NATIVE_RUN" --home "$NATIVE_DIR/home" --port "$PORT" </dev/null >"$NATIVE_DIR/launcher.log" 2>&1 &
+  env -i PATH="$PATH" HOME=/root ${environment[@]+"${environment[@]}"} \
+    setsid "$NATIVE_DIR/bin/caisson-launcher" --policies "$NATIVE_DIR/policies" --audit "$NATIVE_DIR/audit" \
+    --run "$NATIVE_RUN" --home "$NATIVE_DIR/home" --bind "$BIND" --port "$PORT" </dev/null >"$NATIVE_DIR/launcher.log" 2>&1 &
   echo $! >"$NATIVE_RUN/pid"
 }
 

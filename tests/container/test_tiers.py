@@ -41,8 +41,10 @@ def test_no_network(tier):
 
 
 def test_audit_verifies(tier):
+    """T1 has no root that owns a log directory: there it lies in memory, and the launcher says where at its start."""
     tier.bash("true")
-    assert tier.exec("caisson", "audit", "verify").returncode == 0
+    where = ["--audit", "/dev/shm/caisson-1000/audit"] if tier.started["tier"] == "T1" else []
+    assert tier.exec("caisson", *where, "audit", "verify").returncode == 0
 
 
 def test_plain_start_serves_and_names_the_flags_that_would_raise_it(start):
