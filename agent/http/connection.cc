@@ -395,6 +395,7 @@ asio::awaitable<bool> Connection::converse(Head head) {
   auto transport = co_await accept_websocket(stream_.release_socket(), std::move(raw_head_), limits_);
   if (!transport) co_return false;
   socket_ = *transport;
+  if (state_->stopping) stop(false);  // the stop came during the handshake
   try {
     const Status ended = co_await exchange_->converse(WebSocket(*transport));
     if (!ended && ended.error().code == Code::internal) log::error("websocket: " + ended.error().text());
