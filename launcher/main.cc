@@ -86,7 +86,7 @@ Status run(Options options) {
   TRY(prepare_directories(options));
   TRY_ASSIGN(const auto loop, Loop::create({SIGTERM, SIGINT, SIGHUP}));
   session::Settings settings{options.policies, options.audit, options.run, options.init, options.home,
-                             options.workspace.empty() ? "" : options.workspace, options.max_sessions, options.ready_sessions};
+                             options.workspace, options.max_sessions, options.ready_sessions};
   TRY_ASSIGN(const auto manager, session::Manager::create(settings, *loop));
   say_tier(manager->features());
   Fd control;

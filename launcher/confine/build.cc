@@ -152,7 +152,7 @@ Error step_error(const Plan& plan, const StepRecord& record) {
   if (record.step == Step::hide && entry < plan.hide.size()) what += " " + quote(plan.hide[entry]);
   if (record.step == Step::root && entry < plan.directories.size()) what += " " + quote(plan.directories[entry]);
   if (record.step == Step::files && entry < plan.files.size()) what += " " + quote(plan.files[entry].first);
-  if (record.step == Step::files && entry >= plan.files.size() && entry - plan.files.size() < plan.links.size())
+  if (record.step == Step::files && entry != kNoEntry && entry >= plan.files.size() && entry - plan.files.size() < plan.links.size())
     what += " " + quote(plan.links[entry - plan.files.size()].first);
   if (record.step == Step::landlock_rules && entry < plan.landlock.size()) what += " " + quote(plan.landlock[entry].path);
   if (record.error == ESTALE) what += " (the path was replaced while the session was being built)";

@@ -165,6 +165,10 @@ bool cover(int root, const char* path) {
   return ok;
 }
 
+// Root's own uid does not exist inside, so it could create nothing in a new tmpfs. The capabilities in our user namespace
+// stay, because no inner uid 0 is mapped.
+bool become_inner() { return ::setresgid(kInnerGid, kInnerGid, kInnerGid) == 0 && ::setresuid(kInnerUid, kInnerUid, kInnerUid) == 0; }
+
 int mount_proc(const Plan& plan) {
   return new_mount("proc", plan.proc == Proc::subset ? "subset=pid" : "", kBaseAttr | MOUNT_ATTR_NOEXEC);
 }
@@ -197,15 +201,17 @@ void build_root(const Plan& plan, const char* stage_dir, StepWriter& steps) {
   for (std::size_t i = 0; i < plan.binds.size(); ++i)
     if ((trees[i] = clone_source(plan.binds[i])) < 0) steps.failed(Step::sources, errno, static_cast<std::uint16_t>(i));
   const int shared_proc = plan.proc == Proc::shared ? ::open_tree(AT_FDCWD, "/proc", AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC) : -1;
-  if (plan.proc == Proc::shared && shared_proc < 0) steps.failed(Step::sources, errno);
+  // The launcher's run directory is closed to the uid that we are about to become.
+  const int stage = ::open(stage_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (stage < 0 || (plan.proc == Proc::shared && shared_proc < 0)) steps.failed(Step::sources, errno);
   steps.done(Step::sources);
 
-  // From here on as the mapped uid: root's own uid does not exist inside, so it could create nothing in a new tmpfs. The
-  // capabilities in our user namespace stay, because no inner uid 0 is mapped.
-  if (::setresgid(kInnerGid, kInnerGid, kInnerGid) != 0 || ::setresuid(kInnerUid, kInnerUid, kInnerUid) != 0) steps.failed(Step::root, errno);
+  if (!become_inner()) steps.failed(Step::root, errno);
   ::umask(0);
   const int root = new_mount("tmpfs", "mode=0755,size=4m,nr_inodes=4096", kBaseAttr);
-  if (root < 0 || ::move_mount(root, "", AT_FDCWD, stage_dir, MOVE_MOUNT_F_EMPTY_PATH) != 0) steps.failed(Step::root, errno);
+  if (root < 0 || ::move_mount(root, "", stage, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) != 0)
+    steps.failed(Step::root, errno);
+  ::close(stage);
   for (std::size_t i = 0; i < plan.directories.size(); ++i) {
     const int point = make_point(root, plan.directories[i].c_str(), true);
     if (point < 0) steps.failed(Step::root, errno, static_cast<std::uint16_t>(i));
@@ -273,7 +279,7 @@ void build_root(const Plan& plan, const char* stage_dir, StepWriter& steps) {
 
 void mount_instance(const Plan& plan, bool proc_is_mounted, StepWriter& steps) {
   const int root = ::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (root < 0) steps.failed(Step::proc_mount, errno);
+  if (root < 0 || !become_inner()) steps.failed(Step::proc_mount, errno);
   if (plan.pid_ns) {
     if (!proc_is_mounted && !mount_proc_at(plan, root)) steps.failed(Step::proc_mount, errno);
     if (plan.proc == Proc::full)

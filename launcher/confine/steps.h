@@ -55,9 +55,11 @@ inline constexpr StepRow kSteps[kStepCount] = {
     {Step::done, "done", Mechanism::fds},
 };
 
+inline constexpr std::uint16_t kNoEntry = 0xffff;
+
 struct StepRecord {
   Step step;
-  std::uint16_t entry;   // index into the list that the step works through
+  std::uint16_t entry;   // index into the list that the step works through, or kNoEntry
   std::int32_t error;    // 0: post-condition holds
   std::uint32_t us;      // since the record before
   std::int32_t value;    // step pid: the pid of the session's first process, as the launcher sees it
@@ -67,8 +69,8 @@ struct StepRecord {
 class StepWriter {
  public:
   explicit StepWriter(int fd) : fd_(fd), last_(now()) {}
-  void done(Step step, std::int32_t value = 0) { put({step, 0, 0, lap(), value}); }
-  [[noreturn]] void failed(Step step, int error, std::uint16_t entry = 0) {
+  void done(Step step, std::int32_t value = 0) { put({step, kNoEntry, 0, lap(), value}); }
+  [[noreturn]] void failed(Step step, int error, std::uint16_t entry = kNoEntry) {
     put({step, entry, error != 0 ? error : EIO, lap(), 0});
     ::_exit(1);
   }

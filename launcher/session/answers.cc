@@ -177,9 +177,10 @@ Result<json::Value> Manager::answer_hello(ipc::Connection& c, const json::Value&
   c.opened();
   json::Value names = json::Value::array();
   for (const auto& [name, domain] : domains_) names.push_back(name);
+  const std::string home = domains_.empty() ? "/home/gem" : domains_.begin()->second.policy->home_path;
   return json::Value{{"protocol", ipc::kProtocolVersion}, {"version", CAISSON_VERSION}, {"tier", tier_name(features_.tier())}, {"domains", names},
-                     {"refused_domains", refused_domains_}, {"home", domains_.empty() ? "/home/gem" : domains_.begin()->second.policy->home_path},
-                     {"workspace", settings_.default_cwd}, {"max_sessions", settings_.max_sessions}};
+                     {"refused_domains", refused_domains_}, {"home", home},
+                     {"workspace", settings_.default_cwd.empty() ? home : settings_.default_cwd}, {"max_sessions", settings_.max_sessions}};
 }
 
 Status Manager::answer_create(ipc::Connection& c, const ipc::Connection::Request& request) {

@@ -1,0 +1,82 @@
+"""A client of the launcher's control socket: strict JSON over SOCK_SEQPACKET, descriptors by SCM_RIGHTS. Used by the session
+tests, which must see what the launcher itself does, without the agent between."""
+
+import array
+import json
+import os
+import select
+import socket
+
+
+class Control:
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.settimeout(30)
+        self.socket.connect(path)
+        self.next_id = 1
+        self.events = []
+        self.hello = self.call("hello", protocol=1)[0]
+
+    def close(self):
+        self.socket.close()
+
+    def send(self, op, **arguments):
+        number = self.next_id
+        self.next_id += 1
+        self.socket.send(json.dumps({"id": number, "op": op, **arguments}).encode())
+        return number
+
+    def receive(self):
+        data, ancillary, flags, _ = self.socket.recvmsg(65537, socket.CMSG_SPACE(4 * 4), socket.MSG_CMSG_CLOEXEC)
+        if not data:
+            raise EOFError("the launcher closed the connection")
+        fds = array.array("i")
+        for level, kind, content in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                fds.frombytes(content[: len(content) - len(content) % fds.itemsize])
+        return json.loads(data), list(fds)
+
+    def wait(self, number):
+        while True:
+            message, fds = self.receive()
+            if message.get("id") == number:
+                return message, fds
+            self.events.append(message)
+
+    def call(self, op, **arguments):
+        message, fds = self.wait(self.send(op, **arguments))
+        if not message["ok"]:
+            raise RuntimeError(message["error"])
+        return message, fds
+
+    def event(self, kind, **fields):
+        """Waits for an event that has these fields."""
+        while True:
+            for i, event in enumerate(self.events):
+                if event.get("event") == kind and all(event.get(k) == v for k, v in fields.items()):
+                    return self.events.pop(i)
+            self.events.append(self.receive()[0])
+
+    def create(self, domain="bash", **arguments):
+        return self.call("session_create", domain=domain, **arguments)[0]["session"]
+
+    def run(self, session, *argv, stdin=None, **arguments):
+        """Runs a command to its end: (exit event, stdout, stderr)."""
+        reply, fds = self.call("session_exec", session=session, argv=list(argv), stdin=stdin is not None, **arguments)
+        if stdin is not None:
+            os.write(fds[0], stdin)
+            os.close(fds[0])
+        out = {fds[-2]: b"", fds[-1]: b""}
+        live = set(out)
+        while live:
+            for fd in select.select(list(live), [], [], 60)[0]:
+                chunk = os.read(fd, 65536)
+                out[fd] += chunk
+                if not chunk:
+                    live.discard(fd)
+                    os.close(fd)
+        exit_event = self.event("exec_exit", session=session, exec=reply["exec"])
+        return exit_event, out[fds[-2]].decode(errors="replace"), out[fds[-1]].decode(errors="replace")
+
+    def destroy(self, session):
+        self.call("session_destroy", session=session)

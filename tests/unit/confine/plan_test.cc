@@ -1,0 +1,129 @@
+// The plan is pure: tiers are made up here, no root and no kernel is asked.
+#include "launcher/confine/plan.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "launcher/policy/load.h"
+
+namespace caisson::confine {
+namespace {
+
+Features tier(Tier wanted) {
+  Features f;
+  f.landlock_abi = 7;
+  f.seccomp = {0, ""};
+  f.cgroup = {ENOTSUP, "cgroup v2"};
+  f.cgroup_reason = "cgroup v1 host";
+  if (wanted != Tier::t1) f.change_uid = {0, ""};
+  else f.change_uid = {EPERM, "setresuid"};
+  f.user_ns = {EPERM, "unshare(NEWUSER)"};
+  if (wanted >= Tier::t2) f.user_ns = f.mount_ns = f.net_ns = f.ipc_ns = f.uts_ns = f.cgroup_ns = {0, ""};
+  if (wanted == Tier::t3) f.proc_full = {0, ""};
+  else f.proc_full = f.proc_subset = {EPERM, "fsmount proc"};
+  return f;
+}
+
+struct Bench {
+  policy::Policy policy;
+  Sources sources;
+  Place place{"/srv/home", "/run/stage", "/usr/lib/caisson/caisson-init"};
+  Bench() {
+    policy.domain = "test";
+    policy.grants = {{"/usr", "/usr", policy::Access::read, true, true, ""}};
+    policy.files["/etc/passwd"] = "gem:x:1000:1000::/home/gem:/bin/bash\n";
+    sources["/usr"] = {true, true, 1, 2};
+    sources["/srv/home"] = {true, true, 1, 3};
+  }
+  Result<std::shared_ptr<const Plan>> plan(Tier t) { return make_plan(std::make_shared<policy::Policy>(policy), tier(t), sources, place); }
+};
+
+MechanismState state(const Plan& plan, Mechanism m) { return plan.mechanisms[static_cast<std::size_t>(m)].state; }
+
+TEST(Plan, FullTierHasEveryWallButTheCgroup) {
+  const auto plan = Bench().plan(Tier::t3);
+  ASSERT_TRUE(plan) << plan.error().text();
+  for (int m = 0; m < kMechanismCount; ++m)
+    EXPECT_EQ((*plan)->mechanisms[m].state == MechanismState::enforced, static_cast<Mechanism>(m) != Mechanism::cgroup) << mechanism_name(static_cast<Mechanism>(m));
+  EXPECT_EQ((*plan)->proc, Proc::full);
+  EXPECT_TRUE((*plan)->inet);
+}
+
+TEST(Plan, WithoutFreshProcThereIsNoPidNamespace) {
+  const auto plan = Bench().plan(Tier::t2);
+  ASSERT_TRUE(plan);
+  EXPECT_FALSE((*plan)->pid_ns);
+  EXPECT_EQ(state(**plan, Mechanism::pid_ns), MechanismState::unavailable);
+  EXPECT_EQ((*plan)->proc, Proc::none);
+}
+
+TEST(Plan, FloorTierKeepsLandlockAndSaysWhatIsMissing) {
+  const auto plan = Bench().plan(Tier::t0);
+  ASSERT_TRUE(plan);
+  EXPECT_TRUE((*plan)->binds.empty());
+  EXPECT_FALSE((*plan)->inet) << "inet sockets need an own network namespace";
+  EXPECT_TRUE(std::ranges::any_of((*plan)->landlock, [](const LandlockRule& r) { return r.path == "/usr"; }));
+  EXPECT_FALSE(std::ranges::any_of((*plan)->landlock, [](const LandlockRule& r) { return r.path == "/"; }));
+  EXPECT_FALSE((*plan)->residual.empty());
+}
+
+TEST(Plan, OneUidIsSaid) {
+  const auto plan = Bench().plan(Tier::t1);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(state(**plan, Mechanism::uid), MechanismState::unavailable);
+}
+
+TEST(Plan, MinTierFailsClosed) {
+  Bench bench;
+  bench.policy.min_tier = Tier::t2;
+  const auto plan = bench.plan(Tier::t0);
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().code, Code::unavailable);
+  EXPECT_EQ(plan.error().what, "policy 'test' needs tier T2, this container gives T0 (see: caisson probe)");
+}
+
+TEST(Plan, RequiredMechanismFailsClosed) {
+  Bench bench;
+  bench.policy.require = {Mechanism::cgroup};
+  const auto plan = bench.plan(Tier::t3);
+  ASSERT_FALSE(plan);
+  EXPECT_NE(plan.error().what.find("requires cgroup"), std::string::npos) << plan.error().what;
+}
+
+TEST(Plan, DisabledMechanismIsSaidToBeDisabled) {
+  Bench bench;
+  bench.policy.disable = {Mechanism::net_ns};
+  const auto plan = bench.plan(Tier::t3);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(state(**plan, Mechanism::net_ns), MechanismState::disabled_by_policy);
+  EXPECT_FALSE((*plan)->inet) << "never inet in the container's own network";
+}
+
+TEST(Plan, MountsAreOrderedParentsFirst) {
+  Bench bench;
+  bench.policy.grants.push_back({"/home/gem/ro", "/srv/ro", policy::Access::read, false, true, ""});
+  bench.sources["/srv/ro"] = {true, true, 1, 9};
+  const auto plan = bench.plan(Tier::t3);
+  ASSERT_TRUE(plan);
+  const auto at = [&](const char* target) { return std::ranges::find((*plan)->binds, target, &Bind::target) - (*plan)->binds.begin(); };
+  EXPECT_LT(at("/home/gem"), at("/home/gem/ro"));
+}
+
+TEST(Plan, AbsentOptionalGrantIsReported) {
+  Bench bench;
+  bench.policy.grants.push_back({"/etc/nothing", "/etc/nothing", policy::Access::read, false, false, ""});
+  bench.sources["/etc/nothing"] = {};
+  const auto plan = bench.plan(Tier::t3);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ((*plan)->absent, std::vector<std::string>{"/etc/nothing"});
+}
+
+TEST(Plan, SymlinkSourceIsRefused) {
+  policy::Policy p;
+  p.grants = {{"/x", "/proc/self/root", policy::Access::read, false, true, ""}};
+  EXPECT_FALSE(resolve_sources(p));
+}
+
+}  // namespace
+}  // namespace caisson::confine

@@ -1,0 +1,154 @@
+// The seccomp compiler against an interpreter of classic BPF: what a program answers is computed here from the kernel's
+// definition of the instructions, so that a wrong jump shows without loading anything.
+#include "launcher/confine/seccomp.h"
+
+#include <linux/audit.h>
+#include <linux/seccomp.h>
+#include <sys/syscall.h>
+
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include "launcher/policy/load.h"
+
+namespace caisson::confine {
+namespace {
+
+using policy::ArgRule;
+using policy::SyscallSet;
+
+constexpr std::uint32_t kEperm = SECCOMP_RET_ERRNO | EPERM, kEnosys = SECCOMP_RET_ERRNO | ENOSYS;
+
+std::uint32_t interpret(const Program& program, const seccomp_data& data) {
+  std::uint32_t a = 0;
+  for (std::size_t pc = 0; pc < program.size(); ++pc) {
+    const sock_filter& i = program[pc];
+    switch (i.code) {
+      case BPF_LD | BPF_W | BPF_ABS: std::memcpy(&a, reinterpret_cast<const char*>(&data) + i.k, 4); break;
+      case BPF_ALU | BPF_AND | BPF_K: a &= i.k; break;
+      case BPF_JMP | BPF_JA: pc += i.k; break;
+      case BPF_JMP | BPF_JEQ | BPF_K: pc += a == i.k ? i.jt : i.jf; break;
+      case BPF_JMP | BPF_JGE | BPF_K: pc += a >= i.k ? i.jt : i.jf; break;
+      case BPF_JMP | BPF_JGT | BPF_K: pc += a > i.k ? i.jt : i.jf; break;
+      case BPF_RET | BPF_K: return i.k;
+      default: ADD_FAILURE() << "unexpected instruction " << i.code; return 0;
+    }
+  }
+  ADD_FAILURE() << "ran off the end";
+  return 0;
+}
+
+std::uint32_t answer(const Program& program, long nr, std::uint64_t arg0 = 0, std::uint64_t arg1 = 0, std::uint32_t arch = AUDIT_ARCH_X86_64) {
+  seccomp_data data{};
+  data.nr = static_cast<int>(nr);
+  data.arch = arch;
+  data.args[0] = arg0;
+  data.args[1] = arg1;
+  return interpret(program, data);
+}
+
+Program compile(const std::vector<SyscallSet>& sets) {
+  auto program = compile_seccomp(sets);
+  EXPECT_TRUE(program) << program.error().text();
+  return program ? *program : Program{};
+}
+
+Program compile_rule(std::vector<std::vector<ArgRule>> any_of, std::vector<std::vector<ArgRule>> refuse_if) {
+  SyscallSet set;
+  set.allow.push_back({"ioctl", std::move(any_of), std::move(refuse_if), ""});
+  return compile({set});
+}
+
+TEST(Seccomp, EveryNumberGetsItsAnswer) {
+  SyscallSet set;
+  for (const char* name : {"read", "write", "close", "exit_group", "openat", "getpid"}) set.allow.push_back({name, {}, {}, ""});
+  set.refuse = {"ptrace", "mount"};
+  const Program program = compile({set});
+  for (long nr = 0; nr < 700; ++nr) {
+    const bool allowed = nr == SYS_read || nr == SYS_write || nr == SYS_close || nr == SYS_exit_group || nr == SYS_openat || nr == SYS_getpid;
+    const bool refused = nr == SYS_ptrace || nr == SYS_mount;
+    EXPECT_EQ(answer(program, nr), allowed ? SECCOMP_RET_ALLOW : refused ? kEperm : kEnosys) << nr;
+  }
+}
+
+TEST(Seccomp, ForeignArchitecturesAreKilled) {
+  const Program program = compile({SyscallSet{}});
+  EXPECT_EQ(answer(program, 3, 0, 0, AUDIT_ARCH_I386), SECCOMP_RET_KILL_PROCESS);
+  EXPECT_EQ(answer(program, 0x40000000L | SYS_read), SECCOMP_RET_KILL_PROCESS) << "x32";
+}
+
+TEST(Seccomp, Clone3IsUnknownWhateverASetSays) {
+  SyscallSet set;
+  set.allow.push_back({"clone3", {}, {}, ""});
+  EXPECT_EQ(answer(compile({set}), SYS_clone3), kEnosys);
+}
+
+TEST(Seccomp, RefuseWinsOverAllow) {
+  SyscallSet allow, refuse;
+  allow.allow.push_back({"bpf", {}, {}, ""});
+  refuse.refuse = {"bpf"};
+  EXPECT_EQ(answer(compile({allow, refuse}), SYS_bpf), kEperm);
+}
+
+TEST(Seccomp, SetsAreAUnion) {
+  SyscallSet a, b;
+  a.allow.push_back({"socket", {{{0, "masked_eq", 1, 0xffffffff}}}, {}, ""});
+  b.allow.push_back({"socket", {{{0, "masked_eq", 2, 0xffffffff}}}, {}, ""});
+  const Program program = compile({a, b});
+  EXPECT_EQ(answer(program, SYS_socket, 1), SECCOMP_RET_ALLOW);
+  EXPECT_EQ(answer(program, SYS_socket, 2), SECCOMP_RET_ALLOW);
+  EXPECT_EQ(answer(program, SYS_socket, 40), kEperm);
+}
+
+TEST(Seccomp, GarbageInTheUpperHalfDoesNotHideAMaskedArgument) {
+  const Program program = compile_rule({}, {{{1, "masked_eq", 0x5412, 0xffffffff}}});
+  EXPECT_EQ(answer(program, SYS_ioctl, 0, 0x5412), kEperm);
+  EXPECT_EQ(answer(program, SYS_ioctl, 0, 0x5412 | 1ULL << 32), kEperm);
+  EXPECT_EQ(answer(program, SYS_ioctl, 0, 0x5413), SECCOMP_RET_ALLOW);
+}
+
+// Every operator at every boundary of both words.
+TEST(Seccomp, OperatorsCompareSixtyFourBits) {
+  const std::uint64_t edge[] = {0, 1, 0x7fffffff, 0xffffffff, 0x100000000, 0x100000001, 0x1ffffffff, 0x8000000000000000, ~0ULL};
+  for (const char* op : {"eq", "ne", "lt", "le", "gt", "ge"}) {
+    for (const std::uint64_t value : edge) {
+      const Program program = compile_rule({{{1, op, value, ~0ULL}}}, {});
+      for (const std::uint64_t arg : edge) {
+        const std::string o = op;
+        const bool holds = o == "eq" ? arg == value : o == "ne" ? arg != value : o == "lt" ? arg < value : o == "le" ? arg <= value : o == "gt" ? arg > value : arg >= value;
+        EXPECT_EQ(answer(program, SYS_ioctl, 0, arg), holds ? SECCOMP_RET_ALLOW : kEperm) << arg << " " << op << " " << value;
+      }
+    }
+  }
+}
+
+TEST(Seccomp, AllConditionsOfARowMustHoldAndAnyRowIsEnough) {
+  const Program program = compile_rule({{{0, "eq", 1, ~0ULL}, {1, "eq", 2, ~0ULL}}, {{0, "eq", 7, ~0ULL}}}, {});
+  EXPECT_EQ(answer(program, SYS_ioctl, 1, 2), SECCOMP_RET_ALLOW);
+  EXPECT_EQ(answer(program, SYS_ioctl, 1, 3), kEperm);
+  EXPECT_EQ(answer(program, SYS_ioctl, 7, 3), SECCOMP_RET_ALLOW);
+}
+
+// The shipped policies: what no session may ever call.
+TEST(Seccomp, ShippedPoliciesRefuseTheDangerousCalls) {
+  const auto loaded = policy::load_directory(CAISSON_SOURCE_DIR "/policies");
+  ASSERT_TRUE(loaded.problems.empty()) << loaded.problems.front().text();
+  for (const auto& [name, p] : loaded.policies) {
+    const Program program = compile(p->sets);
+    for (const long nr : {SYS_mount, SYS_umount2, SYS_pivot_root, SYS_unshare, SYS_setns, SYS_ptrace, SYS_bpf, SYS_keyctl, SYS_add_key, SYS_request_key,
+                          SYS_userfaultfd, SYS_io_uring_setup, SYS_io_uring_enter, SYS_perf_event_open, SYS_open_by_handle_at, SYS_init_module,
+                          SYS_kexec_load, SYS_process_vm_readv, SYS_chroot, SYS_fsopen, SYS_move_mount, SYS_open_tree, SYS_mount_setattr,
+                          SYS_fanotify_init, SYS_memfd_secret, SYS_modify_ldt, SYS_acct, SYS_swapon, SYS_reboot, SYS_quotactl, SYS_syslog})
+      EXPECT_EQ(answer(program, nr), kEperm) << name << " " << nr;
+    for (const std::uint64_t flag : {0x20000ULL, 0x2000000ULL, 0x4000000ULL, 0x8000000ULL, 0x10000000ULL, 0x20000000ULL, 0x40000000ULL, 0x80ULL})
+      EXPECT_EQ(answer(program, SYS_clone, 17 | flag), kEperm) << name << " clone " << flag;
+    EXPECT_EQ(answer(program, SYS_clone, 17), SECCOMP_RET_ALLOW) << name;
+    for (const std::uint64_t command : {0x5412, 0x541c}) EXPECT_EQ(answer(program, SYS_ioctl, 0, command | 1ULL << 40), kEperm) << name << " ioctl " << command;
+    for (const std::uint64_t family : {38, 40, 17, 15, 21, 30, 44}) EXPECT_EQ(answer(program, SYS_socket, family, 1), kEperm) << name << " family " << family;
+    EXPECT_EQ(answer(program, 4000), kEnosys) << name;
+  }
+}
+
+}  // namespace
+}  // namespace caisson::confine
