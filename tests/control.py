@@ -8,14 +8,22 @@ import select
 import socket
 
 
+class Refused(RuntimeError):
+    """The launcher's error reply; .error is its object: code, what, and step and errno where they apply."""
+
+    def __init__(self, error):
+        super().__init__(json.dumps(error))
+        self.error = error
+
+
 class Control:
-    def __init__(self, path):
+    def __init__(self, path, hello=True):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(30)
-        self.socket.connect(path)
+        self.socket.connect(str(path))
         self.next_id = 1
         self.events = []
-        self.hello = self.call("hello", protocol=1)[0]
+        self.hello = self.call("hello", protocol=1)[0] if hello else None
 
     def close(self):
         self.socket.close()
@@ -46,7 +54,7 @@ class Control:
     def call(self, op, **arguments):
         message, fds = self.wait(self.send(op, **arguments))
         if not message["ok"]:
-            raise RuntimeError(message["error"])
+            raise Refused(message["error"])
         return message, fds
 
     def event(self, kind, **fields):
@@ -60,23 +68,41 @@ class Control:
     def create(self, domain="bash", **arguments):
         return self.call("session_create", domain=domain, **arguments)[0]["session"]
 
+    def start(self, session, *argv, **arguments):
+        """Starts a command: (its name, descriptors)."""
+        reply, fds = self.call("session_exec", session=session, argv=list(argv), **arguments)
+        return reply["exec"], fds
+
+    def exit(self, session, name):
+        return self.event("exec_exit", session=session, exec=name)
+
     def run(self, session, *argv, stdin=None, **arguments):
         """Runs a command to its end: (exit event, stdout, stderr)."""
-        reply, fds = self.call("session_exec", session=session, argv=list(argv), stdin=stdin is not None, **arguments)
+        name, fds = self.start(session, *argv, stdin=stdin is not None, **arguments)
         if stdin is not None:
             os.write(fds[0], stdin)
             os.close(fds[0])
         out = {fds[-2]: b"", fds[-1]: b""}
         live = set(out)
         while live:
-            for fd in select.select(list(live), [], [], 60)[0]:
+            for fd in select.select(list(live), [], [], 60)[0] or _late(argv):
                 chunk = os.read(fd, 65536)
                 out[fd] += chunk
                 if not chunk:
                     live.discard(fd)
                     os.close(fd)
-        exit_event = self.event("exec_exit", session=session, exec=reply["exec"])
+        exit_event = self.exit(session, name)
         return exit_event, out[fds[-2]].decode(errors="replace"), out[fds[-1]].decode(errors="replace")
+
+    def output(self, session, *argv, **arguments):
+        """stdout of a command that must succeed."""
+        ended, out, err = self.run(session, *argv, **arguments)
+        assert ended.get("exit_code") == 0, f"{argv}: {ended}\n{out}\n{err}"
+        return out
 
     def destroy(self, session):
         self.call("session_destroy", session=session)
+
+
+def _late(argv):
+    raise TimeoutError(f"no output and no end of {argv} within 60 s")

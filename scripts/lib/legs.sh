@@ -33,7 +33,7 @@ leg_unit() { ctest_leg unit -j "$(jobs_count)" -LE 'session|escape'; }
 
 leg_session() {
   is_root || { skip_leg "session tests build real sessions: they need root"; return 0; }
-  ctest_leg session -L session
+  pytest_leg session tests/session /usr/bin/python3
 }
 
 leg_escape() {
@@ -41,10 +41,10 @@ leg_escape() {
   ctest_leg escape -L escape
 }
 
-# pytest_leg LEG FOLDER: with the SDK in a virtual environment of our own over Debian's packages.
+# pytest_leg LEG FOLDER [PYTHON]: by default with the SDK in a virtual environment of our own over Debian's packages.
 pytest_leg() {
   local leg=$1 status=0 counts python
-  python=$(test_python)
+  python=${3:-$(test_python)}
   CAISSON_BUILD_DIR=$ROOT/build/$(preset) PYTHONDONTWRITEBYTECODE=1 "$python" -m pytest -q -ra "$ROOT/$2" \
     --junitxml "$RESULTS/$leg.xml" -p no:cacheprovider ${EXTRA[@]+"${EXTRA[@]}"} >&2 || status=$?
   if [ "$status" = 5 ]; then say "    no tests collected"; tally 0 0 0; return 0; fi

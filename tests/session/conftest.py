@@ -1,0 +1,52 @@
+"""One launcher for the tests that only look, a fresh one for those that break it."""
+
+import os
+import sys
+import pathlib
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import harness  # noqa: E402
+
+
+@pytest.fixture(scope="session", autouse=True)
+def here():
+    if os.geteuid() != 0:
+        pytest.skip("session tests build real sessions: they need root")
+    assert harness.LAUNCHER.exists(), f"{harness.LAUNCHER} is not built: scripts/test session builds it"
+
+
+@pytest.fixture(scope="session")
+def launcher(here, tmp_path_factory):
+    """Shared; its policies, agent and files stay as they are."""
+    one = harness.Launcher(tmp_path_factory.mktemp("shared")).start()
+    tier = one.control().hello["tier"]
+    if tier != "T3":
+        one.stop()
+        pytest.skip(f"this host gives tier {tier}: the container leg tests the lower tiers")
+    yield one
+    one.stop()
+
+
+@pytest.fixture
+def fresh(here, tmp_path):
+    """A launcher that is not started yet."""
+    one = harness.Launcher(tmp_path)
+    yield one
+    one.stop()
+
+
+@pytest.fixture
+def control(launcher):
+    one = launcher.control()
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def session(control):
+    one = control.create()
+    yield one
+    if any(s["session"] == one for s in control.call("session_list")[0]["sessions"]):
+        control.destroy(one)

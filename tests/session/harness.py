@@ -1,0 +1,193 @@
+"""What the session tests share: a native launcher of their own, programs run outside a session for comparison, waiting for facts."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(TESTS))
+from control import Control, Refused  # noqa: E402, F401
+
+ROOT = TESTS.parent
+BUILD = pathlib.Path(os.environ.get("CAISSON_BUILD") or os.environ.get("CAISSON_BUILD_DIR") or ROOT / "build" / "release")
+LAUNCHER, INIT, CLI = (BUILD / "launcher" / name for name in ("caisson-launcher", "caisson-init", "caisson"))
+AGENT = BUILD / "agent" / "caisson-agent"
+API_KEY = "decoy-0123456789abcdef-api-key"
+SESSION_UID = 20001
+
+
+def eventually(fact, seconds=10.0, what="the fact"):
+    """Waits until fact() is true and returns its value."""
+    end = time.monotonic() + seconds
+    while True:
+        value = fact()
+        if value:
+            return value
+        assert time.monotonic() < end, f"not within {seconds} s: {what}"
+        time.sleep(0.01)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def copy_policies(to):
+    shutil.copytree(ROOT / "policies", to, ignore=shutil.ignore_patterns("*.md"))
+    for path in [to, *to.rglob("*")]:
+        os.chown(path, 0, 0)
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    return to
+
+
+def edit(path, **members):
+    """Changes top-level members of a policy file; objects are updated, anything else is replaced."""
+    policy = json.loads(path.read_text())
+    for key, value in members.items():
+        policy[key] = {**policy.get(key, {}), **value} if isinstance(value, dict) else value
+    path.write_text(json.dumps(policy, indent=2))
+
+
+class Launcher:
+    """A native launcher with directories of its own below `base`. It inherits what a careless parent would hand down."""
+
+    def __init__(self, base):
+        self.base = base
+        self.policies = copy_policies(base / "policies")
+        self.audit, self.run, self.home = base / "audit", base / "run", base / "home"
+        self.home.mkdir()
+        os.chown(self.home, SESSION_UID, SESSION_UID)
+        self.log = base / "launcher.log"
+        self.port = free_port()
+        self.process = None
+        self.controls = []
+
+    def spawn(self, *options, wrapper=(), **environment):
+        """Starts the process and does not wait. Its environment is clean but for a key."""
+        decoy = os.open("/etc/passwd", os.O_RDONLY)
+        argv = [*wrapper, LAUNCHER, "--policies", self.policies, "--audit", self.audit, "--run", self.run, "--home", self.home,
+                "--port", self.port, "--bind", "127.0.0.1", *options]
+        if not AGENT.exists() and "--agent" not in options:
+            argv += ["--agent", "/usr/bin/true"]
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                [str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[decoy], preexec_fn=careless,
+                env={"PATH": os.environ["PATH"], "SANDBOX_API_KEY": API_KEY, "LEAKED_VARIABLE": "leaked", **environment})
+        os.close(decoy)
+        return self
+
+    def start(self, *options, **arguments):
+        self.spawn(*options, **arguments)
+        eventually(lambda: self.process.poll() is not None or self.answers(), 30, "the launcher answers")
+        assert self.process.poll() is None, self.log.read_text()
+        return self
+
+    def answers(self):
+        try:
+            self.control()
+            return True
+        except OSError:
+            return False
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    @property
+    def socket(self):
+        return self.run / "control.sock"
+
+    def control(self, hello=True):
+        control = Control(self.socket, hello)
+        self.controls.append(control)
+        return control
+
+    def records(self, name="launcher"):
+        return [json.loads(line) for line in (self.audit / f"{name}.ndjson").read_text().splitlines()]
+
+    def stop(self):
+        for control in self.controls:
+            control.close()
+        if self.process is None or self.process.poll() is not None:
+            return
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
+
+
+def careless():
+    """In the launcher's process before exec: state that must not reach a session."""
+    os.umask(0)
+    os.setgroups([4, 24])
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])
+
+
+def cli(*argv, stdin=None, timeout=60, **kwargs):
+    return subprocess.run([str(a) for a in (CLI, *argv)], input=stdin, stdin=subprocess.DEVNULL if stdin is None else None,
+                          capture_output=True, timeout=timeout, check=False, **kwargs)
+
+
+PRELUDE = """
+import ctypes, errno, json, os, signal, socket, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+def name(number): return errno.errorcode.get(number, str(number))
+def call(number, *args):
+    ctypes.set_errno(0)
+    result = libc.syscall(ctypes.c_long(number), *[ctypes.c_long(a) if isinstance(a, int) else a for a in args])
+    return name(ctypes.get_errno()) if result < 0 else result
+def tried(function, *args, **kwargs):
+    try:
+        return function(*args, **kwargs) or "ok"
+    except OSError as e:
+        return name(e.errno)
+"""
+
+
+def inside(control, session, code, **arguments):
+    """Runs Python in the session: the value of `out`."""
+    return json.loads(control.output(session, "/usr/bin/python3", "-I", "-c", f"{PRELUDE}\n{code}\nprint(json.dumps(out))", **arguments))
+
+
+def outside(code):
+    """The same code as root without a session, with mounts and processes of its own: the control of every refusal."""
+    done = subprocess.run(["unshare", "--mount", "--", "/usr/bin/python3", "-I", "-c", f"{PRELUDE}\n{code}\nprint(json.dumps(out))"],
+                          capture_output=True, text=True, timeout=60, check=True)
+    return json.loads(done.stdout)
+
+
+def processes():
+    """pid -> (parent, name, uid) of everything on the machine."""
+    found = {}
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            stat = pathlib.Path("/proc", entry, "stat").read_text()
+            uid = os.stat(f"/proc/{entry}").st_uid
+        except OSError:
+            continue
+        comm = stat[stat.index("(") + 1 : stat.rindex(")")]
+        found[int(entry)] = (int(stat[stat.rindex(")") + 2 :].split()[1]), comm, uid)
+    return found
+
+
+def descendants(pid):
+    everything = processes()
+    below, grown = {pid}, True
+    while grown:
+        more = {p for p, (parent, _, _) in everything.items() if parent in below} - below
+        below |= more
+        grown = bool(more)
+    return below - {pid}
