@@ -1,0 +1,149 @@
+"""The server under test. Without CAISSON_URL a native launcher is started (root); with CAISSON_URL and CAISSON_KEY a running
+one is used, for example a container, and the tests that look at the server's own processes skip."""
+import os
+import pathlib
+import sys
+import time
+
+import httpx
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+from contract import FILE, Contract  # noqa: E402
+from launcher_process import BUILD, PROGRAMS, Launcher  # noqa: E402
+from raw_http import Raw  # noqa: E402
+
+NOT_FOUND = {"success": False, "message": "Session not found", "data": None}
+
+
+def eventually(fact, seconds=15.0):
+    """Waits until fact() is true and returns what it was."""
+    end = time.monotonic() + seconds
+    while True:
+        value = fact()
+        if value:
+            return value
+        assert time.monotonic() < end, f"not within {seconds} s; last: {value!r}"
+        time.sleep(0.02)
+
+
+class Api:
+    """A client with the key. Every answer that the contract describes is validated against it."""
+
+    def __init__(self, url: str, key: str, contract: Contract | None = None):
+        self.url, self.key, self.contract = url, key, contract
+        self.http = httpx.Client(base_url=url, headers={"X-AIO-API-Key": key} if key else {}, timeout=60, trust_env=False,
+                                 event_hooks={"response": [self.check]})
+
+    def check(self, response: httpx.Response):
+        assert response.status_code < 500, f"{response.request.method} {response.request.url}: {response.status_code}"
+        if self.contract and response.headers.get("content-type", "").startswith("application/json"):
+            response.read()
+            if response.content:
+                self.contract.check(response.request.method, response.request.url.path, response.status_code, response.json())
+
+    def post(self, path: str, body=None, **options) -> httpx.Response:
+        return self.http.post(path, json={} if body is None else body, **options)
+
+    def data(self, path: str, body=None, method="POST"):
+        """`data` of a request that must succeed."""
+        answer = self.http.request(method, path, json=body) if body is not None or method == "POST" else self.http.request(method, path)
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["success"] is True, answer.text
+        return answer.json()["data"]
+
+    def fails(self, path: str, body: dict) -> dict:
+        """The envelope of a tool that must fail: HTTP 200, success false, a message."""
+        answer = self.post(path, body)
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["success"] is False and answer.json()["message"], answer.text
+        return answer.json()
+
+    def bash(self, command: str, **fields) -> dict:
+        return self.data("/v1/bash/exec", {"command": command, **fields})
+
+    def shell(self, command: str, **fields) -> dict:
+        return self.data("/v1/shell/exec", {"command": command, **fields})
+
+    def raw(self, timeout=10.0) -> Raw:
+        return Raw(self.url, timeout)
+
+
+@pytest.fixture(scope="session")
+def contract():
+    return Contract.load()
+
+
+@pytest.fixture(scope="session")
+def need_contract(contract):
+    if contract is None:
+        pytest.skip(f"the contract is not here: {FILE}")
+    return contract
+
+
+@pytest.fixture(scope="session")
+def launch():
+    """launch(**environment): another native launcher, ended with the session."""
+    if os.geteuid() != 0:
+        pytest.skip("a native launcher needs root")
+    missing = [p for p in PROGRAMS if not (BUILD / p).is_file()]
+    if missing:
+        pytest.fail(f"not built: {missing} in {BUILD}")
+    running = []
+
+    def start(**options) -> Launcher:
+        running.append(Launcher(**options))
+        return running[-1]
+
+    yield start
+    for launcher in running:
+        launcher.close()
+
+
+@pytest.fixture(scope="session")
+def native(request) -> Launcher:
+    """The native launcher under test; its processes and files may be looked at."""
+    if "CAISSON_URL" in os.environ:
+        pytest.skip("the server under test is not a process of this host (CAISSON_URL)")
+    return request.getfixturevalue("launch")()
+
+
+@pytest.fixture(scope="session")
+def api(request, contract) -> Api:
+    if url := os.environ.get("CAISSON_URL"):
+        return Api(url.rstrip("/"), os.environ.get("CAISSON_KEY", ""), contract)
+    launcher = request.getfixturevalue("native")
+    return Api(launcher.url, launcher.key, contract)
+
+
+@pytest.fixture
+def session(api):
+    """A bash session of the test's own."""
+    made = api.data("/v1/bash/sessions/create")["session_id"]
+    yield made
+    api.post(f"/v1/bash/sessions/{made}/close")
+
+
+@pytest.fixture
+def shell(api):
+    """A shell session of the test's own."""
+    made = api.data("/v1/shell/sessions/create")["session_id"]
+    yield made
+    api.http.delete(f"/v1/shell/sessions/{made}")
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Which operations of the contract were checked how often, and which fields go beyond it."""
+    contract = getattr(config, "caisson_contract", None)
+    if contract is None or not contract.checked:
+        return
+    terminalreporter.section("responses checked against the contract")
+    for name, count in sorted(contract.checked.items()):
+        extra = ", ".join(sorted(contract.extra[name])) or "no extra fields"
+        terminalreporter.write_line(f"{count:5} {name}: {extra}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def remember_contract(contract, pytestconfig):
+    pytestconfig.caisson_contract = contract

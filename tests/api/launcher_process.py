@@ -1,0 +1,102 @@
+"""A launcher of our own on this host: installed copies of the built programs in a temporary folder, a free port, its own home,
+audit log and control socket. Nothing of it is left when close() returns."""
+import os
+import pathlib
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("CAISSON_BUILD_DIR", ROOT / "build" / "release"))
+PROGRAMS = ["launcher/caisson-launcher", "launcher/caisson-init", "launcher/caisson", "agent/caisson-agent"]
+WORKSPACE_UID = 20001  # the host's uid of the sessions' user: a home that belongs to it is not remapped
+
+
+def free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Launcher:
+    """`key=None`: none is given, the launcher makes one. Other keywords are environment variables."""
+
+    def __init__(self, key="", **environment):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="caisson-api-"))
+        self.dir.chmod(0o755)  # the agent's uid must reach its own program
+        for name in ("bin", "home", "audit", "run"):
+            (self.dir / name).mkdir(mode=0o755)
+        (self.dir / "audit").chmod(0o700)
+        (self.dir / "run").chmod(0o700)
+        os.chown(self.dir / "home", WORKSPACE_UID, WORKSPACE_UID)
+        for program in PROGRAMS:
+            shutil.copy(BUILD / program, self.dir / "bin")
+        shutil.copytree(ROOT / "policies", self.dir / "policies")
+        self.key = secrets.token_hex(24) if key == "" else key
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        if self.key:
+            environment["SANDBOX_API_KEY"] = self.key
+        self.log = self.dir / "log"
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                [self.dir / "bin/caisson-launcher", "--policies", self.dir / "policies", "--audit", self.dir / "audit", "--run",
+                 self.dir / "run", "--home", self.dir / "home", "--port", str(self.port), "--bind", "127.0.0.1"],
+                env={"PATH": os.environ["PATH"], "HOME": "/root", **environment}, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                start_new_session=True, cwd="/")
+        try:
+            self.wait_ready()
+        except BaseException:
+            self.close()
+            raise
+
+    def wait_ready(self, seconds=30):
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                urllib.request.urlopen(self.url + "/readyz", timeout=5).close()
+                return
+            except (OSError, urllib.error.URLError) as why:
+                assert self.process.poll() is None, f"the launcher ended:\n{self.log.read_text()}"
+                assert time.monotonic() < end, f"not ready ({why}):\n{self.log.read_text()}"
+            time.sleep(0.05)
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def agent_pid(self) -> int:
+        for entry in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                status = (entry / "status").read_text()
+                if f"\nPPid:\t{self.pid}\n" in status and status.startswith("Name:\tcaisson-agent"):
+                    return int(entry.name)
+            except OSError:  # it ended meanwhile
+                continue
+        raise AssertionError("the launcher has no agent")
+
+    def memory_peaks(self) -> dict[str, int]:
+        """Peak resident bytes of launcher and agent so far."""
+        peaks = {}
+        for name, pid in (("launcher", self.pid), ("agent", self.agent_pid)):
+            for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+                if line.startswith("VmHWM:"):
+                    peaks[name] = int(line.split()[1]) * 1024
+        return peaks
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(15)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait(15)
+        shutil.rmtree(self.dir, ignore_errors=True)
