@@ -18,10 +18,10 @@
 #include "agent/routes/status.h"
 #include "agent/routes/table.h"
 #include "agent/routes/tool_probe.h"
+#include "agent/seal.h"
 #include "agent/session/bash_service.h"
 #include "agent/session/config.h"
 #include "agent/session/shell_service.h"
-#include "agent/seal.h"
 #include "agent/settings.h"
 
 namespace caisson {

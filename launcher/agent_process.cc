@@ -27,21 +27,100 @@ constexpr std::int64_t kFirstDelayUs = 50'000, kLongestDelayUs = 10'000'000, kSe
 policy::SyscallSet agent_set() {
   policy::SyscallSet set;
   set.name = "agent";
-  for (const char* name :
-       {"read", "write", "readv", "writev", "close", "fstat", "newfstatat", "statx", "lseek", "fcntl", "epoll_create1", "epoll_ctl", "epoll_wait",
-        "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select", "pselect6", "eventfd2", "timerfd_create", "timerfd_settime", "timerfd_gettime",
-        "signalfd4", "pipe2", "dup", "dup3", "mmap", "munmap", "mremap", "mprotect", "madvise", "brk", "futex", "rt_sigaction", "rt_sigprocmask",
-        "rt_sigreturn", "sigaltstack", "restart_syscall", "nanosleep", "clock_nanosleep", "clock_gettime", "clock_getres", "gettimeofday", "time",
-        "getpid", "gettid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getrandom", "getrlimit", "prlimit64", "getrusage", "sysinfo", "uname",
-        "sched_yield", "sched_getaffinity", "membarrier", "rseq", "set_robust_list", "exit", "exit_group", "accept", "accept4", "bind", "listen",
-        "getsockname", "getpeername", "setsockopt", "getsockopt", "sendmsg", "sendto", "recvmsg", "recvfrom", "shutdown", "openat", "open", "access",
-        "faccessat", "faccessat2", "readlink", "readlinkat", "tgkill"})
+  for (const char* name : {"read",
+                           "write",
+                           "readv",
+                           "writev",
+                           "close",
+                           "fstat",
+                           "newfstatat",
+                           "statx",
+                           "lseek",
+                           "fcntl",
+                           "epoll_create1",
+                           "epoll_ctl",
+                           "epoll_wait",
+                           "epoll_pwait",
+                           "epoll_pwait2",
+                           "poll",
+                           "ppoll",
+                           "select",
+                           "pselect6",
+                           "eventfd2",
+                           "timerfd_create",
+                           "timerfd_settime",
+                           "timerfd_gettime",
+                           "signalfd4",
+                           "pipe2",
+                           "dup",
+                           "dup3",
+                           "mmap",
+                           "munmap",
+                           "mremap",
+                           "mprotect",
+                           "madvise",
+                           "brk",
+                           "futex",
+                           "rt_sigaction",
+                           "rt_sigprocmask",
+                           "rt_sigreturn",
+                           "sigaltstack",
+                           "restart_syscall",
+                           "nanosleep",
+                           "clock_nanosleep",
+                           "clock_gettime",
+                           "clock_getres",
+                           "gettimeofday",
+                           "time",
+                           "getpid",
+                           "gettid",
+                           "getppid",
+                           "getuid",
+                           "geteuid",
+                           "getgid",
+                           "getegid",
+                           "getrandom",
+                           "getrlimit",
+                           "prlimit64",
+                           "getrusage",
+                           "sysinfo",
+                           "uname",
+                           "sched_yield",
+                           "sched_getaffinity",
+                           "membarrier",
+                           "rseq",
+                           "set_robust_list",
+                           "exit",
+                           "exit_group",
+                           "accept",
+                           "accept4",
+                           "bind",
+                           "listen",
+                           "getsockname",
+                           "getpeername",
+                           "setsockopt",
+                           "getsockopt",
+                           "sendmsg",
+                           "sendto",
+                           "recvmsg",
+                           "recvfrom",
+                           "shutdown",
+                           "openat",
+                           "open",
+                           "access",
+                           "faccessat",
+                           "faccessat2",
+                           "readlink",
+                           "readlinkat",
+                           "tgkill"})
     set.allow.push_back({name, {}, {}, ""});
   const auto low = [](std::uint64_t value, unsigned index) { return policy::ArgRule{index, "masked_eq", value, 0xffffffff}; };
   // Window size of a terminal whose master it was given, non-blocking mode, bytes waiting.
-  set.allow.push_back({"ioctl", {{low(0x5414, 1)}, {low(0x5413, 1)}, {low(0x5421, 1)}, {low(0x541b, 1)}, {low(0x5401, 1)}}, {}, ""});
+  set.allow.push_back(
+      {"ioctl", {{low(0x5414, 1)}, {low(0x5413, 1)}, {low(0x5421, 1)}, {low(0x541b, 1)}, {low(0x5401, 1)}}, {}, ""});
   set.allow.push_back({"socket", {{low(2, 0)}, {low(10, 0)}}, {}, ""});
-  set.refuse = {"execve", "execveat", "fork", "vfork", "clone", "ptrace", "connect", "kill", "socketpair", "unshare", "setns", "mount", "bpf", "keyctl"};
+  set.refuse = {"execve", "execveat",   "fork",    "vfork", "clone", "ptrace", "connect",
+                "kill",   "socketpair", "unshare", "setns", "mount", "bpf",    "keyctl"};
   return set;
 }
 
@@ -55,7 +134,7 @@ struct Prepared {
 
 void add_rule(int ruleset, const std::string& path, std::uint64_t access) {
   auto fd = sys::open(path, O_PATH);
-  struct stat st {};
+  struct stat st{};
   if (!fd || ::fstat(fd->get(), &st) != 0) return;  // absent: nothing to allow
   if (!S_ISDIR(st.st_mode)) access &= LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE;
   (void)raw::landlock_add_path(ruleset, access, fd->get());
@@ -73,8 +152,8 @@ Result<Fd> agent_landlock(const confine::Features& features, const std::string& 
   add_rule(ruleset.get(), linker != nullptr ? linker : "/lib/ld-linux-aarch64.so.1", run);
   std::free(linker);
   add_rule(ruleset.get(), program, run);
-  for (const char* path : {"/usr/lib", "/lib", "/usr/local/lib", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/etc/localtime", "/etc/os-release",
-                           "/etc/ssl/openssl.cnf", "/dev/urandom"})
+  for (const char* path : {"/usr/lib", "/lib", "/usr/local/lib", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/etc/localtime",
+                           "/etc/os-release", "/etc/ssl/openssl.cnf", "/dev/urandom"})
     add_rule(ruleset.get(), path, read);
   add_rule(ruleset.get(), "/dev/null", read | LANDLOCK_ACCESS_FS_WRITE_FILE);
   return ruleset;
@@ -84,7 +163,8 @@ Result<Fd> agent_landlock(const confine::Features& features, const std::string& 
 [[noreturn]] void agent_child(Prepared& p, const std::string& program) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::dup2(p.null.get(), 0) != 0) ::_exit(120);
-  const int executable = ::fcntl(p.executable.get(), F_DUPFD_CLOEXEC, 16), landlock = p.landlock ? ::fcntl(p.landlock.get(), F_DUPFD_CLOEXEC, 16) : -1;
+  const int executable = ::fcntl(p.executable.get(), F_DUPFD_CLOEXEC, 16),
+            landlock = p.landlock ? ::fcntl(p.landlock.get(), F_DUPFD_CLOEXEC, 16) : -1;
   const int ipc = ::fcntl(p.ipc.get(), F_DUPFD_CLOEXEC, 16), seccomp = ::fcntl(p.seccomp.get(), F_DUPFD_CLOEXEC, 16);
   if (executable < 0 || ipc < 0 || seccomp < 0 || ::dup2(ipc, kIpcFd) < 0 || ::dup2(seccomp, kSeccompFd) < 0) ::_exit(120);
   for (int fd = kSeccompFd + 1; fd < 16; ++fd) ::close(fd);
@@ -95,7 +175,9 @@ Result<Fd> agent_landlock(const confine::Features& features, const std::string& 
   if (::setrlimit(RLIMIT_CORE, &no_core) != 0) ::_exit(121);
   const bool bounded = confine::caps_drop_bounding();
   if (p.change_uid) {
-    if (!bounded || ::setgroups(0, nullptr) != 0 || ::setresgid(p.uid, p.uid, p.uid) != 0 || ::setresuid(p.uid, p.uid, p.uid) != 0) ::_exit(122);
+    if (!bounded || ::setgroups(0, nullptr) != 0 || ::setresgid(p.uid, p.uid, p.uid) != 0 ||
+        ::setresuid(p.uid, p.uid, p.uid) != 0)
+      ::_exit(122);
   }
   if (::geteuid() == 0 || !confine::caps_drop_all() || ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) ::_exit(122);
   if (landlock >= 0 && raw::landlock_restrict_self(landlock) != 0) ::_exit(123);
@@ -112,12 +194,16 @@ void pass_on(std::vector<std::string>& env, const char* name) {
 }
 
 std::vector<std::string> environment(const Options& o) {
-  std::vector<std::string> env{"PATH=/usr/bin:/bin", "LANG=C.UTF-8", "CAISSON_PORT=" + std::to_string(o.port), "CAISSON_BIND=" + o.bind,
-                               "WORKSPACE=" + o.workspace, "CAISSON_SECCOMP_FD=" + std::to_string(kSeccompFd),
+  std::vector<std::string> env{"PATH=/usr/bin:/bin",
+                               "LANG=C.UTF-8",
+                               "CAISSON_PORT=" + std::to_string(o.port),
+                               "CAISSON_BIND=" + o.bind,
+                               "WORKSPACE=" + o.workspace,
+                               "CAISSON_SECCOMP_FD=" + std::to_string(kSeccompFd),
                                o.auth_off ? "CAISSON_AUTH=none" : "CAISSON_AUTH=key"};
   if (!o.auth_off) env.push_back("SANDBOX_API_KEY=" + o.api_key);
-  for (const char* name : {"TZ", "USER", "MAX_SHELL_SESSIONS", "MAX_BASH_SESSIONS", "CAISSON_ALLOW_ORIGIN", "CAISSON_SESSION_TIMEOUT",
-                           "CAISSON_OUTPUT_BYTES"})
+  for (const char* name : {"TZ", "USER", "MAX_SHELL_SESSIONS", "MAX_BASH_SESSIONS", "CAISSON_ALLOW_ORIGIN",
+                           "CAISSON_SESSION_TIMEOUT", "CAISSON_OUTPUT_BYTES"})
     pass_on(env, name);
   return env;
 }
@@ -132,7 +218,8 @@ Status AgentProcess::start() {
   TRY_ASSIGN(p.null, sys::open("/dev/null", O_RDWR));
   TRY_ASSIGN(p.landlock, agent_landlock(manager_.features(), options_.agent));
   TRY_ASSIGN(const confine::Program program, confine::compile_seccomp({agent_set()}));
-  TRY_ASSIGN(p.seccomp, sys::sealed_memfd("agent-seccomp", {reinterpret_cast<const char*>(program.data()), program.size() * sizeof(sock_filter)}));
+  TRY_ASSIGN(p.seccomp, sys::sealed_memfd("agent-seccomp",
+                                          {reinterpret_cast<const char*>(program.data()), program.size() * sizeof(sock_filter)}));
   TRY_ASSIGN(auto pair, sys::seqpacket_pair());
   TRY(sys::set_nonblocking(pair.second.get(), true));
   p.ipc = std::move(pair.second);
@@ -165,7 +252,8 @@ void AgentProcess::exited(const ChildExit& exit) {
   pid_ = 0;
   pidfd_.reset();
   if (stopped_) return stopped_();
-  std::fprintf(stderr, "caisson-launcher: the agent ended (%s %d), it is started again\n", exit.signaled ? "signal" : "status", exit.status);
+  std::fprintf(stderr, "caisson-launcher: the agent ended (%s %d), it is started again\n", exit.signaled ? "signal" : "status",
+               exit.status);
   restart_later();
 }
 

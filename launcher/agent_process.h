@@ -13,7 +13,8 @@ namespace caisson {
 
 class AgentProcess {
  public:
-  AgentProcess(const Options& options, session::Manager& manager, Loop& loop) : options_(options), manager_(manager), loop_(loop) {}
+  AgentProcess(const Options& options, session::Manager& manager, Loop& loop)
+      : options_(options), manager_(manager), loop_(loop) {}
   // The first start; later ones follow by themselves. Errors: the program cannot be confined or executed.
   [[nodiscard]] Status start();
   // SIGTERM, after six seconds SIGKILL; then `done`.

@@ -12,13 +12,15 @@ namespace caisson {
 Result<Fd> serve_control(const std::string& path, session::Manager& manager, Loop& loop) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) return fail(Code::invalid_argument, "path of the control socket is too long: " + quote(path));
+  if (path.size() >= sizeof address.sun_path)
+    return fail(Code::invalid_argument, "path of the control socket is too long: " + quote(path));
   std::strcpy(address.sun_path, path.c_str());
   (void)::unlink(path.c_str());  // of an earlier launcher; the directory is ours alone
   Fd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener) return sys_error("control socket");
   const mode_t before = ::umask(0177);
-  const bool bound = ::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 && ::listen(listener.get(), 16) == 0;
+  const bool bound = ::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+                     ::listen(listener.get(), 16) == 0;
   ::umask(before);
   if (!bound) return sys_error("bind " + quote(path));
   const int fd = listener.get();

@@ -66,7 +66,8 @@ Status prepare_directories(Options& options) {
 
 void say_tier(const confine::Features& features) {
   const std::string tier(tier_name(features.tier()));
-  std::fprintf(stderr, "caisson-launcher %s: tier %s (kernel %s, Landlock ABI %d)\n", CAISSON_VERSION, tier.c_str(), features.kernel.c_str(), features.landlock_abi);
+  std::fprintf(stderr, "caisson-launcher %s: tier %s (kernel %s, Landlock ABI %d)\n", CAISSON_VERSION, tier.c_str(),
+               features.kernel.c_str(), features.landlock_abi);
   for (const std::string& why : confine::why_not_higher(features)) std::fprintf(stderr, "  %s\n", why.c_str());
 }
 
@@ -77,7 +78,9 @@ void say_key(const Options& o) {
     return;
   }
   if (!o.key_generated) return;
-  std::fprintf(stderr, "\nAPI key (generated, shown once): %s\n  curl -H \"X-AIO-API-Key: %s\" http://localhost:%s/v1/bash/exec -d '{\"command\":\"id; pwd; ls /\"}'\n\n",
+  std::fprintf(stderr,
+               "\nAPI key (generated, shown once): %s\n  curl -H \"X-AIO-API-Key: %s\" http://localhost:%s/v1/bash/exec -d "
+               "'{\"command\":\"id; pwd; ls /\"}'\n\n",
                o.api_key.c_str(), o.api_key.c_str(), port.c_str());
 }
 
@@ -85,8 +88,8 @@ Status run(Options options) {
   TRY(prepare_process());
   TRY(prepare_directories(options));
   TRY_ASSIGN(const auto loop, Loop::create({SIGTERM, SIGINT, SIGHUP}));
-  session::Settings settings{options.policies, options.audit, options.run, options.init, options.home,
-                             options.workspace, options.max_sessions, options.ready_sessions};
+  session::Settings settings{options.policies, options.audit,     options.run,          options.init,
+                             options.home,     options.workspace, options.max_sessions, options.ready_sessions};
   TRY_ASSIGN(const auto manager, session::Manager::create(settings, *loop));
   say_tier(manager->features());
   Fd control;

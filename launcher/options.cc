@@ -37,8 +37,8 @@ namespace {
 struct Row {
   const char* flag;
   const char* environment;
-  std::string Options::*text;
-  unsigned Options::*number;
+  std::string Options::* text;
+  unsigned Options::* number;
   unsigned most;
 };
 constexpr Row kRows[] = {
@@ -65,7 +65,8 @@ Status set(Options& options, const Row& row, const char* name, const std::string
   unsigned number = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
   if (error != std::errc() || end != value.data() + value.size() || number > row.most)
-    return fail(Code::invalid_argument, std::string(name) + " must be a number up to " + std::to_string(row.most) + ", not " + quote(value));
+    return fail(Code::invalid_argument,
+                std::string(name) + " must be a number up to " + std::to_string(row.most) + ", not " + quote(value));
   options.*row.number = number;
   return {};
 }
@@ -86,7 +87,8 @@ std::string find_program(const std::string& name) {
 Result<Options> parse_options(int argc, char** argv) {
   Options options;
   for (const Row& row : kRows)
-    if (const char* value = row.environment != nullptr ? std::getenv(row.environment) : nullptr; value != nullptr && *value != '\0')
+    if (const char* value = row.environment != nullptr ? std::getenv(row.environment) : nullptr;
+        value != nullptr && *value != '\0')
       TRY(set(options, row, row.environment, value));
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];

@@ -16,12 +16,12 @@ struct Options {
   std::string workspace;                           // WORKSPACE: where clients start; default: the home
   std::string api_key;                             // SANDBOX_API_KEY; empty: one is generated
   bool key_generated = false;
-  bool auth_off = false;                           // CAISSON_AUTH=none
-  unsigned port = 8080;                            // --port, CAISSON_PORT
-  std::string bind = "0.0.0.0";                    // --bind, CAISSON_BIND
-  unsigned agent_uid = 990;                        // CAISSON_AGENT_UID
-  unsigned ready_sessions = 2;                     // CAISSON_READY_SESSIONS: sessions kept built per domain
-  unsigned max_sessions = 1024;                    // CAISSON_MAX_SESSIONS
+  bool auth_off = false;         // CAISSON_AUTH=none
+  unsigned port = 8080;          // --port, CAISSON_PORT
+  std::string bind = "0.0.0.0";  // --bind, CAISSON_BIND
+  unsigned agent_uid = 990;      // CAISSON_AGENT_UID
+  unsigned ready_sessions = 2;   // CAISSON_READY_SESSIONS: sessions kept built per domain
+  unsigned max_sessions = 1024;  // CAISSON_MAX_SESSIONS
   bool help = false, version = false;
 };
 

@@ -162,15 +162,13 @@ Result<Value> parse(std::string_view text, const Bounds& bounds, Lines* lines) {
                     ": NUL byte");
   Cursor cursor;
   Builder builder(bounds, cursor, lines);
-  const bool ok = Value::sax_parse(CountingIterator(text.data(), &cursor),
-                                   CountingIterator(text.data() + text.size(), nullptr), &builder);
+  const bool ok =
+      Value::sax_parse(CountingIterator(text.data(), &cursor), CountingIterator(text.data() + text.size(), nullptr), &builder);
   if (!ok) return fail(Code::invalid_argument, builder.error().empty() ? "line 1: not JSON" : builder.error());
   return builder.take();
 }
 
-std::string dump(const Value& value, int indent) {
-  return value.dump(indent, ' ', false, Value::error_handler_t::replace);
-}
+std::string dump(const Value& value, int indent) { return value.dump(indent, ' ', false, Value::error_handler_t::replace); }
 
 Result<std::optional<std::string>> get_string(const Value& object, std::string_view key) {
   const Value* v = member(object, key);

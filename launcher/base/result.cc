@@ -49,14 +49,43 @@ std::string Error::text() const {
 std::unexpected<Error> sys_error(std::string what, int sys) {
   Code code = Code::io;
   switch (sys) {
-    case ENOENT: case ESRCH: case ENOTDIR: code = Code::not_found; break;
-    case EACCES: case EPERM: case EROFS: code = Code::permission_denied; break;
-    case EEXIST: code = Code::already_exists; break;
-    case ENOSYS: case EOPNOTSUPP: case EAFNOSUPPORT: code = Code::unavailable; break;
-    case EAGAIN: case EMFILE: case ENFILE: case ENOSPC: case EDQUOT: case ENOMEM: code = Code::limit; break;
-    case ETIMEDOUT: code = Code::timeout; break;
-    case EINVAL: case ENAMETOOLONG: case ELOOP: case E2BIG: code = Code::invalid_argument; break;
-    default: break;
+    case ENOENT:
+    case ESRCH:
+    case ENOTDIR:
+      code = Code::not_found;
+      break;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      code = Code::permission_denied;
+      break;
+    case EEXIST:
+      code = Code::already_exists;
+      break;
+    case ENOSYS:
+    case EOPNOTSUPP:
+    case EAFNOSUPPORT:
+      code = Code::unavailable;
+      break;
+    case EAGAIN:
+    case EMFILE:
+    case ENFILE:
+    case ENOSPC:
+    case EDQUOT:
+    case ENOMEM:
+      code = Code::limit;
+      break;
+    case ETIMEDOUT:
+      code = Code::timeout;
+      break;
+    case EINVAL:
+    case ENAMETOOLONG:
+    case ELOOP:
+    case E2BIG:
+      code = Code::invalid_argument;
+      break;
+    default:
+      break;
   }
   return std::unexpected(Error(code, std::move(what), sys));
 }

@@ -16,12 +16,12 @@ enum class Code {
   not_found,          // the named thing does not exist
   permission_denied,  // policy or kernel refused
   already_exists,
-  unavailable,        // the kernel or the outer container does not offer it
-  limit,              // a bound of ours was reached; retry later may help
+  unavailable,  // the kernel or the outer container does not offer it
+  limit,        // a bound of ours was reached; retry later may help
   timeout,
-  protocol,           // the peer broke the IPC protocol: fatal for that peer
-  io,                 // a system call failed
-  internal,           // an invariant of ours does not hold
+  protocol,  // the peer broke the IPC protocol: fatal for that peer
+  io,        // a system call failed
+  internal,  // an invariant of ours does not hold
 };
 
 [[nodiscard]] std::string_view code_name(Code code);
@@ -65,13 +65,12 @@ using Status = Result<void>;
 #define CAISSON_CONCAT_(a, b) a##b
 #define CAISSON_CONCAT(a, b) CAISSON_CONCAT_(a, b)
 // Statements only: TRY(expr); and TRY_ASSIGN(auto fd, open(...));
-#define TRY(expr)                                                      \
-  do {                                                                 \
-    if (auto try_result_ = (expr); !try_result_)                       \
-      return std::unexpected(std::move(try_result_).error());          \
+#define TRY(expr)                                                                                        \
+  do {                                                                                                   \
+    if (auto try_result_ = (expr); !try_result_) return std::unexpected(std::move(try_result_).error()); \
   } while (false)
 #define TRY_ASSIGN(decl, ...) TRY_ASSIGN_(CAISSON_CONCAT(try_value_, __LINE__), decl, __VA_ARGS__)
-#define TRY_ASSIGN_(tmp, decl, ...)                                    \
-  auto tmp = (__VA_ARGS__);                                            \
-  if (!tmp) return std::unexpected(std::move(tmp).error());            \
+#define TRY_ASSIGN_(tmp, decl, ...)                         \
+  auto tmp = (__VA_ARGS__);                                 \
+  if (!tmp) return std::unexpected(std::move(tmp).error()); \
   decl = std::move(*tmp)

@@ -69,8 +69,7 @@ Result<std::pair<Fd, Fd>> seqpacket_pair() {
 
 Status set_nonblocking(int fd, bool on) {
   const int flags = ::fcntl(fd, F_GETFL);
-  if (flags < 0 || ::fcntl(fd, F_SETFL, on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK) != 0)
-    return sys_error("fcntl O_NONBLOCK");
+  if (flags < 0 || ::fcntl(fd, F_SETFL, on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK) != 0) return sys_error("fcntl O_NONBLOCK");
   return {};
 }
 

@@ -28,8 +28,8 @@ namespace caisson::sys {
 [[nodiscard]] Status pidfd_send_signal(int pidfd, int signal);
 // memfd_create(2) holding `content`, sealed against any change.
 [[nodiscard]] Result<Fd> sealed_memfd(const char* name, std::string_view content);
-[[nodiscard]] Result<std::pair<Fd, Fd>> pipe();                   // read end, write end; O_CLOEXEC
-[[nodiscard]] Result<std::pair<Fd, Fd>> seqpacket_pair();        // SOCK_CLOEXEC | SOCK_NONBLOCK on the first only
+[[nodiscard]] Result<std::pair<Fd, Fd>> pipe();            // read end, write end; O_CLOEXEC
+[[nodiscard]] Result<std::pair<Fd, Fd>> seqpacket_pair();  // SOCK_CLOEXEC | SOCK_NONBLOCK on the first only
 [[nodiscard]] Status set_nonblocking(int fd, bool on);
 
 // Whole file, at most max_bytes (Code::limit beyond). Works for /proc files, whose size is not known beforehand.

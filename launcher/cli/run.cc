@@ -33,8 +33,8 @@ namespace {
 constexpr int kExitNotRun = 125;
 constexpr uid_t kRunUid = 20000;  // outer uid of `caisson run` as root: owns nothing
 
-constexpr Flag kFlags[] = {{"--policy", "-p", true}, {"--grant", "-g", true}, {"--cwd", "-C", true}, {"--env", "-e", true},
-                           {"--report", "", true}};
+constexpr Flag kFlags[] = {
+    {"--policy", "-p", true}, {"--grant", "-g", true}, {"--cwd", "-C", true}, {"--env", "-e", true}, {"--report", "", true}};
 
 struct Run {
   std::shared_ptr<const policy::Policy> policy;
@@ -61,7 +61,8 @@ Result<policy::Grant> parse_grant(const std::string& text) {
   return grant;
 }
 
-Result<std::shared_ptr<const policy::Policy>> load_policy(const std::string& directory, const std::string& domain, const std::vector<std::string>& grants) {
+Result<std::shared_ptr<const policy::Policy>> load_policy(const std::string& directory, const std::string& domain,
+                                                          const std::vector<std::string>& grants) {
   policy::LoadResult loaded = policy::load_directory(directory, domain);
   if (!loaded.problems.empty()) {
     std::string text = "the policies have problems:";
@@ -93,7 +94,8 @@ Result<Run> parse(Arguments args, Options& options) {
       continue;
     }
     own.push_back(args[at]);
-    const bool takes_value = std::ranges::any_of(kFlags, [&](const Flag& f) { return args[at] == f.name || args[at] == f.short_name; });
+    const bool takes_value =
+        std::ranges::any_of(kFlags, [&](const Flag& f) { return args[at] == f.name || args[at] == f.short_name; });
     if (takes_value && at + 1 < args.size()) own.push_back(args[++at]);
   }
   if (at < args.size() && args[at] == "--") ++at;
@@ -107,7 +109,8 @@ Result<Run> parse(Arguments args, Options& options) {
   std::map<std::string, std::optional<std::string>> asked;
   for (const std::string& pair : parsed.all("--env")) {
     const auto equals = pair.find('=');
-    if (equals == std::string::npos || equals == 0) return fail(Code::invalid_argument, "--env " + quote(pair) + ": must be NAME=VALUE");
+    if (equals == std::string::npos || equals == 0)
+      return fail(Code::invalid_argument, "--env " + quote(pair) + ": must be NAME=VALUE");
     asked[pair.substr(0, equals)] = pair.substr(equals + 1);
   }
   TRY_ASSIGN(run.env, session::make_environment(run.policy->env, asked));
@@ -194,7 +197,8 @@ Result<int> execute(const Run& run, Session& s, Loop& loop) {
         }
         return {};
       case init::Type::failed:
-        outcome = sys_error(std::string(init::step_name(event.reply.step)) + " " + quote(event.reply.step == init::Step::chdir ? run.cwd : run.command[0]),
+        outcome = sys_error(std::string(init::step_name(event.reply.step)) + " " +
+                                quote(event.reply.step == init::Step::chdir ? run.cwd : run.command[0]),
                             event.reply.error);
         loop.stop();
         return {};
@@ -203,7 +207,8 @@ Result<int> execute(const Run& run, Session& s, Loop& loop) {
         if (relay) relay->drain();
         loop.stop();
         return {};
-      default: return fail(Code::protocol, "unexpected message from caisson-init");
+      default:
+        return fail(Code::protocol, "unexpected message from caisson-init");
     }
   };
   TRY(loop.watch(link.fd(), EPOLLIN, [&](std::uint32_t) {
@@ -246,7 +251,8 @@ int run_main(Arguments args, const Options& given) {
   if (!run->report_file.empty()) {
     auto file = sys::open(run->report_file, O_WRONLY | O_CREAT | O_TRUNC, 0644);
     if (!file) return report_error(file.error(), options), kExitNotRun;
-    (void)sys::write_all(file->get(), caisson::json::dump(confine::report_json(*session->plan, *verified, {}, session->steps), 2) + "\n");
+    (void)sys::write_all(file->get(),
+                         caisson::json::dump(confine::report_json(*session->plan, *verified, {}, session->steps), 2) + "\n");
   }
   const auto status = execute(*run, *session, **loop);
   // The first process ends with its socket at the latest; its PID namespace and everything in it end with it.

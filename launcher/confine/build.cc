@@ -148,11 +148,13 @@ Error step_error(const Plan& plan, const StepRecord& record) {
   if (index >= static_cast<std::size_t>(kStepCount)) return {Code::internal, "unknown step"};
   std::string what = kSteps[index].name;
   const std::size_t entry = record.entry;
-  if ((record.step == Step::sources || record.step == Step::binds) && entry < plan.binds.size()) what += " " + quote(plan.binds[entry].source);
+  if ((record.step == Step::sources || record.step == Step::binds) && entry < plan.binds.size())
+    what += " " + quote(plan.binds[entry].source);
   if (record.step == Step::hide && entry < plan.hide.size()) what += " " + quote(plan.hide[entry]);
   if (record.step == Step::root && entry < plan.directories.size()) what += " " + quote(plan.directories[entry]);
   if (record.step == Step::files && entry < plan.files.size()) what += " " + quote(plan.files[entry].first);
-  if (record.step == Step::files && entry != kNoEntry && entry >= plan.files.size() && entry - plan.files.size() < plan.links.size())
+  if (record.step == Step::files && entry != kNoEntry && entry >= plan.files.size() &&
+      entry - plan.files.size() < plan.links.size())
     what += " " + quote(plan.links[entry - plan.files.size()].first);
   if (record.step == Step::landlock_rules && entry < plan.landlock.size()) what += " " + quote(plan.landlock[entry].path);
   if (record.error == ESTALE) what += " (the path was replaced while the session was being built)";
@@ -200,7 +202,8 @@ Result<Template> Builder::make_template(std::shared_ptr<const Plan> plan, const 
     if (plan->landlock_fs != 0) {
       unsigned entry = 0;
       out.landlock = Fd(landlock_make(*plan, init_exe.get(), &entry));
-      if (!out.landlock) return std::unexpected(step_error(*plan, {Step::landlock_rules, static_cast<std::uint16_t>(entry), errno, 0, 0}));
+      if (!out.landlock)
+        return std::unexpected(step_error(*plan, {Step::landlock_rules, static_cast<std::uint16_t>(entry), errno, 0, 0}));
     }
     return out;
   }
@@ -237,7 +240,8 @@ Result<Started> Builder::start(const Template& prepared, const Workspace& worksp
   return started;
 }
 
-Result<Started> Builder::start_single(const Plan& plan, const Program& seccomp, uid_t outer_uid, gid_t outer_gid, int cgroup_fd) const {
+Result<Started> Builder::start_single(const Plan& plan, const Program& seccomp, uid_t outer_uid, gid_t outer_gid,
+                                      int cgroup_fd) const {
   ChildArgs args;
   args.plan = &plan;
   args.seccomp = &seccomp;

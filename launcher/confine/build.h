@@ -35,10 +35,10 @@ struct Template {
 
 // A session's child that has been started. Its status pipe tells the rest.
 struct Started {
-  Fd status;         // read end, non-blocking; StepRecords, then EOF
-  Fd child;          // pidfd of the first child: the session's first process itself, or the one that forks it and ends
+  Fd status;  // read end, non-blocking; StepRecords, then EOF
+  Fd child;   // pidfd of the first child: the session's first process itself, or the one that forks it and ends
   pid_t child_pid = 0;
-  Fd socket;         // to caisson-init
+  Fd socket;  // to caisson-init
 };
 
 // What builders share.
@@ -55,7 +55,8 @@ struct Builder {
   // uid: the session's own uid in T0 (ignored with a user namespace).
   [[nodiscard]] Result<Started> start(const Template& prepared, const Workspace& workspace, uid_t uid, int cgroup_fd) const;
   // Everything in one child, nothing shared. Writes the id maps, so it blocks until the child asks for them.
-  [[nodiscard]] Result<Started> start_single(const Plan& plan, const Program& seccomp, uid_t outer_uid, gid_t outer_gid, int cgroup_fd) const;
+  [[nodiscard]] Result<Started> start_single(const Plan& plan, const Program& seccomp, uid_t outer_uid, gid_t outer_gid,
+                                             int cgroup_fd) const;
 };
 
 // "mount: attach_grants '/srv/data': EACCES (Permission denied)".

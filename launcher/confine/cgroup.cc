@@ -54,7 +54,7 @@ Result<Fd> make_dir(int parent, const std::string& name) {
 }  // namespace
 
 CgroupRoot::Found CgroupRoot::look() {
-  struct statfs fs {};
+  struct statfs fs{};
   if (::statfs(kMount, &fs) != 0) return {errno, "no /sys/fs/cgroup", ""};
   if (fs.f_type != CGROUP2_SUPER_MAGIC) return {ENOTSUP, "cgroup v1 host: v2 is not mounted at /sys/fs/cgroup", ""};
   const std::string self = sys::read_file("/proc/self/cgroup", 65536).value_or("");
@@ -69,8 +69,11 @@ CgroupRoot::Found CgroupRoot::look() {
     if (!controllers || (" " + *controllers).find(std::string(" ") + wanted) == std::string::npos)
       return {ENOTSUP, std::string("controller ") + wanted + " is not delegated to us", path};
   if (::faccessat(dir->get(), "cgroup.subtree_control", W_OK, AT_EACCESS) != 0)
-    return {errno, errno == EROFS ? "/sys/fs/cgroup is read-only: give docker --security-opt writable-cgroups=true or podman --security-opt unmask=/sys/fs/cgroup"
-                                  : "our cgroup is not delegated to us", path};
+    return {errno,
+            errno == EROFS ? "/sys/fs/cgroup is read-only: give docker --security-opt writable-cgroups=true or podman "
+                             "--security-opt unmask=/sys/fs/cgroup"
+                           : "our cgroup is not delegated to us",
+            path};
   return {0, "", path};
 }
 

@@ -10,13 +10,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "launcher/base/init_protocol.h"
 #include "launcher/confine/caps.h"
 #include "launcher/confine/landlock.h"
 #include "launcher/confine/mount.h"
 #include "launcher/confine/net.h"
 #include "launcher/confine/raw.h"
 #include "launcher/confine/user_ns.h"
-#include "launcher/session/init_protocol.h"
 
 namespace caisson::confine {
 namespace {
@@ -96,7 +96,8 @@ void set_limits(const Plan& plan, StepWriter& steps) {
     if (::getrlimit(static_cast<__rlimit_resource>(resource), &now) != 0) steps.failed(Step::limits, errno, entry);
     const rlim_t value = std::min(wanted.rlim_max, now.rlim_max);  // an outer limit may be lower already
     const rlimit set{value, value};
-    if (::setrlimit(static_cast<__rlimit_resource>(resource), &set) != 0 || ::getrlimit(static_cast<__rlimit_resource>(resource), &now) != 0)
+    if (::setrlimit(static_cast<__rlimit_resource>(resource), &set) != 0 ||
+        ::getrlimit(static_cast<__rlimit_resource>(resource), &now) != 0)
       steps.failed(Step::limits, errno, entry);
     if (now.rlim_cur != value || now.rlim_max != value) steps.failed(Step::limits, EINVAL, entry);
     ++entry;
@@ -128,11 +129,12 @@ void change_ids(const ChildArgs& args, StepWriter& steps) {
   const gid_t gid = plan.user_ns ? kInnerGid : args.gid;
   // Inside a user namespace setgroups is denied for good; the list was emptied by the launcher at its start.
   if (!plan.user_ns && plan.change_uid && ::setgroups(0, nullptr) != 0) steps.failed(Step::credentials, errno);
-  if (plan.change_uid && (::setresgid(gid, gid, gid) != 0 || ::setresuid(uid, uid, uid) != 0)) steps.failed(Step::credentials, errno);
+  if (plan.change_uid && (::setresgid(gid, gid, gid) != 0 || ::setresuid(uid, uid, uid) != 0))
+    steps.failed(Step::credentials, errno);
   uid_t r = 0, e = 0, s = 0;
   gid_t rg = 0, eg = 0, sg = 0;
-  if (::getresuid(&r, &e, &s) != 0 || ::getresgid(&rg, &eg, &sg) != 0 || r == 0 || e != r || s != r || rg == 0 || eg != rg || sg != rg ||
-      (plan.change_uid && (r != uid || rg != gid)) || (plan.change_uid && ::getgroups(0, nullptr) != 0))
+  if (::getresuid(&r, &e, &s) != 0 || ::getresgid(&rg, &eg, &sg) != 0 || r == 0 || e != r || s != r || rg == 0 || eg != rg ||
+      sg != rg || (plan.change_uid && (r != uid || rg != gid)) || (plan.change_uid && ::getgroups(0, nullptr) != 0))
     steps.failed(Step::credentials, EPERM);
   steps.done(Step::credentials);
 }
@@ -140,7 +142,8 @@ void change_ids(const ChildArgs& args, StepWriter& steps) {
 // The last steps, the same in every tier.
 [[noreturn]] void confine_and_exec(const ChildArgs& args, StepWriter& outer_steps) {
   const Plan& plan = *args.plan;
-  if (plan.uts_ns && ::sethostname(plan.policy->hostname.data(), plan.policy->hostname.size()) != 0) outer_steps.failed(Step::hostname, errno);
+  if (plan.uts_ns && ::sethostname(plan.policy->hostname.data(), plan.policy->hostname.size()) != 0)
+    outer_steps.failed(Step::hostname, errno);
   outer_steps.done(Step::hostname);
   int status = args.status, init_exe = args.init_exe, landlock = args.landlock;
   arrange_fds(args, &status, &init_exe, &landlock, outer_steps);
@@ -158,7 +161,8 @@ void change_ids(const ChildArgs& args, StepWriter& steps) {
   if (!bounded && plan.change_uid) steps.failed(Step::capabilities, EPERM);
   if (!caps_drop_all()) steps.failed(Step::capabilities, errno);
   steps.done(Step::capabilities, bounded ? 1 : 0);
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1) steps.failed(Step::no_new_privs, errno);
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
+    steps.failed(Step::no_new_privs, errno);
   steps.done(Step::no_new_privs);
   if (landlock >= 0) {
     if (raw::landlock_restrict_self(landlock) != 0) steps.failed(Step::landlock, errno);
@@ -196,7 +200,8 @@ void workspace_child(const ChildArgs& args) {
     if (const int error = loopback_up(); error != 0) steps.failed(Step::net_ns, error);
     steps.done(Step::net_ns);
   }
-  const int fds[3] = {open_ns("user", steps, Step::user_ns), open_ns("net", steps, Step::net_ns), open_ns("mnt", steps, Step::mount_ns)};
+  const int fds[3] = {open_ns("user", steps, Step::user_ns), open_ns("net", steps, Step::net_ns),
+                      open_ns("mnt", steps, Step::mount_ns)};
   mount_stage(*args.plan, args.stage_dir, steps);
   send_fds(args.handover, fds, 3, steps, Step::done);
   steps.done(Step::done);

@@ -14,17 +14,17 @@ struct ChildArgs {
   const Plan* plan = nullptr;
   const Program* seccomp = nullptr;
   const char* stage_dir = nullptr;
-  int status = -1;        // write end of the status pipe
-  int go = -1;            // read end: the parent has written the id maps; then, that the first process may go on
-  int go_write = -1;      // write end, for the child that forks the first process
-  int handover = -1;      // socket to which the made descriptors are sent
+  int status = -1;    // write end of the status pipe
+  int go = -1;        // read end: the parent has written the id maps; then, that the first process may go on
+  int go_write = -1;  // write end, for the child that forks the first process
+  int handover = -1;  // socket to which the made descriptors are sent
   int user_ns = -1, net_ns = -1, mount_ns = -1;
-  int landlock = -1;      // prepared ruleset
-  int init_exe = -1;      // O_PATH descriptor of caisson-init
-  int init_socket = -1;   // becomes descriptor 3
-  int null = -1;          // /dev/null
-  uid_t uid = 0;          // T0: the session's own uid
-  gid_t gid = 0;          // T0: the workspace's gid
+  int landlock = -1;     // prepared ruleset
+  int init_exe = -1;     // O_PATH descriptor of caisson-init
+  int init_socket = -1;  // becomes descriptor 3
+  int null = -1;         // /dev/null
+  uid_t uid = 0;         // T0: the session's own uid
+  gid_t gid = 0;         // T0: the workspace's gid
 };
 
 // Makes user, network and mount namespaces; hands over their descriptors in this order: user, net, mount.

@@ -126,7 +126,8 @@ Outcome probe_proc(bool subset) {
     } else if (::fsconfig(fs, FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0) {
       out = outcome(false, "create procfs");
     } else {
-      out = outcome(::fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC) >= 0, "fsmount proc");
+      out =
+          outcome(::fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC) >= 0, "fsmount proc");
     }
     ::_exit(::write(result[1], &out, sizeof out) == static_cast<ssize_t>(sizeof out) ? 0 : 1);
   }
@@ -139,7 +140,8 @@ Outcome probe_proc_full() { return probe_proc(false); }
 Outcome probe_proc_subset() { return probe_proc(true); }
 
 Outcome probe_change_uid() {
-  return outcome(::setresgid(kProbeUid, kProbeUid, kProbeUid) == 0 && ::setresuid(kProbeUid, kProbeUid, kProbeUid) == 0, "setresuid");
+  return outcome(::setresgid(kProbeUid, kProbeUid, kProbeUid) == 0 && ::setresuid(kProbeUid, kProbeUid, kProbeUid) == 0,
+                 "setresuid");
 }
 
 Outcome probe_seccomp() {
@@ -182,7 +184,9 @@ Tier Features::tier() const {
 Features optimistic_features() {
   Features f;
   ask_cheaply(f);
-  for (Tried* t : {&f.seccomp, &f.user_ns, &f.mount_ns, &f.net_ns, &f.ipc_ns, &f.uts_ns, &f.cgroup_ns, &f.proc_full, &f.change_uid}) *t = {0, ""};
+  for (Tried* t :
+       {&f.seccomp, &f.user_ns, &f.mount_ns, &f.net_ns, &f.ipc_ns, &f.uts_ns, &f.cgroup_ns, &f.proc_full, &f.change_uid})
+    *t = {0, ""};
   return f;
 }
 
@@ -216,17 +220,31 @@ Features probe_features() {
 }
 
 nlohmann::json features_json(const Features& f) {
-  return {{"tier", tier_name(f.tier())},
-          {"kernel", f.kernel},
-          {"landlock_abi", f.landlock_abi},
-          {"outer", {{"capabilities", f.capabilities}, {"seccomp", f.outer_seccomp}, {"no_new_privs", f.no_new_privs},
-                     {"uid_remapped", f.uid_remapped}, {"proc_sys_writable", f.proc_sys_writable}, {"lsm", f.lsm_label}}},
-          {"works", {{"seccomp", tried_json(f.seccomp)}, {"user_ns", tried_json(f.user_ns)}, {"mount_ns", tried_json(f.mount_ns)},
-                     {"net_ns", tried_json(f.net_ns)}, {"ipc_ns", tried_json(f.ipc_ns)}, {"uts_ns", tried_json(f.uts_ns)},
-                     {"cgroup_ns", tried_json(f.cgroup_ns)}, {"proc", tried_json(f.proc_full)},
-                     {"proc_subset_pid", tried_json(f.proc_subset)}, {"change_uid", tried_json(f.change_uid)},
-                     {"cgroup", f.cgroup.ok() ? tried_json(f.cgroup)
-                                              : nlohmann::json{{"works", false}, {"errno", errno_name(f.cgroup.error)}, {"reason", f.cgroup_reason}}}}}};
+  return {
+      {"tier", tier_name(f.tier())},
+      {"kernel", f.kernel},
+      {"landlock_abi", f.landlock_abi},
+      {"outer",
+       {{"capabilities", f.capabilities},
+        {"seccomp", f.outer_seccomp},
+        {"no_new_privs", f.no_new_privs},
+        {"uid_remapped", f.uid_remapped},
+        {"proc_sys_writable", f.proc_sys_writable},
+        {"lsm", f.lsm_label}}},
+      {"works",
+       {{"seccomp", tried_json(f.seccomp)},
+        {"user_ns", tried_json(f.user_ns)},
+        {"mount_ns", tried_json(f.mount_ns)},
+        {"net_ns", tried_json(f.net_ns)},
+        {"ipc_ns", tried_json(f.ipc_ns)},
+        {"uts_ns", tried_json(f.uts_ns)},
+        {"cgroup_ns", tried_json(f.cgroup_ns)},
+        {"proc", tried_json(f.proc_full)},
+        {"proc_subset_pid", tried_json(f.proc_subset)},
+        {"change_uid", tried_json(f.change_uid)},
+        {"cgroup", f.cgroup.ok()
+                       ? tried_json(f.cgroup)
+                       : nlohmann::json{{"works", false}, {"errno", errno_name(f.cgroup.error)}, {"reason", f.cgroup_reason}}}}}};
 }
 
 std::vector<std::string> why_not_higher(const Features& f) {
@@ -244,12 +262,15 @@ std::vector<std::string> why_not_higher(const Features& f) {
                   "): run in a remapped user namespace with an unmasked /proc: podman --userns=auto --security-opt unmask=ALL, "
                   "Kubernetes hostUsers: false with procMount: Unmasked; or a kernel from 7.2 on");
   if (!f.change_uid.ok() && !f.user_ns.ok())
-    out.push_back("one uid for everything (" + because(f.change_uid) + "): start as root of the container with SETUID and SETGID");
+    out.push_back("one uid for everything (" + because(f.change_uid) +
+                  "): start as root of the container with SETUID and SETGID");
   if (!f.cgroup.ok()) out.push_back("no cgroup limits (" + f.cgroup_reason + "): rlimits and a watchdog stand in");
-  if (f.landlock_abi == 0) out.push_back("no Landlock: boot a kernel with CONFIG_SECURITY_LANDLOCK and landlock in the lsm= list (5.13 or newer)");
+  if (f.landlock_abi == 0)
+    out.push_back("no Landlock: boot a kernel with CONFIG_SECURITY_LANDLOCK and landlock in the lsm= list (5.13 or newer)");
   if (f.proc_sys_writable && !f.uid_remapped)
-    out.push_back("/proc/sys is writable by root of this container and its uids are the host's: never use unmasked /proc without "
-                  "a remapped user namespace");
+    out.push_back(
+        "/proc/sys is writable by root of this container and its uids are the host's: never use unmasked /proc without "
+        "a remapped user namespace");
   return out;
 }
 

@@ -19,22 +19,22 @@ struct Tried {
 };
 
 struct Features {
-  std::string kernel;           // uname -r
-  int landlock_abi = 0;         // 0: none
-  Tried seccomp;                // seccomp filter with no_new_privs
-  Tried user_ns;                // unshare(NEWUSER), one-line map of an unprivileged uid, written by us
-  Tried mount_ns;               // tmpfs, cloned tree, pivot_root inside it
+  std::string kernel;    // uname -r
+  int landlock_abi = 0;  // 0: none
+  Tried seccomp;         // seccomp filter with no_new_privs
+  Tried user_ns;         // unshare(NEWUSER), one-line map of an unprivileged uid, written by us
+  Tried mount_ns;        // tmpfs, cloned tree, pivot_root inside it
   Tried net_ns, ipc_ns, uts_ns, cgroup_ns;
-  Tried proc_full, proc_subset; // fresh procfs in an own PID namespace; subset=pid
-  Tried change_uid;             // setresuid to another uid
-  Tried cgroup;                 // cgroup v2 subtree writable with memory and pids controllers
+  Tried proc_full, proc_subset;  // fresh procfs in an own PID namespace; subset=pid
+  Tried change_uid;              // setresuid to another uid
+  Tried cgroup;                  // cgroup v2 subtree writable with memory and pids controllers
   std::string cgroup_reason;
-  bool proc_sys_writable = false;   // uid 0 could write /proc/sys/kernel/core_pattern: a known way out of a container
-  bool uid_remapped = false;        // container root is not host root
+  bool proc_sys_writable = false;  // uid 0 could write /proc/sys/kernel/core_pattern: a known way out of a container
+  bool uid_remapped = false;       // container root is not host root
   bool no_new_privs = false;
-  int outer_seccomp = 0;            // Seccomp: of /proc/self/status
-  std::string capabilities;         // CapEff, hex
-  std::string lsm_label;            // AppArmor or SELinux label, or ""
+  int outer_seccomp = 0;     // Seccomp: of /proc/self/status
+  std::string capabilities;  // CapEff, hex
+  std::string lsm_label;     // AppArmor or SELinux label, or ""
 
   [[nodiscard]] Tier tier() const;
   [[nodiscard]] bool pid_ns() const { return mount_ns.ok() && (proc_full.ok() || proc_subset.ok()); }

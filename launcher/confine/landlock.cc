@@ -15,7 +15,7 @@ constexpr std::uint64_t kFileRights = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCE
 }  // namespace
 
 std::uint64_t landlock_fs_rights(int abi) {
-  std::uint64_t rights = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;                // ABI 1: bits 0-12
+  std::uint64_t rights = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;  // ABI 1: bits 0-12
   if (abi >= 2) rights |= LANDLOCK_ACCESS_FS_REFER;
   if (abi >= 3) rights |= LANDLOCK_ACCESS_FS_TRUNCATE;
   if (abi >= 5) rights |= LANDLOCK_ACCESS_FS_IOCTL_DEV;
@@ -49,7 +49,7 @@ int landlock_make(const Plan& plan, int init_fd, unsigned* entry) {
       ++*entry;
       continue;
     }
-    struct stat st {};
+    struct stat st{};
     if (fd < 0 || ::fstat(fd, &st) != 0) return -1;
     const std::uint64_t access = S_ISDIR(st.st_mode) ? rule.access : rule.access & kFileRights;
     const bool added = raw::landlock_add_path(ruleset, access & plan.landlock_fs, fd) == 0;
@@ -57,8 +57,7 @@ int landlock_make(const Plan& plan, int init_fd, unsigned* entry) {
     if (!added) return -1;
     ++*entry;
   }
-  if (init_fd >= 0 &&
-      raw::landlock_add_path(ruleset, LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE, init_fd) != 0)
+  if (init_fd >= 0 && raw::landlock_add_path(ruleset, LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE, init_fd) != 0)
     return -1;
   return ruleset;
 }

@@ -61,7 +61,8 @@ int make_point(int root, const char* path, bool directory) {
     // Without O_CREAT first: where a grant lies below, this is what exists there, and no symlink is ever followed.
     int next = open_beneath(at, name, O_PATH | O_NOFOLLOW, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
     if (next < 0 && errno == ENOENT) {
-      const int made = as_directory ? ::mkdirat(at, name, 0755) : ::openat(at, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
+      const int made =
+          as_directory ? ::mkdirat(at, name, 0755) : ::openat(at, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
       if (made < 0) return ::close(at), -1;
       if (!as_directory) ::close(made);
       next = open_beneath(at, name, O_PATH | O_NOFOLLOW, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
@@ -92,9 +93,10 @@ int clone_source(const Bind& bind) {
   const std::uint64_t resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
   const int fd = open_beneath(AT_FDCWD, bind.source.c_str(), O_PATH, resolve);
   if (fd < 0) return -1;
-  struct stat st {};
+  struct stat st{};
   if (::fstat(fd, &st) != 0) return -1;
-  if (bind.device ? !S_ISCHR(st.st_mode) : !bind.staged && (st.st_dev != bind.dev || st.st_ino != bind.ino)) return errno = ESTALE, -1;
+  if (bind.device ? !S_ISCHR(st.st_mode) : !bind.staged && (st.st_dev != bind.dev || st.st_ino != bind.ino))
+    return errno = ESTALE, -1;
   const int tree = ::open_tree(fd, "", AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
   const int saved = errno;
   ::close(fd);
@@ -143,7 +145,7 @@ bool make_link(int root, const std::string& path, const std::string& target) {
 bool cover(int root, const char* path) {
   const int point = open_beneath(root, path + 1, O_PATH, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
   if (point < 0) return errno == ENOENT;
-  struct stat st {};
+  struct stat st{};
   if (::fstat(point, &st) != 0) return false;
   int tree = new_mount("tmpfs", "mode=0000,size=4k,nr_inodes=2", kBaseAttr | MOUNT_ATTR_NOEXEC);
   if (tree < 0) return false;
@@ -167,14 +169,17 @@ bool cover(int root, const char* path) {
 
 // Root's own uid does not exist inside, so it could create nothing in a new tmpfs. The capabilities in our user namespace
 // stay, because no inner uid 0 is mapped.
-bool become_inner() { return ::setresgid(kInnerGid, kInnerGid, kInnerGid) == 0 && ::setresuid(kInnerUid, kInnerUid, kInnerUid) == 0; }
+bool become_inner() {
+  return ::setresgid(kInnerGid, kInnerGid, kInnerGid) == 0 && ::setresuid(kInnerUid, kInnerUid, kInnerUid) == 0;
+}
 
 int mount_proc(const Plan& plan) {
   return new_mount("proc", plan.proc == Proc::subset ? "subset=pid" : "", kBaseAttr | MOUNT_ATTR_NOEXEC);
 }
 
 // What a fresh procfs shows of the machine that no session needs and any uid may read.
-constexpr const char* kProcMasks[] = {"/proc/acpi", "/proc/interrupts", "/proc/keys", "/proc/key-users", "/proc/kallsyms", "/proc/scsi"};
+constexpr const char* kProcMasks[] = {"/proc/acpi",      "/proc/interrupts", "/proc/keys",
+                                      "/proc/key-users", "/proc/kallsyms",   "/proc/scsi"};
 
 bool mount_proc_at(const Plan& plan, int root) {
   const int proc = mount_proc(plan);
@@ -200,7 +205,8 @@ void build_root(const Plan& plan, const char* stage_dir, StepWriter& steps) {
   if (plan.binds.size() > kMaxBinds) steps.failed(Step::sources, E2BIG);
   for (std::size_t i = 0; i < plan.binds.size(); ++i)
     if ((trees[i] = clone_source(plan.binds[i])) < 0) steps.failed(Step::sources, errno, static_cast<std::uint16_t>(i));
-  const int shared_proc = plan.proc == Proc::shared ? ::open_tree(AT_FDCWD, "/proc", AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC) : -1;
+  const int shared_proc =
+      plan.proc == Proc::shared ? ::open_tree(AT_FDCWD, "/proc", AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC) : -1;
   // The launcher's run directory is closed to the uid that we are about to become.
   const int stage = ::open(stage_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (stage < 0 || (plan.proc == Proc::shared && shared_proc < 0)) steps.failed(Step::sources, errno);
@@ -220,14 +226,16 @@ void build_root(const Plan& plan, const char* stage_dir, StepWriter& steps) {
   steps.done(Step::root);
 
   for (std::size_t i = 0; i < plan.files.size(); ++i)
-    if (!write_text(root, plan.files[i].first, plan.files[i].second)) steps.failed(Step::files, errno, static_cast<std::uint16_t>(i));
+    if (!write_text(root, plan.files[i].first, plan.files[i].second))
+      steps.failed(Step::files, errno, static_cast<std::uint16_t>(i));
   for (std::size_t i = 0; i < plan.links.size(); ++i)
     if (!make_link(root, plan.links[i].first, plan.links[i].second))
       steps.failed(Step::files, errno, static_cast<std::uint16_t>(plan.files.size() + i));
   steps.done(Step::files);
 
   for (std::size_t i = 0; i < plan.binds.size(); ++i) {
-    if (!attach(trees[i], root, plan.binds[i].target.c_str(), plan.binds[i].directory)) steps.failed(Step::binds, errno, static_cast<std::uint16_t>(i));
+    if (!attach(trees[i], root, plan.binds[i].target.c_str(), plan.binds[i].directory))
+      steps.failed(Step::binds, errno, static_cast<std::uint16_t>(i));
     ::close(trees[i]);
   }
   steps.done(Step::binds);
@@ -270,7 +278,7 @@ void build_root(const Plan& plan, const char* stage_dir, StepWriter& steps) {
     steps.failed(Step::pivot, errno);
   ::close(root);
   // Post-condition: the root cannot be written, and the parent of the root is the root.
-  struct stat top {}, above {};
+  struct stat top{}, above{};
   if (::stat("/", &top) != 0 || ::stat("/..", &above) != 0 || top.st_ino != above.st_ino || top.st_dev != above.st_dev ||
       ::mkdir("/.writable", 0700) == 0 || errno != EROFS)
     steps.failed(Step::pivot, EXDEV);

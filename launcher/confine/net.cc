@@ -10,8 +10,12 @@
 namespace caisson::confine {
 namespace {
 
-struct FreeSocket { void operator()(nl_sock* s) const { nl_socket_free(s); } };
-struct PutLink { void operator()(rtnl_link* l) const { rtnl_link_put(l); } };
+struct FreeSocket {
+  void operator()(nl_sock* s) const { nl_socket_free(s); }
+};
+struct PutLink {
+  void operator()(rtnl_link* l) const { rtnl_link_put(l); }
+};
 using Link = std::unique_ptr<rtnl_link, PutLink>;
 
 }  // namespace

@@ -23,7 +23,7 @@ using policy::Policy;
 Result<Source> open_source(const std::string& path) {
   auto fd = sys::openat2(AT_FDCWD, path, O_PATH, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
   if (!fd) return std::unexpected(std::move(fd).error());
-  struct stat st {};
+  struct stat st{};
   if (::fstat(fd->get(), &st) != 0) return sys_error("fstat " + quote(path));
   if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
     return fail(Code::invalid_argument, quote(path) + " is neither a directory nor a regular file");
@@ -75,12 +75,15 @@ class Planner {
     plan_.uts_ns = decide(Mechanism::uts_ns, user && features_.uts_ns.ok(), because(features_.uts_ns));
     plan_.cgroup_ns = decide(Mechanism::cgroup_ns, user && features_.cgroup_ns.ok(), because(features_.cgroup_ns));
     // A PID namespace under the container's old /proc would lie about every pid: both or none.
-    plan_.pid_ns = decide(Mechanism::pid_ns, plan_.mount_ns && features_.pid_ns(), "no fresh /proc: " + because(features_.proc_full));
+    plan_.pid_ns =
+        decide(Mechanism::pid_ns, plan_.mount_ns && features_.pid_ns(), "no fresh /proc: " + because(features_.proc_full));
     const bool fresh = decide(Mechanism::proc, plan_.pid_ns, "no fresh /proc: " + because(features_.proc_full));
     if (fresh) plan_.proc = features_.proc_full.ok() ? Proc::full : Proc::subset;
     else plan_.proc = policy_.proc_shared_fallback ? Proc::shared : Proc::none;
-    if (plan_.proc == Proc::shared) plan_.residual.push_back("/proc is the container's: names and command lines of its processes can be read");
-    if (!plan_.mount_ns) plan_.residual.push_back("no mount namespace: names and metadata (stat) of files outside the grants can be seen");
+    if (plan_.proc == Proc::shared)
+      plan_.residual.push_back("/proc is the container's: names and command lines of its processes can be read");
+    if (!plan_.mount_ns)
+      plan_.residual.push_back("no mount namespace: names and metadata (stat) of files outside the grants can be seen");
     if (!plan_.ipc_ns) plan_.residual.push_back("no IPC namespace: System V IPC and POSIX queues are refused by seccomp instead");
 
     plan_.inet = plan_.net_ns && policy_.network == policy::Network::loopback;
@@ -90,7 +93,8 @@ class Planner {
     plan_.cgroup = decide(Mechanism::cgroup, features_.cgroup.ok(), features_.cgroup_reason);
     if (!plan_.cgroup) {
       state(Mechanism::cgroup).reason += "; rlimits and a watchdog stand in";
-      plan_.residual.push_back("no cgroup: memory and process limits are enforced by a watchdog within a second, CPU share is not limited");
+      plan_.residual.push_back(
+          "no cgroup: memory and process limits are enforced by a watchdog within a second, CPU share is not limited");
     }
   }
 
@@ -99,9 +103,12 @@ class Planner {
     plan_.change_uid = plan_.user_ns || features_.change_uid.ok();
     decide(Mechanism::uid, plan_.change_uid, because(features_.change_uid));
     if (!plan_.change_uid)
-      plan_.residual.push_back("one uid for launcher, agent and sessions: only Landlock domains stand between them; command lines, "
-                               "priorities and resource limits of the others can be seen or changed");
-    for (const Mechanism m : {Mechanism::capabilities, Mechanism::no_new_privs, Mechanism::rlimits, Mechanism::fds, Mechanism::env}) decide(m, true, "");
+      plan_.residual.push_back(
+          "one uid for launcher, agent and sessions: only Landlock domains stand between them; command lines, "
+          "priorities and resource limits of the others can be seen or changed");
+    for (const Mechanism m :
+         {Mechanism::capabilities, Mechanism::no_new_privs, Mechanism::rlimits, Mechanism::fds, Mechanism::env})
+      decide(m, true, "");
     decide(Mechanism::seccomp, features_.seccomp.ok(), because(features_.seccomp));
     decide(Mechanism::landlock, features_.landlock_abi > 0, "the kernel has no Landlock");
   }
@@ -143,7 +150,8 @@ class Planner {
     } else {
       plan_.directories.push_back("/tmp");
     }
-    plan_.private_tmp_options = "size=" + std::to_string(policy_.limits.tmp_bytes) + ",nr_inodes=" + std::to_string(policy_.limits.tmp_inodes);
+    plan_.private_tmp_options =
+        "size=" + std::to_string(policy_.limits.tmp_bytes) + ",nr_inodes=" + std::to_string(policy_.limits.tmp_inodes);
     for (const char* dir : {"/dev", "/dev/pts", "/dev/shm", "/proc", "/run", "/var"}) plan_.directories.emplace_back(dir);
     for (const std::string& device : policy_.devices) {
       Bind bind;
@@ -189,10 +197,12 @@ class Planner {
     plan_.landlock_fs = landlock_fs_rights(abi);
     plan_.landlock_scoped = landlock_scopes(abi);
     state(Mechanism::landlock).reason = "ABI " + std::to_string(abi);
-    if (plan_.landlock_scoped == 0) plan_.residual.push_back("Landlock ABI " + std::to_string(abi) + " has no scopes (needs 6, Linux 6.12)");
+    if (plan_.landlock_scoped == 0)
+      plan_.residual.push_back("Landlock ABI " + std::to_string(abi) + " has no scopes (needs 6, Linux 6.12)");
     const std::uint64_t everything = landlock_read(abi, true) | landlock_write(abi);
     const std::uint64_t device = (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_IOCTL_DEV |
-                                  LANDLOCK_ACCESS_FS_TRUNCATE) & landlock_fs_rights(abi);
+                                  LANDLOCK_ACCESS_FS_TRUNCATE) &
+                                 landlock_fs_rights(abi);
     if (plan_.mount_ns) {
       // Only what is granted is there at all; Landlock is the second wall, against writing. A rule on the root also covers
       // what is mounted later (/proc), because Landlock walks up through mount points, skipping the covered directory.
@@ -201,7 +211,8 @@ class Planner {
       rule("/tmp", everything);
       rule(policy_.home_path, everything);
       for (const Bind& b : plan_.binds)
-        if (!b.read_only && !b.device && !b.staged && b.target != policy_.home_path) rule(b.target, landlock_read(abi, b.execute) | landlock_write(abi));
+        if (!b.read_only && !b.device && !b.staged && b.target != policy_.home_path)
+          rule(b.target, landlock_read(abi, b.execute) | landlock_write(abi));
       return;
     }
     for (const Bind& b : plan_.binds) rule(b.source, landlock_read(abi, b.execute) | (b.read_only ? 0 : landlock_write(abi)));
@@ -235,11 +246,13 @@ class Planner {
 
   Status demands() {
     if (plan_.tier < policy_.min_tier)
-      return fail(Code::unavailable, "policy '" + policy_.domain + "' needs tier " + std::string(tier_name(policy_.min_tier)) + ", this container gives " +
-                                         std::string(tier_name(plan_.tier)) + " (see: caisson probe)");
+      return fail(Code::unavailable, "policy '" + policy_.domain + "' needs tier " + std::string(tier_name(policy_.min_tier)) +
+                                         ", this container gives " + std::string(tier_name(plan_.tier)) +
+                                         " (see: caisson probe)");
     for (const Mechanism m : policy_.require)
       if (state(m).state != MechanismState::enforced)
-        return fail(Code::unavailable, "policy '" + policy_.domain + "' requires " + std::string(mechanism_name(m)) + ", which is not available: " + state(m).reason);
+        return fail(Code::unavailable, "policy '" + policy_.domain + "' requires " + std::string(mechanism_name(m)) +
+                                           ", which is not available: " + state(m).reason);
     return {};
   }
 
@@ -254,10 +267,14 @@ class Planner {
 
 const char* proc_name(Proc proc) {
   switch (proc) {
-    case Proc::none: return "none";
-    case Proc::shared: return "shared";
-    case Proc::subset: return "fresh, subset=pid";
-    case Proc::full: return "fresh";
+    case Proc::none:
+      return "none";
+    case Proc::shared:
+      return "shared";
+    case Proc::subset:
+      return "fresh, subset=pid";
+    case Proc::full:
+      return "fresh";
   }
   return "?";
 }
@@ -279,15 +296,23 @@ Result<Sources> resolve_sources(const Policy& policy) {
   return out;
 }
 
-Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const Policy> policy, const Features& features, const Sources& sources, const Place& place) {
+Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const Policy> policy, const Features& features,
+                                              const Sources& sources, const Place& place) {
   return Planner(std::move(policy), features, sources, place).run();
 }
 
 nlohmann::json plan_json(const Plan& plan) {
-  nlohmann::json j{{"domain", plan.policy->domain}, {"tier", tier_name(plan.tier)}, {"proc", proc_name(plan.proc)}, {"inet", plan.inet},
-                   {"absent", plan.absent}, {"residual", plan.residual}, {"binds", nlohmann::json::array()}, {"landlock", nlohmann::json::array()}};
+  nlohmann::json j{{"domain", plan.policy->domain},
+                   {"tier", tier_name(plan.tier)},
+                   {"proc", proc_name(plan.proc)},
+                   {"inet", plan.inet},
+                   {"absent", plan.absent},
+                   {"residual", plan.residual},
+                   {"binds", nlohmann::json::array()},
+                   {"landlock", nlohmann::json::array()}};
   for (const Bind& b : plan.binds)
-    j["binds"].push_back({{"target", b.target}, {"source", b.source}, {"read_only", b.read_only}, {"execute", b.execute}, {"device", b.device}});
+    j["binds"].push_back(
+        {{"target", b.target}, {"source", b.source}, {"read_only", b.read_only}, {"execute", b.execute}, {"device", b.device}});
   for (const LandlockRule& r : plan.landlock) j["landlock"].push_back({{"path", r.path}, {"access", r.access}});
   return j;
 }

@@ -60,11 +60,11 @@ struct Plan {
   Tier tier = Tier::t1;
   bool user_ns = false, mount_ns = false, pid_ns = false, ipc_ns = false, uts_ns = false, net_ns = false, cgroup_ns = false;
   bool cgroup = false;
-  bool single_use = false;      // private home or /tmp: the prepared tree serves one session only
-  bool inet = false;            // inet sockets allowed (only ever inside an own network namespace)
+  bool single_use = false;  // private home or /tmp: the prepared tree serves one session only
+  bool inet = false;        // inet sockets allowed (only ever inside an own network namespace)
   bool change_uid = false;
   Proc proc = Proc::none;
-  std::vector<Bind> binds;      // parents before children
+  std::vector<Bind> binds;               // parents before children
   std::vector<std::string> directories;  // empty directories of the root
   std::vector<std::pair<std::string, std::string>> files, links;
   std::vector<std::string> hide;
@@ -77,16 +77,16 @@ struct Plan {
   std::vector<std::string> residual;  // what is not stopped in this tier, in words
 };
 
-struct Place {  // what the plan needs to know of where it runs
-  std::string home_source;   // the workspace's home in the launcher's view
-  std::string stage;         // directory where a workspace's tmpfs is mounted, or ""
-  std::string init_path;     // caisson-init, for its Landlock rule in T0 and T1
+struct Place {              // what the plan needs to know of where it runs
+  std::string home_source;  // the workspace's home in the launcher's view
+  std::string stage;        // directory where a workspace's tmpfs is mounted, or ""
+  std::string init_path;    // caisson-init, for its Landlock rule in T0 and T1
 };
 
 // Errors: unavailable (min_tier or require[] cannot be met, naming what and which flag would help), invalid_argument (a
 // nested grant that this tier cannot express). Never plans less than the policy demands.
-[[nodiscard]] Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const policy::Policy> policy, const Features& features,
-                                                            const Sources& sources, const Place& place);
+[[nodiscard]] Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const policy::Policy> policy,
+                                                            const Features& features, const Sources& sources, const Place& place);
 
 [[nodiscard]] nlohmann::json plan_json(const Plan& plan);
 

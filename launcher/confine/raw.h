@@ -13,13 +13,13 @@
 #include <cstdint>
 
 #ifndef LANDLOCK_ACCESS_FS_TRUNCATE
-#define LANDLOCK_ACCESS_FS_TRUNCATE (1ULL << 14)   // ABI 3, Linux 6.2
+#define LANDLOCK_ACCESS_FS_TRUNCATE (1ULL << 14)  // ABI 3, Linux 6.2
 #endif
 #ifndef LANDLOCK_ACCESS_FS_IOCTL_DEV
 #define LANDLOCK_ACCESS_FS_IOCTL_DEV (1ULL << 15)  // ABI 5, Linux 6.10
 #endif
 #ifndef CLONE_INTO_CGROUP
-#define CLONE_INTO_CGROUP 0x200000000ULL           // Linux 5.7
+#define CLONE_INTO_CGROUP 0x200000000ULL  // Linux 5.7
 #endif
 
 namespace caisson::raw {
@@ -43,9 +43,7 @@ inline int landlock_add_path(int ruleset, std::uint64_t access, int parent_fd) {
   rule.parent_fd = parent_fd;
   return static_cast<int>(::syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0));
 }
-inline int landlock_restrict_self(int ruleset) {
-  return static_cast<int>(::syscall(SYS_landlock_restrict_self, ruleset, 0));
-}
+inline int landlock_restrict_self(int ruleset) { return static_cast<int>(::syscall(SYS_landlock_restrict_self, ruleset, 0)); }
 inline int pivot_root(const char* new_root, const char* put_old) {
   return static_cast<int>(::syscall(SYS_pivot_root, new_root, put_old));
 }

@@ -117,19 +117,20 @@ class Assembler {
   }
 
   // a > v and a >= v directly; a < v and a <= v are their negations. The high words decide unless they are equal.
-  void ordered(const std::string& op, std::uint32_t base, std::uint32_t high, std::uint32_t low, std::vector<std::size_t>& misses) {
+  void ordered(const std::string& op, std::uint32_t base, std::uint32_t high, std::uint32_t low,
+               std::vector<std::size_t>& misses) {
     const bool negated = op == "lt" || op == "le";
     const auto jump = static_cast<std::uint16_t>(BPF_JMP | BPF_K | (op == "gt" || op == "le" ? BPF_JGT : BPF_JGE));
     load(base + 4);
-    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, high, 4, 0));                           // greater: to "yes"
-    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, high, 0, 2));                           // less: to "no"
+    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, high, 4, 0));  // greater: to "yes"
+    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, high, 0, 2));  // less: to "no"
     load(base);
     code_.push_back(BPF_JUMP(jump, low, 1, 0));
     if (negated) {
       code_.push_back(BPF_STMT(BPF_JMP | BPF_JA, 1));  // "no": the negation holds
       misses.push_back(placeholder());                 // "yes": it does not
     } else {
-      misses.push_back(placeholder());                 // "no"; "yes" is behind it
+      misses.push_back(placeholder());  // "no"; "yes" is behind it
     }
   }
 
@@ -207,7 +208,8 @@ Result<Program> compile_seccomp(const std::vector<policy::SyscallSet>& sets) {
   body.tree(ranges.data(), ranges.data() + ranges.size());
   const Program rest = body.take();
   program.insert(program.end(), rest.begin(), rest.end());
-  if (program.size() > BPF_MAXINSNS) return fail(Code::limit, "seccomp program over " + std::to_string(BPF_MAXINSNS) + " instructions");
+  if (program.size() > BPF_MAXINSNS)
+    return fail(Code::limit, "seccomp program over " + std::to_string(BPF_MAXINSNS) + " instructions");
   return program;
 }
 

@@ -16,8 +16,8 @@ using Program = std::vector<sock_filter>;
 
 // Native architecture only: any other (i386, x32) kills the process. A number in no set: ENOSYS, so that libraries fall
 // back; in a set's `refuse`, or a condition not met: EPERM. When several sets name a call, it is allowed when one of
-// them allows it and none refuses it; `refuse` wins over all. Errors: invalid_argument for a name that libseccomp does not know on any
-// architecture; names that only other architectures have are skipped.
+// them allows it and none refuses it; `refuse` wins over all. Errors: invalid_argument for a name that libseccomp does not know
+// on any architecture; names that only other architectures have are skipped.
 [[nodiscard]] Result<Program> compile_seccomp(const std::vector<policy::SyscallSet>& sets);
 
 // For the child: 0, or -1 with errno. Needs no_new_privs.

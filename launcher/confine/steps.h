@@ -13,9 +13,33 @@
 namespace caisson::confine {
 
 enum class Step : std::uint16_t {
-  user_ns, net_ns, mount_ns, sources, root, binds, files, proc, devices, hide, pivot, landlock_rules,   // made once
-  namespaces, pid, proc_mount, private_mounts, hostname, stdio, limits, fds, credentials,               // each session
-  capabilities, no_new_privs, landlock, seccomp, exec, done,
+  user_ns,
+  net_ns,
+  mount_ns,
+  sources,
+  root,
+  binds,
+  files,
+  proc,
+  devices,
+  hide,
+  pivot,
+  landlock_rules,  // made once
+  namespaces,
+  pid,
+  proc_mount,
+  private_mounts,
+  hostname,
+  stdio,
+  limits,
+  fds,
+  credentials,  // each session
+  capabilities,
+  no_new_privs,
+  landlock,
+  seccomp,
+  exec,
+  done,
 };
 inline constexpr int kStepCount = static_cast<int>(Step::done) + 1;
 
@@ -59,10 +83,10 @@ inline constexpr std::uint16_t kNoEntry = 0xffff;
 
 struct StepRecord {
   Step step;
-  std::uint16_t entry;   // index into the list that the step works through, or kNoEntry
-  std::int32_t error;    // 0: post-condition holds
-  std::uint32_t us;      // since the record before
-  std::int32_t value;    // step pid: the pid of the session's first process, as the launcher sees it
+  std::uint16_t entry;  // index into the list that the step works through, or kNoEntry
+  std::int32_t error;   // 0: post-condition holds
+  std::uint32_t us;     // since the record before
+  std::int32_t value;   // step pid: the pid of the session's first process, as the launcher sees it
 };
 
 // The child's end. Async-signal-safe.

@@ -35,8 +35,8 @@ struct NsRow {
   Mechanism mechanism;
   const char* name;
 };
-constexpr NsRow kNamespaces[] = {{Mechanism::user_ns, "user"}, {Mechanism::mount_ns, "mnt"}, {Mechanism::pid_ns, "pid"},
-                                 {Mechanism::ipc_ns, "ipc"},   {Mechanism::uts_ns, "uts"},   {Mechanism::net_ns, "net"},
+constexpr NsRow kNamespaces[] = {{Mechanism::user_ns, "user"},    {Mechanism::mount_ns, "mnt"}, {Mechanism::pid_ns, "pid"},
+                                 {Mechanism::ipc_ns, "ipc"},      {Mechanism::uts_ns, "uts"},   {Mechanism::net_ns, "net"},
                                  {Mechanism::cgroup_ns, "cgroup"}};
 
 // Our own namespace inodes do not change: read once.
@@ -55,7 +55,7 @@ Status check_namespaces(const Plan& plan, pid_t pid, json& facts) {
   for (std::size_t i = 0; i < std::size(kNamespaces); ++i) {
     const NsRow& row = kNamespaces[i];
     if (plan.mechanisms[static_cast<std::size_t>(row.mechanism)].state != MechanismState::enforced) continue;
-    struct stat theirs {};
+    struct stat theirs{};
     const std::string path = "/proc/" + std::to_string(pid) + "/ns/" + row.name;
     if (::stat(path.c_str(), &theirs) != 0) return sys_error("stat " + path);
     if (theirs.st_ino == own_namespace(i).st_ino) return broken(std::string(row.name) + " namespace", "the launcher's own");
@@ -79,35 +79,53 @@ Result<Verified> verify_session(const Plan& plan, pid_t pid, const std::vector<S
   if (!zero(bounding)) {
     // Only where the launcher has no CAP_SETPCAP (T1): then said, never hidden.
     if (plan.change_uid) return broken("CapBnd", bounding);
-    out.mechanisms[static_cast<std::size_t>(Mechanism::capabilities)].reason = "all sets empty but the bounding set, which no_new_privs makes moot";
+    out.mechanisms[static_cast<std::size_t>(Mechanism::capabilities)].reason =
+        "all sets empty but the bounding set, which no_new_privs makes moot";
   }
   if (field(status, "NoNewPrivs") != "1") return broken("NoNewPrivs", field(status, "NoNewPrivs"));
   if (field(status, "Seccomp") != "2") return broken("Seccomp", field(status, "Seccomp"));
-  if (!one_unprivileged_id(field(status, "Uid")) || !one_unprivileged_id(field(status, "Gid"))) return broken("Uid/Gid", field(status, "Uid") + " / " + field(status, "Gid"));
-  if (plan.change_uid && field(status, "Groups").find_first_not_of(" \t") != std::string::npos) return broken("Groups", field(status, "Groups"));
+  if (!one_unprivileged_id(field(status, "Uid")) || !one_unprivileged_id(field(status, "Gid")))
+    return broken("Uid/Gid", field(status, "Uid") + " / " + field(status, "Gid"));
+  if (plan.change_uid && field(status, "Groups").find_first_not_of(" \t") != std::string::npos)
+    return broken("Groups", field(status, "Groups"));
   for (const char* name : {"NoNewPrivs", "Seccomp", "Seccomp_filters", "Uid", "Gid"}) out.facts[name] = field(status, name);
   TRY(check_namespaces(plan, pid, out.facts));
   for (const Step needed : {Step::fds, Step::limits, Step::credentials, Step::capabilities, Step::no_new_privs, Step::seccomp})
     if (std::ranges::none_of(steps, [needed](const StepRecord& r) { return r.step == needed && r.error == 0; }))
       return broken(kSteps[static_cast<std::size_t>(needed)].name, "not reported as done");
-  if (plan.landlock_fs != 0 && std::ranges::none_of(steps, [](const StepRecord& r) { return r.step == Step::landlock && r.error == 0; }))
+  if (plan.landlock_fs != 0 &&
+      std::ranges::none_of(steps, [](const StepRecord& r) { return r.step == Step::landlock && r.error == 0; }))
     return broken("landlock", "not reported as done");
   return out;
 }
 
-json report_json(const Plan& plan, const Verified& verified, const std::vector<StepRecord>& template_steps, const std::vector<StepRecord>& steps) {
+json report_json(const Plan& plan, const Verified& verified, const std::vector<StepRecord>& template_steps,
+                 const std::vector<StepRecord>& steps) {
   static constexpr const char* kStates[] = {"enforced", "unavailable", "disabled_by_policy"};
-  json report{{"schema", 1}, {"domain", plan.policy->domain}, {"policy_digest", plan.policy->digest}, {"tier", tier_name(plan.tier)},
-              {"proc", proc_name(plan.proc)}, {"residual", plan.residual}, {"absent", plan.absent}, {"weaken", plan.policy->weaken},
-              {"facts", verified.facts}, {"mechanisms", json::array()}, {"grants", json::array()}};
+  json report{{"schema", 1},
+              {"domain", plan.policy->domain},
+              {"policy_digest", plan.policy->digest},
+              {"tier", tier_name(plan.tier)},
+              {"proc", proc_name(plan.proc)},
+              {"residual", plan.residual},
+              {"absent", plan.absent},
+              {"weaken", plan.policy->weaken},
+              {"facts", verified.facts},
+              {"mechanisms", json::array()},
+              {"grants", json::array()}};
   for (int m = 0; m < kMechanismCount; ++m) {
-    json row{{"name", mechanism_name(static_cast<Mechanism>(m))}, {"state", kStates[static_cast<int>(verified.mechanisms[m].state)]}};
+    json row{{"name", mechanism_name(static_cast<Mechanism>(m))},
+             {"state", kStates[static_cast<int>(verified.mechanisms[m].state)]}};
     if (!verified.mechanisms[m].reason.empty()) row["detail"] = verified.mechanisms[m].reason;
     report["mechanisms"].push_back(std::move(row));
   }
   for (const Bind& b : plan.binds) {
     if (b.device || b.staged) continue;
-    report["grants"].push_back({{"path", b.target}, {"access", b.read_only ? "read" : "read-write"}, {"execute", b.execute}, {"dev", b.dev}, {"ino", b.ino}});
+    report["grants"].push_back({{"path", b.target},
+                                {"access", b.read_only ? "read" : "read-write"},
+                                {"execute", b.execute},
+                                {"dev", b.dev},
+                                {"ino", b.ino}});
   }
   for (const auto& [name, list] : {std::pair("prepared_us", &template_steps), std::pair("timings_us", &steps)}) {
     json timings = json::object();

@@ -15,15 +15,15 @@
 namespace caisson::confine {
 
 struct Verified {
-  nlohmann::json facts;                            // of /proc/<pid>/status and ns/
-  MechanismPlan mechanisms[kMechanismCount];       // the plan's, corrected by what was seen
+  nlohmann::json facts;                       // of /proc/<pid>/status and ns/
+  MechanismPlan mechanisms[kMechanismCount];  // the plan's, corrected by what was seen
 };
 
 // `pid`: the session's first process, after it executed caisson-init. Errors: internal, naming the fact that is not so.
 [[nodiscard]] Result<Verified> verify_session(const Plan& plan, pid_t pid, const std::vector<StepRecord>& steps);
 
 // The session's report (see SECURITY.md, "Confinement report").
-[[nodiscard]] nlohmann::json report_json(const Plan& plan, const Verified& verified, const std::vector<StepRecord>& template_steps,
-                                         const std::vector<StepRecord>& steps);
+[[nodiscard]] nlohmann::json report_json(const Plan& plan, const Verified& verified,
+                                         const std::vector<StepRecord>& template_steps, const std::vector<StepRecord>& steps);
 
 }  // namespace caisson::confine

@@ -19,7 +19,7 @@
 
 #include <cerrno>
 
-#include "launcher/session/init_protocol.h"
+#include "launcher/base/init_protocol.h"
 
 namespace {
 
@@ -310,7 +310,7 @@ int main() {
   if (fcntl(kSocketFd, F_SETFD, FD_CLOEXEC) != 0) die(2);
 
   // What the launcher ignores (SIGPIPE) would stay ignored in every command.
-  struct sigaction standard {};
+  struct sigaction standard{};
   standard.sa_handler = SIG_DFL;
   for (int signal = 1; signal < NSIG; ++signal) sigaction(signal, &standard, nullptr);
   sigset_t all;

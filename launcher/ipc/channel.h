@@ -13,8 +13,8 @@
 namespace caisson::ipc {
 
 struct Message {
-  json::Value body;      // always an object
-  std::vector<Fd> fds;   // at most kMaxFds, all O_CLOEXEC
+  json::Value body;     // always an object
+  std::vector<Fd> fds;  // at most kMaxFds, all O_CLOEXEC
 };
 
 // Fails with limit when the body is over kMaxMessage, io (sys = EAGAIN when the peer does not read) otherwise.

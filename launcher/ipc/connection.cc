@@ -48,7 +48,8 @@ void Connection::take(Message message) {
   if (!name || !*name) return violate("no op");
   const OpRow* row = find_op(**name);
   if (row == nullptr) return violate("unknown op " + quote(**name));
-  if ((row->permitted & static_cast<unsigned>(state_)) == 0) return violate("op '" + std::string(row->name) + "' in the wrong state");
+  if ((row->permitted & static_cast<unsigned>(state_)) == 0)
+    return violate("op '" + std::string(row->name) + "' in the wrong state");
   handler_.request(*this, {**id, row->op, std::move(message.body)});
 }
 
@@ -95,7 +96,8 @@ bool Connection::flush() {
     if (!sent && sent.error().code == Code::limit) {
       const json::Value id = queue_.front().body.value("id", json::Value());
       if (!id.is_null())
-        (void)send(socket_.get(), {{"id", id}, {"ok", false}, {"error", {{"code", "limit"}, {"what", "the reply is too large"}}}});
+        (void)send(socket_.get(),
+                   {{"id", id}, {"ok", false}, {"error", {{"code", "limit"}, {"what", "the reply is too large"}}}});
     }
     queue_.pop_front();
   }

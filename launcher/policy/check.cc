@@ -82,7 +82,8 @@ std::vector<Problem> landlock_conflicts(const Policy& policy) {
       out.push_back({policy.domain, 0, "/grants/" + std::to_string(index) + "/path",
                      quote(inner.path) + (writes ? " is read-only" : " is not executable") + " inside " + quote(outer.path) +
                          (writes ? ", which is writable" : ", which is executable") +
-                         ": Landlock cannot take that away, it needs a mount namespace (tier T2)", ""});
+                         ": Landlock cannot take that away, it needs a mount namespace (tier T2)",
+                     ""});
       break;
     }
   return out;

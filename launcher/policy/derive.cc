@@ -28,11 +28,15 @@ Value type_schema(const Field& f) {
       out["maxLength"] = f.max;
       return out;
     }
-    case Type::choice: return Value{{"type", "string"}, {"enum", split(f.allowed)}};
-    case Type::boolean: return Value{{"type", "boolean"}};
+    case Type::choice:
+      return Value{{"type", "string"}, {"enum", split(f.allowed)}};
+    case Type::boolean:
+      return Value{{"type", "boolean"}};
     case Type::number:
-    case Type::integer: return Value{{"type", "integer"}, {"minimum", f.min}, {"maximum", f.max}};
-    case Type::octal: return Value{{"type", "string"}, {"pattern", "^[0-7]{3}$"}};
+    case Type::integer:
+      return Value{{"type", "integer"}, {"minimum", f.min}, {"maximum", f.max}};
+    case Type::octal:
+      return Value{{"type", "string"}, {"pattern", "^[0-7]{3}$"}};
     case Type::list: {
       Value out = list_schema(f, f.allowed.empty() ? string_schema(f) : Value{{"type", "string"}, {"enum", split(f.allowed)}});
       out["uniqueItems"] = true;
@@ -45,9 +49,12 @@ Value type_schema(const Field& f) {
         item = Value{{"oneOf", {{{"type", "string"}}, {{"type", "array"}, {"items", {{"type", "string"}}}}}}};
       return Value{{"type", "object"}, {"additionalProperties", std::move(item)}, {"maxProperties", f.max}};
     }
-    case Type::object: return object_schema(pattern);
-    case Type::objects: return list_schema(f, object_schema(pattern + "/*"));
-    case Type::rows: return list_schema(f, Value{{"type", "array"}, {"items", object_schema(pattern + "/*/*")}});
+    case Type::object:
+      return object_schema(pattern);
+    case Type::objects:
+      return list_schema(f, object_schema(pattern + "/*"));
+    case Type::rows:
+      return list_schema(f, Value{{"type", "array"}, {"items", object_schema(pattern + "/*/*")}});
   }
   return {};
 }
@@ -67,34 +74,50 @@ Value object_schema(const std::string& pattern) {
 
 std::string kind(const Field& f) {
   switch (f.type) {
-    case Type::text: return f.form == Form::path ? "path" : "string";
+    case Type::text:
+      return f.form == Form::path ? "path" : "string";
     case Type::choice: {
       std::string out;
       for (const auto& choice : split(f.allowed)) out += (out.empty() ? "`\"" : ", `\"") + choice + "\"`";
       return out;
     }
-    case Type::boolean: return "true, false";
+    case Type::boolean:
+      return "true, false";
     case Type::number:
-    case Type::integer: return std::to_string(f.min) + " to " + std::to_string(f.max);
-    case Type::octal: return "three octal digits";
-    case Type::list: return f.form == Form::path ? "list of paths" : "list of names";
-    case Type::map: return "name to string";
-    case Type::content: return "path to text";
-    case Type::object: return "object";
-    case Type::objects: return "list of objects";
-    case Type::rows: return "list of rows";
+    case Type::integer:
+      return std::to_string(f.min) + " to " + std::to_string(f.max);
+    case Type::octal:
+      return "three octal digits";
+    case Type::list:
+      return f.form == Form::path ? "list of paths" : "list of names";
+    case Type::map:
+      return "name to string";
+    case Type::content:
+      return "path to text";
+    case Type::object:
+      return "object";
+    case Type::objects:
+      return "list of objects";
+    case Type::rows:
+      return "list of rows";
   }
   return {};
 }
 
 std::string_view weakening(Widens widens) {
   switch (widens) {
-    case Widens::never: return "";
-    case Widens::larger: return "more";
-    case Widens::smaller: return "less";
-    case Widens::added: return "adding";
-    case Widens::removed: return "removing";
-    case Widens::grants: return "more access, or a new path";
+    case Widens::never:
+      return "";
+    case Widens::larger:
+      return "more";
+    case Widens::smaller:
+      return "less";
+    case Widens::added:
+      return "adding";
+    case Widens::removed:
+      return "removing";
+    case Widens::grants:
+      return "more access, or a new path";
   }
   return {};
 }

@@ -149,8 +149,10 @@ std::string explain_text(const Policy& p) {
     out += "  " + name + " " + value + (why.empty() ? "" : "  # " + why) + "\n";
   };
   for (const Grant& g : p.grants)
-    row(g.path, std::string(g.access == Access::read ? "read" : "read-write") + (g.execute ? "+execute" : "") +
-        (g.source == g.path ? "" : " from " + g.source) + (g.required ? "" : " (if there)"), g.description);
+    row(g.path,
+        std::string(g.access == Access::read ? "read" : "read-write") + (g.execute ? "+execute" : "") +
+            (g.source == g.path ? "" : " from " + g.source) + (g.required ? "" : " (if there)"),
+        g.description);
   row(p.home_path, "read-write+execute, " + std::string(scope_name(p.home)), why_of(p, "/home"));
   row("/tmp", "read-write+execute, " + std::string(scope_name(p.tmp)), why_of(p, "/tmp"));
   for (const auto& [path, content] : p.files) row(path, "made, " + std::to_string(content.size()) + " bytes", "");

@@ -15,7 +15,12 @@
 namespace caisson::policy {
 
 enum class Type {
-  text, choice, boolean, integer, octal, number,  // number: up to 64 bits, as integer or "0x…"
+  text,
+  choice,
+  boolean,
+  integer,
+  octal,
+  number,   // number: up to 64 bits, as integer or "0x…"
   list,     // of unique strings
   map,      // string -> string
   content,  // path -> text, or list of lines
@@ -28,7 +33,7 @@ enum class Type {
 enum class Widens { never, larger, smaller, added, removed, grants };
 
 struct Field {
-  std::string_view pointer;   // "/limits/processes"; "*" stands for a list index
+  std::string_view pointer;  // "/limits/processes"; "*" stands for a list index
   Type type;
   Form form;                  // of texts, list elements and map keys
   std::string_view allowed;   // choices, weakest (narrowest) first for choice; empty: any

@@ -152,8 +152,7 @@ LoadResult load(const std::string& path, const std::string& only, Lines lines) {
       const auto source = load_file(fd, file, label, policy_fields(), lines, problems);
       if (const auto fault = form_fault(Form::domain, domain))
         problems.add({.file = label, .doc = {}, .lines = {}}, "", fault->what);
-      else if (source && base_is_good)
-        result.policies[domain] = finish(*source, &*base, domain, sets, problems);
+      else if (source && base_is_good) result.policies[domain] = finish(*source, &*base, domain, sets, problems);
     }
     if (problems.count() == 0 && result.policies.empty())
       problems.add({.file = path, .doc = {}, .lines = {}}, "",

@@ -34,10 +34,14 @@ std::uint64_t rank(const Field& field, const Value& value) {
 bool wider(const Field& field, const Value& parent, const Value& child) {
   switch (field.widens) {
     case Widens::never:
-    case Widens::grants: return false;
-    case Widens::larger: return rank(field, child) > rank(field, parent);
-    case Widens::smaller: return rank(field, child) < rank(field, parent);
-    case Widens::added: return std::ranges::any_of(child, [&](const Value& v) { return !has(parent, v); });
+    case Widens::grants:
+      return false;
+    case Widens::larger:
+      return rank(field, child) > rank(field, parent);
+    case Widens::smaller:
+      return rank(field, child) < rank(field, parent);
+    case Widens::added:
+      return std::ranges::any_of(child, [&](const Value& v) { return !has(parent, v); });
     case Widens::removed:
       if (field.type == Type::octal) return (octal(parent) & ~octal(child)) != 0;
       return std::ranges::any_of(parent, [&](const Value& v) { return !has(child, v); });
@@ -108,7 +112,8 @@ void check_widening(const Value& parent, const Source& child, Problems& problems
   std::vector<Grant> given;
   static const Value kNothing = Value::object();
   const bool has_grants = parent.contains("grants");
-  if (has_grants) for (const Value& g : parent["grants"]) given.push_back(build_grant(g));
+  if (has_grants)
+    for (const Value& g : parent["grants"]) given.push_back(build_grant(g));
   const Value& grants = list_of(has_grants ? child.doc : kNothing, "grants");
   for (std::size_t i = 0; i < grants.size(); ++i) {
     const Grant grant = build_grant(grants[i]);
@@ -193,7 +198,8 @@ Policy build(const Value& merged) {
   for (const auto& [path, content] : m["files"].items()) {
     std::string& text = p.files[path];
     if (content.is_string()) text = content.get<std::string>();
-    else for (const Value& line : content) text += line.get<std::string>() + "\n";
+    else
+      for (const Value& line : content) text += line.get<std::string>() + "\n";
   }
   m["links"].get_to(p.links);
   m["devices"].get_to(p.devices);

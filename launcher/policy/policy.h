@@ -19,11 +19,11 @@ enum class Access { read, read_write };
 
 // A path of the container that a session may see, at the same path unless `source` says otherwise. Longest path wins.
 struct Grant {
-  std::string path;                  // where the session sees it: absolute, canonical, never "/"
-  std::string source;                // where the launcher takes it from: absolute, canonical; defaults to path
+  std::string path;    // where the session sees it: absolute, canonical, never "/"
+  std::string source;  // where the launcher takes it from: absolute, canonical; defaults to path
   Access access = Access::read;
-  bool execute = false;              // files below may be executed (without it: noexec)
-  bool required = true;              // false: absent source is reported, not an error
+  bool execute = false;  // files below may be executed (without it: noexec)
+  bool required = true;  // false: absent source is reported, not an error
   std::string description;
 };
 
@@ -35,33 +35,38 @@ enum class Network {
   none,      // inet sockets are refused by seccomp, too
 };
 
-struct Limits {                            // all hard; 0 is never "unlimited": absent limits do not exist
-  std::uint64_t processes = 512;           // tasks (threads count) of one session
-  std::uint64_t memory_bytes = 2ULL << 30; // cgroup memory.max; without cgroup: watchdog on the sum of PSS
-  std::uint64_t cpu_percent = 200;         // cgroup cpu.max; 100 = one core
-  std::uint64_t open_files = 1024;         // RLIMIT_NOFILE
+struct Limits {                                // all hard; 0 is never "unlimited": absent limits do not exist
+  std::uint64_t processes = 512;               // tasks (threads count) of one session
+  std::uint64_t memory_bytes = 2ULL << 30;     // cgroup memory.max; without cgroup: watchdog on the sum of PSS
+  std::uint64_t cpu_percent = 200;             // cgroup cpu.max; 100 = one core
+  std::uint64_t open_files = 1024;             // RLIMIT_NOFILE
   std::uint64_t file_size_bytes = 4ULL << 30;  // RLIMIT_FSIZE
-  std::uint64_t cpu_seconds = 3600;        // RLIMIT_CPU of each process
-  std::uint64_t tmp_bytes = 512ULL << 20;  // size of private tmpfs mounts (/tmp, /dev/shm)
-  std::uint64_t tmp_inodes = 65536;        // nr_inodes of these
-  std::uint64_t session_seconds = 86400;   // wall-clock life of a session
-  std::uint64_t execs = 64;                // commands running at once in one session
+  std::uint64_t cpu_seconds = 3600;            // RLIMIT_CPU of each process
+  std::uint64_t tmp_bytes = 512ULL << 20;      // size of private tmpfs mounts (/tmp, /dev/shm)
+  std::uint64_t tmp_inodes = 65536;            // nr_inodes of these
+  std::uint64_t session_seconds = 86400;       // wall-clock life of a session
+  std::uint64_t execs = 64;                    // commands running at once in one session
 };
 
 // Every member of Limits by its name in policies.
 struct LimitRow {
   const char* name;
-  std::uint64_t Limits::*member;
+  std::uint64_t Limits::* member;
 };
-inline constexpr LimitRow kLimits[] = {
-    {"processes", &Limits::processes}, {"memory_bytes", &Limits::memory_bytes}, {"cpu_percent", &Limits::cpu_percent},
-    {"open_files", &Limits::open_files}, {"file_size_bytes", &Limits::file_size_bytes}, {"cpu_seconds", &Limits::cpu_seconds},
-    {"tmp_bytes", &Limits::tmp_bytes}, {"tmp_inodes", &Limits::tmp_inodes}, {"session_seconds", &Limits::session_seconds},
-    {"execs", &Limits::execs}};
+inline constexpr LimitRow kLimits[] = {{"processes", &Limits::processes},
+                                       {"memory_bytes", &Limits::memory_bytes},
+                                       {"cpu_percent", &Limits::cpu_percent},
+                                       {"open_files", &Limits::open_files},
+                                       {"file_size_bytes", &Limits::file_size_bytes},
+                                       {"cpu_seconds", &Limits::cpu_seconds},
+                                       {"tmp_bytes", &Limits::tmp_bytes},
+                                       {"tmp_inodes", &Limits::tmp_inodes},
+                                       {"session_seconds", &Limits::session_seconds},
+                                       {"execs", &Limits::execs}};
 
 struct Environment {
-  std::map<std::string, std::string> set;   // always given
-  std::vector<std::string> client_deny;     // names ("LD_*": prefix) that a request may not set
+  std::map<std::string, std::string> set;  // always given
+  std::vector<std::string> client_deny;    // names ("LD_*": prefix) that a request may not set
 };
 
 struct Syscalls {
@@ -74,42 +79,42 @@ struct Syscalls {
 // of both. "eq" to "ge" compare all 64 bits of the argument; "masked_eq" is the only op that is safe for int arguments,
 // whose upper half the kernel ignores, and the only one that load_directory accepts in `refuse_if`.
 struct ArgRule {
-  unsigned index = 0;        // argument number, 0-5
-  std::string op;            // "eq", "ne", "lt", "le", "gt", "ge", "masked_eq"
+  unsigned index = 0;  // argument number, 0-5
+  std::string op;      // "eq", "ne", "lt", "le", "gt", "ge", "masked_eq"
   std::uint64_t value = 0;
   std::uint64_t mask = ~0ULL;  // masked_eq: (arg & mask) == value
 };
 struct SyscallRule {
   std::string name;
-  std::vector<std::vector<ArgRule>> any_of;  // empty: always allowed; else: any row, each row being ANDed
+  std::vector<std::vector<ArgRule>> any_of;     // empty: always allowed; else: any row, each row being ANDed
   std::vector<std::vector<ArgRule>> refuse_if;  // allowed except when a row matches
   std::string why;
 };
 struct SyscallSet {
   std::string name;
   std::string why;
-  std::optional<Mechanism> needs;   // applies only where this is enforced: see effective_sets in load.h
+  std::optional<Mechanism> needs;  // applies only where this is enforced: see effective_sets in load.h
   std::vector<SyscallRule> allow;
   std::vector<std::string> refuse;  // known and refused: EPERM instead of the ENOSYS of unknown numbers
   std::map<std::string, std::string> refuse_why;
-  std::string digest;               // sha256 (hex) of the set's canonical JSON
+  std::string digest;  // sha256 (hex) of the set's canonical JSON
 };
 
 struct Policy {
-  std::string domain;                 // "bash"
+  std::string domain;  // "bash"
   std::string description;
-  std::string digest;                 // sha256 (hex) of to_json(policy): everything in force, narrowing included
+  std::string digest;  // sha256 (hex) of to_json(policy): everything in force, narrowing included
   Tier min_tier = Tier::t1;
-  std::set<Mechanism> require;        // a session does not start without these
-  std::set<Mechanism> disable;        // named degradations, each with a reason in `weaken`
+  std::set<Mechanism> require;                // a session does not start without these
+  std::set<Mechanism> disable;                // named degradations, each with a reason in `weaken`
   std::map<std::string, std::string> weaken;  // field -> why, repeated in the audit log
   std::map<std::string, std::string> why;     // field -> why it has its value, for explain
 
-  std::vector<Grant> grants;          // sorted by path
-  std::vector<std::string> hide;      // inside grants, covered by something empty and unreadable (with a mount namespace)
+  std::vector<Grant> grants;                 // sorted by path
+  std::vector<std::string> hide;             // inside grants, covered by something empty and unreadable (with a mount namespace)
   std::map<std::string, std::string> files;  // small read-only files made by the launcher: path -> content
   std::map<std::string, std::string> links;  // symbolic links made by the launcher: path -> target
-  std::vector<std::string> devices;   // names below /dev: null zero full random urandom tty
+  std::vector<std::string> devices;          // names below /dev: null zero full random urandom tty
   Scope home = Scope::workspace;
   Scope tmp = Scope::workspace;
   std::string home_path = "/home/gem";
@@ -120,13 +125,13 @@ struct Policy {
   Limits limits;
   Environment env;
   Syscalls syscalls;
-  std::vector<SyscallSet> sets;       // resolved `syscalls.allow`, in order
+  std::vector<SyscallSet> sets;  // resolved `syscalls.allow`, in order
   unsigned umask = 022;
 };
 
 // What a request may ask for: only less.
 struct Narrowing {
-  std::vector<Grant> grants;          // non-empty: exactly these; each must lie inside a grant, with no more access
+  std::vector<Grant> grants;                    // non-empty: exactly these; each must lie inside a grant, with no more access
   std::map<std::string, std::uint64_t> limits;  // field name of Limits -> smaller value
   bool home_private = false;
   bool tmp_private = false;

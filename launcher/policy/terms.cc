@@ -6,13 +6,13 @@
 namespace caisson {
 namespace {
 
-constexpr std::array<std::pair<Tier, std::string_view>, 4> kTiers{{
-    {Tier::t1, "T1"}, {Tier::t0, "T0"}, {Tier::t2, "T2"}, {Tier::t3, "T3"}}};
+constexpr std::array<std::pair<Tier, std::string_view>, 4> kTiers{
+    {{Tier::t1, "T1"}, {Tier::t0, "T0"}, {Tier::t2, "T2"}, {Tier::t3, "T3"}}};
 
 // In enum order.
 constexpr std::array<std::string_view, kMechanismCount> kMechanisms{
-    "user_ns", "mount_ns", "pid_ns", "ipc_ns", "uts_ns", "net_ns", "cgroup_ns", "proc", "cgroup", "rlimits",
-    "uid", "capabilities", "no_new_privs", "landlock", "seccomp", "fds", "env"};
+    "user_ns", "mount_ns", "pid_ns",       "ipc_ns",       "uts_ns",   "net_ns",  "cgroup_ns", "proc", "cgroup",
+    "rlimits", "uid",      "capabilities", "no_new_privs", "landlock", "seccomp", "fds",       "env"};
 
 }  // namespace
 

@@ -14,8 +14,23 @@ enum class Tier { t1, t0, t2, t3 };
 
 // One wall of a session. Ends as enforced, unavailable (with reason) or disabled by policy.
 enum class Mechanism {
-  user_ns, mount_ns, pid_ns, ipc_ns, uts_ns, net_ns, cgroup_ns, proc, cgroup, rlimits,
-  uid, capabilities, no_new_privs, landlock, seccomp, fds, env,
+  user_ns,
+  mount_ns,
+  pid_ns,
+  ipc_ns,
+  uts_ns,
+  net_ns,
+  cgroup_ns,
+  proc,
+  cgroup,
+  rlimits,
+  uid,
+  capabilities,
+  no_new_privs,
+  landlock,
+  seccomp,
+  fds,
+  env,
 };
 inline constexpr int kMechanismCount = static_cast<int>(Mechanism::env) + 1;
 

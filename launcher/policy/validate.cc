@@ -31,7 +31,7 @@ class Validator {
     const auto child = [&](const Field& field) {  // the field's name below `pattern`; empty: it is not one
       const std::string_view at = field.pointer;
       return at.starts_with(prefix) && at.find('/', prefix.size()) == std::string_view::npos ? at.substr(prefix.size())
-                                                                                           : std::string_view{};
+                                                                                             : std::string_view{};
     };
     for (const Field& field : fields_)
       if (field.fallback == kRequired)
@@ -84,15 +84,23 @@ class Validator {
         if (const auto n = parse_number(v); !n) add(at, "must be a whole number or a string \"0x…\"");
         else if (*n < f.min || *n > f.max) add(at, "is not " + range(f));
         break;
-      case Type::list: list(v, f, at); break;
+      case Type::list:
+        list(v, f, at);
+        break;
       case Type::map:
-      case Type::content: map(v, f, at); break;
-      case Type::object: object(v, std::string(f.pointer), at); break;
+      case Type::content:
+        map(v, f, at);
+        break;
+      case Type::object:
+        object(v, std::string(f.pointer), at);
+        break;
       case Type::objects:
         if (counted(v, f, at))
           for (std::size_t i = 0; i < v.size(); ++i) object(v[i], std::string(f.pointer) + "/*", at + "/" + std::to_string(i));
         break;
-      case Type::rows: rows(v, f, at); break;
+      case Type::rows:
+        rows(v, f, at);
+        break;
     }
   }
 
@@ -142,8 +150,7 @@ class Validator {
       else if (f.type == Type::content && item.is_array() &&
                std::ranges::all_of(item, [](const Value& l) { return l.is_string(); })) {
         for (const Value& line : item) text_value(line.get<std::string>(), here);
-      } else
-        add(here, f.type == Type::content ? "must be a string or a list of lines" : "must be a string");
+      } else add(here, f.type == Type::content ? "must be a string or a list of lines" : "must be a string");
     }
   }
 

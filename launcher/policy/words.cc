@@ -14,9 +14,8 @@ constexpr std::string_view kDigits = "0123456789";
 bool is_of(char c, std::string_view set) { return set.find(c) != std::string_view::npos; }
 bool is_name(std::string_view text, std::size_t max, bool upper, std::string_view extra, bool digit_first = false) {
   if (text.empty() || text.size() > max || (!digit_first && is_of(text[0], kDigits))) return false;
-  return std::ranges::all_of(text, [&](char c) {
-    return is_of(c, kLower) || is_of(c, kDigits) || is_of(c, extra) || (upper && is_of(c, kUpper));
-  });
+  return std::ranges::all_of(
+      text, [&](char c) { return is_of(c, kLower) || is_of(c, kDigits) || is_of(c, extra) || (upper && is_of(c, kUpper)); });
 }
 
 std::optional<Fault> path_fault(std::string_view path) {
@@ -40,8 +39,10 @@ std::optional<Fault> path_fault(std::string_view path) {
 std::optional<Fault> form_fault(Form form, std::string_view text) {
   if (text.find('\0') != std::string_view::npos) return Fault{"text holds a NUL byte: " + quote(text), ""};
   switch (form) {
-    case Form::any: break;
-    case Form::path: return path_fault(text);
+    case Form::any:
+      break;
+    case Form::path:
+      return path_fault(text);
     case Form::domain:
       if (!is_name(text, 32, false, "-")) return Fault{"name must be a-z, 0-9 and '-', at most 32: " + quote(text), ""};
       break;

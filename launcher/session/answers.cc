@@ -33,7 +33,8 @@ Status only(const json::Value& body, std::initializer_list<std::string_view> kno
 
 Result<std::vector<std::string>> string_list(const json::Value& body, const char* key) {
   const auto it = body.find(key);
-  if (it == body.end() || !it->is_array() || it->empty()) return fail(Code::invalid_argument, "'" + std::string(key) + "' must be a list of strings");
+  if (it == body.end() || !it->is_array() || it->empty())
+    return fail(Code::invalid_argument, "'" + std::string(key) + "' must be a list of strings");
   std::vector<std::string> out;
   for (const auto& v : *it) {
     if (!v.is_string()) return fail(Code::invalid_argument, "'" + std::string(key) + "' must be a list of strings");
@@ -55,7 +56,8 @@ Result<std::map<std::string, std::optional<std::string>>> environment(const json
   if (it == body.end() || it->is_null()) return out;
   if (!it->is_object()) return fail(Code::invalid_argument, "'env' must be an object");
   for (const auto& [name, value] : it->items()) {
-    if (!value.is_string() && !value.is_null()) return fail(Code::invalid_argument, "env " + quote(name) + " must be a string or null");
+    if (!value.is_string() && !value.is_null())
+      return fail(Code::invalid_argument, "env " + quote(name) + " must be a string or null");
     out[name] = value.is_null() ? std::nullopt : std::optional(value.get<std::string>());
   }
   return out;
@@ -63,7 +65,8 @@ Result<std::map<std::string, std::optional<std::string>>> environment(const json
 
 Result<std::uint32_t> pty_side(const json::Value& pty, const char* key, std::int64_t fallback) {
   TRY_ASSIGN(const auto value, json::get_int(pty, key));
-  if (value.value_or(fallback) < 1 || value.value_or(fallback) > 4096) return fail(Code::invalid_argument, "'pty." + std::string(key) + "' must be 1 to 4096");
+  if (value.value_or(fallback) < 1 || value.value_or(fallback) > 4096)
+    return fail(Code::invalid_argument, "'pty." + std::string(key) + "' must be 1 to 4096");
   return static_cast<std::uint32_t>(value.value_or(fallback));
 }
 
@@ -72,7 +75,8 @@ Result<ExecRequest> exec_request(const json::Value& body, const policy::Policy& 
   TRY_ASSIGN(request.argv, string_list(body, "argv"));
   TRY_ASSIGN(const auto cwd, json::get_string(body, "cwd"));
   request.cwd = cwd.value_or(policy.home_path);
-  if (request.cwd.empty() || request.cwd[0] != '/' || request.cwd.size() > policy::kMaxPath || request.cwd.find('\0') != std::string::npos)
+  if (request.cwd.empty() || request.cwd[0] != '/' || request.cwd.size() > policy::kMaxPath ||
+      request.cwd.find('\0') != std::string::npos)
     return fail(Code::invalid_argument, "'cwd' must be an absolute path: " + quote(request.cwd));
   TRY_ASSIGN(const auto asked, environment(body));
   TRY_ASSIGN(request.env, make_environment(policy.env, asked));
@@ -129,7 +133,8 @@ Result<Manager::Entry*> Manager::find(const ipc::Connection& connection, const j
 void Manager::on_request(ipc::Connection& c, ipc::Connection::Request request) {
   auto done = [&]() -> Result<json::Value> {
     switch (request.op) {
-      case ipc::Op::hello: return answer_hello(c, request.body);
+      case ipc::Op::hello:
+        return answer_hello(c, request.body);
       case ipc::Op::session_create: {
         TRY(answer_create(c, request));
         return json::Value();  // answered when it is built
@@ -145,22 +150,30 @@ void Manager::on_request(ipc::Connection& c, ipc::Connection::Request request) {
           if (entry->owner != 0 && (all || entry->owner == c.number())) list.push_back(stat(*entry));
         return json::Value{{"sessions", std::move(list)}};
       }
-      default: break;
+      default:
+        break;
     }
     TRY_ASSIGN(Entry * entry, find(c, request.body));
     switch (request.op) {
-      case ipc::Op::exec_signal: return answer_signal(*entry, request.body);
-      case ipc::Op::session_stat: return stat(*entry);
-      case ipc::Op::session_report: return json::Value{{"report", entry->session->report()}};
+      case ipc::Op::exec_signal:
+        return answer_signal(*entry, request.body);
+      case ipc::Op::session_stat:
+        return stat(*entry);
+      case ipc::Op::session_report:
+        return json::Value{{"report", entry->session->report()}};
       case ipc::Op::session_destroy: {
         TRY(only(request.body, {"session", "reason"}));
         TRY_ASSIGN(const auto reason, json::get_string(request.body, "reason"));
         entry->destroyers.emplace_back(c.number(), request.id);
-        if (entry->log && reason) (void)entry->log->append(audit::Event::exec_signal, {{"session", entry->session->id()}, {"what", "destroy"}, {"reason", reason->substr(0, kMaxLabel)}});
+        if (entry->log && reason)
+          (void)entry->log->append(
+              audit::Event::exec_signal,
+              {{"session", entry->session->id()}, {"what", "destroy"}, {"reason", reason->substr(0, kMaxLabel)}});
         entry->session->end("destroyed");
         return json::Value();  // answered when nothing is left
       }
-      default: return fail(Code::internal, "op without an answer");
+      default:
+        return fail(Code::internal, "op without an answer");
     }
   }();
   if (!done) {
@@ -173,25 +186,33 @@ void Manager::on_request(ipc::Connection& c, ipc::Connection::Request request) {
 
 Result<json::Value> Manager::answer_hello(ipc::Connection& c, const json::Value& body) {
   TRY_ASSIGN(const auto protocol, json::get_int(body, "protocol"));
-  if (protocol != ipc::kProtocolVersion) return fail(Code::protocol, "this launcher speaks protocol " + std::to_string(ipc::kProtocolVersion));
+  if (protocol != ipc::kProtocolVersion)
+    return fail(Code::protocol, "this launcher speaks protocol " + std::to_string(ipc::kProtocolVersion));
   c.opened();
   json::Value names = json::Value::array();
   for (const auto& [name, domain] : domains_) names.push_back(name);
   const std::string home = domains_.empty() ? "/home/gem" : domains_.begin()->second.policy->home_path;
-  return json::Value{{"protocol", ipc::kProtocolVersion}, {"version", CAISSON_VERSION}, {"tier", tier_name(features_.tier())}, {"domains", names},
-                     {"refused_domains", refused_domains_}, {"home", home},
-                     {"workspace", settings_.default_cwd.empty() ? home : settings_.default_cwd}, {"max_sessions", settings_.max_sessions}};
+  return json::Value{{"protocol", ipc::kProtocolVersion},
+                     {"version", CAISSON_VERSION},
+                     {"tier", tier_name(features_.tier())},
+                     {"domains", names},
+                     {"refused_domains", refused_domains_},
+                     {"home", home},
+                     {"workspace", settings_.default_cwd.empty() ? home : settings_.default_cwd},
+                     {"max_sessions", settings_.max_sessions}};
 }
 
 Status Manager::answer_create(ipc::Connection& c, const ipc::Connection::Request& request) {
   TRY(only(request.body, {"domain", "label", "narrow"}));
   TRY_ASSIGN(const std::string name, need_string(request.body, "domain"));
   TRY_ASSIGN(const auto label, json::get_string(request.body, "label"));
-  if (const auto refused = refused_domains_.find(name); refused != refused_domains_.end()) return fail(Code::unavailable, refused->second);
+  if (const auto refused = refused_domains_.find(name); refused != refused_domains_.end())
+    return fail(Code::unavailable, refused->second);
   const auto domain = domains_.find(name);
   if (domain == domains_.end()) return fail(Code::not_found, "no policy domain " + quote(name));
   TRY(refresh(domain->second));
-  json::Value asked{{"domain", name}, {"label", label.value_or("").substr(0, kMaxLabel)}, {"policy_digest", domain->second.policy->digest}};
+  json::Value asked{
+      {"domain", name}, {"label", label.value_or("").substr(0, kMaxLabel)}, {"policy_digest", domain->second.policy->digest}};
 
   Entry* entry = nullptr;
   if (const auto narrow = request.body.find("narrow"); narrow != request.body.end() && !narrow->is_null()) {
@@ -240,12 +261,19 @@ Status Manager::answer_exec(ipc::Connection& c, const ipc::Connection::Request& 
   TRY_ASSIGN(ExecRequest exec, exec_request(request.body, session.policy()));
   TRY_ASSIGN(const auto with_stdin, json::get_bool(request.body, "stdin"));
   TRY_ASSIGN(const auto timeout_ms, json::get_int(request.body, "hard_timeout_ms"));
-  if (timeout_ms && (*timeout_ms < 1 || *timeout_ms > kMaxTimeoutMs)) return fail(Code::invalid_argument, "'hard_timeout_ms' must be 1 to " + std::to_string(kMaxTimeoutMs));
+  if (timeout_ms && (*timeout_ms < 1 || *timeout_ms > kMaxTimeoutMs))
+    return fail(Code::invalid_argument, "'hard_timeout_ms' must be 1 to " + std::to_string(kMaxTimeoutMs));
   json::Value names = json::Value::array();
   for (const std::string& pair : exec.env) names.push_back(pair.substr(0, pair.find('=')));
   // The intent is on record before the process exists.
-  if (const Status logged = entry->log->append(audit::Event::exec_request, {{"exec", "e-" + std::to_string(session.next_exec_id())},
-          {"argv", audit::redacted_argv(request.body["argv"])}, {"cwd", exec.cwd}, {"env", names}, {"pty", exec.pty}, {"hard_timeout_ms", timeout_ms.value_or(0)}}); !logged) {
+  if (const Status logged =
+          entry->log->append(audit::Event::exec_request, {{"exec", "e-" + std::to_string(session.next_exec_id())},
+                                                          {"argv", audit::redacted_argv(request.body["argv"])},
+                                                          {"cwd", exec.cwd},
+                                                          {"env", names},
+                                                          {"pty", exec.pty},
+                                                          {"hard_timeout_ms", timeout_ms.value_or(0)}});
+      !logged) {
     session.end("audit_failed");
     return std::unexpected(Error(logged.error()).wrap("the session's audit log cannot be written"));
   }
@@ -274,8 +302,13 @@ Result<json::Value> Manager::answer_signal(Entry& entry, const json::Value& body
 json::Value Manager::stat(const Entry& entry) const {
   const Session& s = *entry.session;
   static constexpr const char* kStates[] = {"building", "idle", "running", "ending", "ended"};
-  json::Value j{{"session", s.id()}, {"domain", entry.domain}, {"label", entry.label}, {"created_at", entry.created_at},
-                {"state", kStates[static_cast<int>(s.state())]}, {"execs", s.execs().size()}, {"total_execs", s.totals().execs},
+  json::Value j{{"session", s.id()},
+                {"domain", entry.domain},
+                {"label", entry.label},
+                {"created_at", entry.created_at},
+                {"state", kStates[static_cast<int>(s.state())]},
+                {"execs", s.execs().size()},
+                {"total_execs", s.totals().execs},
                 {"tier", tier_name(s.plan().tier)}};
   if (s.cgroup()) {
     const confine::CgroupStats c = s.cgroup()->stats();

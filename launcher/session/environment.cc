@@ -13,13 +13,15 @@ bool matches(const std::string& pattern, const std::string& name) {
 
 }  // namespace
 
-Result<std::vector<std::string>> make_environment(const policy::Environment& rules, const std::map<std::string, std::optional<std::string>>& asked) {
+Result<std::vector<std::string>> make_environment(const policy::Environment& rules,
+                                                  const std::map<std::string, std::optional<std::string>>& asked) {
   std::map<std::string, std::string> merged = rules.set;
   for (const auto& [name, value] : asked) {
     if (name.empty() || name.find('=') != std::string::npos || name.find('\0') != std::string::npos)
       return fail(Code::invalid_argument, "environment variable " + quote(name) + ": not a name");
     if (std::ranges::any_of(rules.client_deny, [&n = name](const std::string& p) { return matches(p, n); }))
-      return fail(Code::permission_denied, "environment variable " + quote(name) + " may not be set by a request (env.client_deny of the policy)");
+      return fail(Code::permission_denied,
+                  "environment variable " + quote(name) + " may not be set by a request (env.client_deny of the policy)");
     if (value) merged[name] = *value;
     else merged.erase(name);
   }

@@ -47,7 +47,8 @@ Status InitLink::exec(const ExecRequest& request, const int (&stdio)[3]) {
   add(request.cwd);
   for (const std::string& s : request.argv) add(s);
   for (const std::string& s : request.env) add(s);
-  if (message.size() > init::kMaxRequest) return fail(Code::invalid_argument, "arguments and environment over " + std::to_string(init::kMaxRequest) + " bytes");
+  if (message.size() > init::kMaxRequest)
+    return fail(Code::invalid_argument, "arguments and environment over " + std::to_string(init::kMaxRequest) + " bytes");
   if (request.pty) return send(message, nullptr, 0);
   return head.has_stdin != 0 ? send(message, stdio, 3) : send(message, stdio + 1, 2);
 }
@@ -76,7 +77,8 @@ Result<std::optional<InitEvent>> InitLink::receive() {
   const ssize_t n = ::recvmsg(socket_.get(), &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
   if (n < 0) return sys_error("receive from caisson-init");
-  if (const cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int))) {
+  if (const cmsghdr* c = CMSG_FIRSTHDR(&header);
+      c != nullptr && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int))) {
     int fd = -1;
     std::memcpy(&fd, CMSG_DATA(c), sizeof fd);
     event.fd = Fd(fd);

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "launcher/base/fd.h"
+#include "launcher/base/init_protocol.h"
 #include "launcher/base/result.h"
-#include "launcher/session/init_protocol.h"
 
 namespace caisson::session {
 

@@ -21,7 +21,8 @@ constexpr uid_t kWorkspaceUid = 20001;                // where the home belongs 
 
 bool same(const confine::Sources& a, const confine::Sources& b) {
   return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
-    return x.first == y.first && x.second.present == y.second.present && x.second.dev == y.second.dev && x.second.ino == y.second.ino;
+    return x.first == y.first && x.second.present == y.second.present && x.second.dev == y.second.dev &&
+           x.second.ino == y.second.ino;
   });
 }
 
@@ -56,7 +57,7 @@ Status Manager::prepare() {
   }
   TRY_ASSIGN(builder_, confine::Builder::open(settings_.init_path, settings_.run_dir));
 
-  struct stat home {};
+  struct stat home{};
   if (::stat(settings_.home.c_str(), &home) != 0) return sys_error("the workspace's home " + quote(settings_.home));
   const bool root = ::geteuid() == 0;
   // The owner of the home is the user of the sessions, so that a mounted directory just works; never root.
@@ -64,14 +65,17 @@ Status Manager::prepare() {
   workspace_.outer_gid = !root ? ::getegid() : home.st_gid != 0 ? home.st_gid : kWorkspaceUid;
   json::Value digests = json::Value::object();
   for (const auto& [name, p] : loaded.policies) digests[name] = p->digest;
-  TRY(launcher_log_->append(audit::Event::boot, {{"version", CAISSON_VERSION}, {"features", confine::features_json(features_)},
-                                                 {"why_not_higher", confine::why_not_higher(features_)}, {"policies", digests}}));
+  TRY(launcher_log_->append(audit::Event::boot, {{"version", CAISSON_VERSION},
+                                                 {"features", confine::features_json(features_)},
+                                                 {"why_not_higher", confine::why_not_higher(features_)},
+                                                 {"policies", digests}}));
   if (features_.user_ns.ok() && features_.mount_ns.ok()) {
     confine::Plan plan;
     plan.policy = loaded.policies.begin()->second;
     plan.user_ns = true;
     plan.net_ns = features_.net_ns.ok();
-    plan.private_tmp_options = "size=" + std::to_string(plan.policy->limits.tmp_bytes) + ",nr_inodes=" + std::to_string(plan.policy->limits.tmp_inodes);
+    plan.private_tmp_options =
+        "size=" + std::to_string(plan.policy->limits.tmp_bytes) + ",nr_inodes=" + std::to_string(plan.policy->limits.tmp_inodes);
     TRY_ASSIGN(workspace_, builder_.make_workspace(plan, workspace_.outer_uid, workspace_.outer_gid));
   }
   for (const auto& [name, p] : loaded.policies) {
@@ -87,10 +91,11 @@ Result<Manager::Domain> Manager::prepare_domain(std::shared_ptr<const policy::Po
   Domain domain;
   TRY_ASSIGN(domain.sources, confine::resolve_sources(*policy));
   confine::Sources with_home = domain.sources;
-  struct stat st {};
+  struct stat st{};
   if (::stat(settings_.home.c_str(), &st) != 0) return sys_error("home " + quote(settings_.home));
   with_home[settings_.home] = {true, S_ISDIR(st.st_mode), st.st_dev, st.st_ino};
-  TRY_ASSIGN(auto plan, confine::make_plan(policy, features_, with_home, {settings_.home, builder_.stage_dir, settings_.init_path}));
+  TRY_ASSIGN(auto plan,
+             confine::make_plan(policy, features_, with_home, {settings_.home, builder_.stage_dir, settings_.init_path}));
   TRY_ASSIGN(confine::Template prepared, builder_.make_template(plan, workspace_));
   domain.prepared = std::make_shared<const confine::Template>(std::move(prepared));
   domain.policy = std::move(policy);
@@ -148,7 +153,8 @@ Result<uid_t> Manager::take_uid() {
 }
 
 Result<Manager::Entry*> Manager::start(const std::string& domain, std::shared_ptr<const confine::Template> prepared) {
-  if (entries_.size() >= settings_.max_sessions) return fail(Code::limit, "more than " + std::to_string(settings_.max_sessions) + " sessions");
+  if (entries_.size() >= settings_.max_sessions)
+    return fail(Code::limit, "more than " + std::to_string(settings_.max_sessions) + " sessions");
   const std::string id = "s-" + sys::random_hex(8);
   std::optional<confine::Cgroup> cgroup;
   if (cgroups_ && prepared->plan->cgroup) {
@@ -193,9 +199,11 @@ void Manager::refill_later(const std::string& domain) {
 void Manager::refill() {
   while (!refill_.empty() && !shut_down_) {
     const std::string name = *refill_.begin();
-    const auto ready = std::ranges::count_if(entries_, [&name](const auto& e) { return e.second->owner == 0 && e.second->domain == name; });
+    const auto ready =
+        std::ranges::count_if(entries_, [&name](const auto& e) { return e.second->owner == 0 && e.second->domain == name; });
     const auto domain = domains_.find(name);
-    if (domain == domains_.end() || domain->second.prepared->plan->single_use || static_cast<std::size_t>(ready) >= settings_.ready_sessions) {
+    if (domain == domains_.end() || domain->second.prepared->plan->single_use ||
+        static_cast<std::size_t>(ready) >= settings_.ready_sessions) {
       refill_.erase(name);
       continue;
     }
@@ -221,7 +229,9 @@ void Manager::on_built(Session& session, Status status) {
   if (it == entries_.end()) return;
   Entry& entry = *it->second;
   if (entry.owner == 0) {
-    if (!status) record(audit::Event::session_refused, {{"session", session.id()}, {"domain", entry.domain}, {"what", status.error().text()}, {"ready", true}});
+    if (!status)
+      record(audit::Event::session_refused,
+             {{"session", session.id()}, {"domain", entry.domain}, {"what", status.error().text()}, {"ready", true}});
     return;
   }
   if (status) status = entry.log->append(audit::Event::session_start, {{"report", session.report()}});
@@ -263,13 +273,16 @@ std::string Manager::exit_reason(const Session& session, const Exec& exec, const
 void Manager::on_exited(Session& session, Exec& exec, const init::Reply& reply) {
   Entry& entry = *entries_.at(session.id());
   entry.exec_ids.erase(exec.request.id);
-  json::Value fields{{"exec", exec.label}, {"reason", exit_reason(session, exec, reply)},
-                     {"rusage", {{"user_us", reply.user_us}, {"sys_us", reply.system_us}, {"max_rss_bytes", reply.max_rss_bytes}}},
-                     {"wall_us", sys::monotonic_us() - exec.begin_us}};
+  json::Value fields{
+      {"exec", exec.label},
+      {"reason", exit_reason(session, exec, reply)},
+      {"rusage", {{"user_us", reply.user_us}, {"sys_us", reply.system_us}, {"max_rss_bytes", reply.max_rss_bytes}}},
+      {"wall_us", sys::monotonic_us() - exec.begin_us}};
   if (reply.signaled != 0) {
     const char* name = ::sigabbrev_np(reply.status);
     fields["signal"] = name != nullptr ? std::string("SIG") + name : "SIG" + std::to_string(reply.status);
-    if (reply.status == SIGXCPU || reply.status == SIGXFSZ) fields["limit"] = reply.status == SIGXCPU ? "cpu_seconds" : "file_size_bytes";
+    if (reply.status == SIGXCPU || reply.status == SIGXFSZ)
+      fields["limit"] = reply.status == SIGXCPU ? "cpu_seconds" : "file_size_bytes";
   } else {
     fields["exit_code"] = reply.status & 255;
   }
@@ -285,11 +298,17 @@ void Manager::on_ended(Session& session) {
   loop_.cancel(entry.life);
   if (entry.log) {
     // The last record; a log that could not be written is the reason why the session ended and is in the index.
-    (void)entry.log->append(audit::Event::session_end, {{"reason", session.end_reason()}, {"execs", session.totals().execs}, {"cpu_us", session.totals().cpu_us}});
-    record(audit::Event::session_end, {{"session", id}, {"file", id + ".ndjson"}, {"count", entry.log->count()}, {"head", entry.log->head()},
+    (void)entry.log->append(
+        audit::Event::session_end,
+        {{"reason", session.end_reason()}, {"execs", session.totals().execs}, {"cpu_us", session.totals().cpu_us}});
+    record(audit::Event::session_end, {{"session", id},
+                                       {"file", id + ".ndjson"},
+                                       {"count", entry.log->count()},
+                                       {"head", entry.log->head()},
                                        {"reason", session.end_reason()}});
   }
-  if (ipc::Connection* client = connection(entry.owner)) client->event({{"event", "session_end"}, {"session", id}, {"reason", session.end_reason()}});
+  if (ipc::Connection* client = connection(entry.owner))
+    client->event({{"event", "session_end"}, {"session", id}, {"reason", session.end_reason()}});
   for (const auto& [number, request] : entry.destroyers)
     if (ipc::Connection* client = connection(number)) client->reply(request, json::Value::object());
   if (session.uid() != workspace_.outer_uid) uids_.erase(session.uid());
@@ -310,9 +329,13 @@ void Manager::watchdog() {
     if (session.state() != State::running) continue;
     const Usage usage = tree.usage(session.pid());
     const policy::Limits& limits = session.policy().limits;
-    const char* limit = usage.memory_bytes > limits.memory_bytes ? "memory" : usage.processes > limits.processes ? "processes" : nullptr;
+    const char* limit = usage.memory_bytes > limits.memory_bytes ? "memory"
+                        : usage.processes > limits.processes     ? "processes"
+                                                                 : nullptr;
     if (limit == nullptr) continue;
-    (void)entry->log->append(audit::Event::limit_hit, {{"limit", limit}, {"processes", usage.processes}, {"memory_bytes", usage.memory_bytes}, {"by", "watchdog"}});
+    (void)entry->log->append(
+        audit::Event::limit_hit,
+        {{"limit", limit}, {"processes", usage.processes}, {"memory_bytes", usage.memory_bytes}, {"by", "watchdog"}});
     session.end(limit);
   }
 }

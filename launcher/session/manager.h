@@ -20,9 +20,9 @@ namespace caisson::session {
 
 struct Settings {
   std::string policy_dir, audit_dir, run_dir, init_path, home;
-  std::string default_cwd;            // where clients start, told in hello
+  std::string default_cwd;  // where clients start, told in hello
   std::size_t max_sessions = 1024;
-  std::size_t ready_sessions = 2;     // kept built per domain; 0: none
+  std::size_t ready_sessions = 2;  // kept built per domain; 0: none
 };
 
 class Manager {
@@ -53,10 +53,10 @@ class Manager {
   struct Entry {
     std::unique_ptr<Session> session;
     std::unique_ptr<audit::Log> log;
-    std::uint64_t owner = 0;        // number of the client's connection; 0: ready, not yet given away
+    std::uint64_t owner = 0;  // number of the client's connection; 0: ready, not yet given away
     std::string domain, label, created_at;
-    std::int64_t create_id = 0;     // request to be answered once it is built
-    json::Value request;            // what was asked, for the log
+    std::int64_t create_id = 0;                                      // request to be answered once it is built
+    json::Value request;                                             // what was asked, for the log
     std::map<std::uint32_t, std::int64_t> exec_ids;                  // exec -> request to be answered
     std::vector<std::pair<std::uint64_t, std::int64_t>> destroyers;  // connection and request to be answered at the end
     Loop::TimerId life = 0;

@@ -29,7 +29,8 @@ ProcessTree ProcessTree::read() {
     if (close == std::string::npos) continue;
     int parent = 0;
     unsigned long user = 0, system = 0, threads = 0;
-    if (std::sscanf(stat->c_str() + close + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %lu", &parent, &user, &system, &threads) != 4)
+    if (std::sscanf(stat->c_str() + close + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %lu", &parent,
+                    &user, &system, &threads) != 4)
       continue;
     Process p;
     p.threads = threads;

@@ -16,11 +16,12 @@ constexpr std::int64_t kBuildDeadlineUs = 10'000'000;
 
 }  // namespace
 
-Result<std::unique_ptr<Session>> Session::start(std::string id, std::shared_ptr<const confine::Template> prepared, const confine::Builder& builder,
-                                                const confine::Workspace& workspace, uid_t uid, std::optional<confine::Cgroup> cgroup, Loop& loop,
-                                                Events events) {
+Result<std::unique_ptr<Session>> Session::start(std::string id, std::shared_ptr<const confine::Template> prepared,
+                                                const confine::Builder& builder, const confine::Workspace& workspace, uid_t uid,
+                                                std::optional<confine::Cgroup> cgroup, Loop& loop, Events events) {
   const confine::Template& ready = *prepared;
-  std::unique_ptr<Session> session(new Session(std::move(id), std::move(prepared), uid, std::move(cgroup), loop, std::move(events)));
+  std::unique_ptr<Session> session(
+      new Session(std::move(id), std::move(prepared), uid, std::move(cgroup), loop, std::move(events)));
   auto started = builder.start(ready, workspace, uid, session->cgroup_ ? session->cgroup_->fd() : -1);
   if (!started) {
     if (session->cgroup_) (void)session->cgroup_->remove();
@@ -120,8 +121,10 @@ void Session::take(InitEvent event) {
     case init::Type::failed: {
       if (exec.started) return end("init_protocol");
       const std::string step = init::step_name(reply.step);
-      const Error error = sys_error(step + " " + quote(reply.step == init::Step::chdir ? exec.request.cwd : exec.request.argv.front()),
-                                    reply.error > 0 && reply.error < 4096 ? reply.error : EIO).error();
+      const Error error =
+          sys_error(step + " " + quote(reply.step == init::Step::chdir ? exec.request.cwd : exec.request.argv.front()),
+                    reply.error > 0 && reply.error < 4096 ? reply.error : EIO)
+              .error();
       loop_.cancel(exec.timer);
       events_.exec_failed(*this, exec, error, step);
       execs_.erase(it);
@@ -130,7 +133,8 @@ void Session::take(InitEvent event) {
     case init::Type::exited:
       if (!exec.started) return end("init_protocol");
       return take_exited(reply);
-    default: return end("init_protocol");
+    default:
+      return end("init_protocol");
   }
 }
 
@@ -164,7 +168,8 @@ void Session::built(Status status) {
 Result<Exec*> Session::exec(ExecRequest request, bool with_stdin, std::int64_t hard_timeout_us) {
   if (state_ != State::running) return fail(Code::not_found, "the session is not running");
   if (execs_.size() >= policy().limits.execs)
-    return fail(Code::limit, "more than " + std::to_string(policy().limits.execs) + " commands at once (limits.execs of the policy)");
+    return fail(Code::limit,
+                "more than " + std::to_string(policy().limits.execs) + " commands at once (limits.execs of the policy)");
   request.id = next_exec_++;
   request.umask = policy().umask;
   Exec exec;

@@ -22,11 +22,11 @@ enum class State { building, idle, running, ending, ended };  // idle: built and
 
 struct Exec {
   ExecRequest request;
-  std::string label;                 // "e-7"
+  std::string label;  // "e-7"
   bool pty = false, started = false;
-  std::vector<Fd> ends;              // for the client, with the reply: our ends of the pipes
+  std::vector<Fd> ends;  // for the client, with the reply: our ends of the pipes
   Loop::TimerId timer = 0;
-  std::string reason;                // why it was ended by us ("hard_timeout"), or ""
+  std::string reason;  // why it was ended by us ("hard_timeout"), or ""
   std::int64_t begin_us = 0;
 };
 
@@ -51,8 +51,9 @@ class Session {
  public:
   // Starts the child. Events come later, from the loop. cgroup may be absent.
   [[nodiscard]] static Result<std::unique_ptr<Session>> start(std::string id, std::shared_ptr<const confine::Template> prepared,
-                                                              const confine::Builder& builder, const confine::Workspace& workspace,
-                                                              uid_t uid, std::optional<confine::Cgroup> cgroup, Loop& loop, Events events);
+                                                              const confine::Builder& builder,
+                                                              const confine::Workspace& workspace, uid_t uid,
+                                                              std::optional<confine::Cgroup> cgroup, Loop& loop, Events events);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -79,9 +80,14 @@ class Session {
   void end(const std::string& reason);
 
  private:
-  Session(std::string id, std::shared_ptr<const confine::Template> prepared, uid_t uid, std::optional<confine::Cgroup> cgroup, Loop& loop,
-          Events events)
-      : id_(std::move(id)), prepared_(std::move(prepared)), uid_(uid), cgroup_(std::move(cgroup)), loop_(loop), events_(std::move(events)) {}
+  Session(std::string id, std::shared_ptr<const confine::Template> prepared, uid_t uid, std::optional<confine::Cgroup> cgroup,
+          Loop& loop, Events events)
+      : id_(std::move(id)),
+        prepared_(std::move(prepared)),
+        uid_(uid),
+        cgroup_(std::move(cgroup)),
+        loop_(loop),
+        events_(std::move(events)) {}
 
   [[nodiscard]] Status adopt(confine::Started started);
   void read_status();

@@ -38,9 +38,7 @@ TEST(Json, BoundsHoldExactly) {
   EXPECT_EQ(error(R"({"a":1,"b":2})", {.max_values = 4}), "line 1: more than 4 values");
 }
 
-TEST(Json, DeepNestingFailsWithoutRecursion) {
-  EXPECT_EQ(error(std::string(60'000, '[')), "line 1: nested deeper than 32");
-}
+TEST(Json, DeepNestingFailsWithoutRecursion) { EXPECT_EQ(error(std::string(60'000, '[')), "line 1: nested deeper than 32"); }
 
 TEST(Json, WhatIsNotJsonIsRefused) {
   for (const char* text :
@@ -95,7 +93,10 @@ TEST(Json, TypedReads) {
 }
 
 TEST(Json, DumpNeverThrows) {
-  EXPECT_EQ(dump(Value("a\xff" "b")), "\"a\xef\xbf\xbd" "b\"");
+  EXPECT_EQ(dump(Value("a\xff"
+                       "b")),
+            "\"a\xef\xbf\xbd"
+            "b\"");
   EXPECT_EQ(dump(Value{{"b", 1}, {"a", 2}}), R"({"a":2,"b":1})");
 }
 

@@ -54,9 +54,7 @@ TEST(Result, ErrnoChoosesTheCodeAndTheText) {
   EXPECT_EQ(sys_error("x", EIO).error().code, Code::io);
 }
 
-TEST(Result, WrapPutsContextInFront) {
-  EXPECT_EQ(Error(Code::io, "read").wrap("load policy").what, "load policy: read");
-}
+TEST(Result, WrapPutsContextInFront) { EXPECT_EQ(Error(Code::io, "read").wrap("load policy").what, "load policy: read"); }
 
 TEST(Result, UnknownErrnosHaveANumber) {
   EXPECT_EQ(errno_name(EACCES), "EACCES");

@@ -36,7 +36,9 @@ struct Bench {
     sources["/usr"] = {true, true, 1, 2};
     sources["/srv/home"] = {true, true, 1, 3};
   }
-  Result<std::shared_ptr<const Plan>> plan(Tier t) { return make_plan(std::make_shared<policy::Policy>(policy), tier(t), sources, place); }
+  Result<std::shared_ptr<const Plan>> plan(Tier t) {
+    return make_plan(std::make_shared<policy::Policy>(policy), tier(t), sources, place);
+  }
 };
 
 MechanismState state(const Plan& plan, Mechanism m) { return plan.mechanisms[static_cast<std::size_t>(m)].state; }
@@ -45,7 +47,8 @@ TEST(Plan, FullTierHasEveryWallButTheCgroup) {
   const auto plan = Bench().plan(Tier::t3);
   ASSERT_TRUE(plan) << plan.error().text();
   for (int m = 0; m < kMechanismCount; ++m)
-    EXPECT_EQ((*plan)->mechanisms[m].state == MechanismState::enforced, static_cast<Mechanism>(m) != Mechanism::cgroup) << mechanism_name(static_cast<Mechanism>(m));
+    EXPECT_EQ((*plan)->mechanisms[m].state == MechanismState::enforced, static_cast<Mechanism>(m) != Mechanism::cgroup)
+        << mechanism_name(static_cast<Mechanism>(m));
   EXPECT_EQ((*plan)->proc, Proc::full);
   EXPECT_TRUE((*plan)->inet);
 }
@@ -106,7 +109,9 @@ TEST(Plan, MountsAreOrderedParentsFirst) {
   bench.sources["/srv/ro"] = {true, true, 1, 9};
   const auto plan = bench.plan(Tier::t3);
   ASSERT_TRUE(plan);
-  const auto at = [&](const char* target) { return std::ranges::find((*plan)->binds, target, &Bind::target) - (*plan)->binds.begin(); };
+  const auto at = [&](const char* target) {
+    return std::ranges::find((*plan)->binds, target, &Bind::target) - (*plan)->binds.begin();
+  };
   EXPECT_LT(at("/home/gem"), at("/home/gem/ro"));
 }
 

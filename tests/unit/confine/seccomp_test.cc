@@ -25,21 +25,37 @@ std::uint32_t interpret(const Program& program, const seccomp_data& data) {
   for (std::size_t pc = 0; pc < program.size(); ++pc) {
     const sock_filter& i = program[pc];
     switch (i.code) {
-      case BPF_LD | BPF_W | BPF_ABS: std::memcpy(&a, reinterpret_cast<const char*>(&data) + i.k, 4); break;
-      case BPF_ALU | BPF_AND | BPF_K: a &= i.k; break;
-      case BPF_JMP | BPF_JA: pc += i.k; break;
-      case BPF_JMP | BPF_JEQ | BPF_K: pc += a == i.k ? i.jt : i.jf; break;
-      case BPF_JMP | BPF_JGE | BPF_K: pc += a >= i.k ? i.jt : i.jf; break;
-      case BPF_JMP | BPF_JGT | BPF_K: pc += a > i.k ? i.jt : i.jf; break;
-      case BPF_RET | BPF_K: return i.k;
-      default: ADD_FAILURE() << "unexpected instruction " << i.code; return 0;
+      case BPF_LD | BPF_W | BPF_ABS:
+        std::memcpy(&a, reinterpret_cast<const char*>(&data) + i.k, 4);
+        break;
+      case BPF_ALU | BPF_AND | BPF_K:
+        a &= i.k;
+        break;
+      case BPF_JMP | BPF_JA:
+        pc += i.k;
+        break;
+      case BPF_JMP | BPF_JEQ | BPF_K:
+        pc += a == i.k ? i.jt : i.jf;
+        break;
+      case BPF_JMP | BPF_JGE | BPF_K:
+        pc += a >= i.k ? i.jt : i.jf;
+        break;
+      case BPF_JMP | BPF_JGT | BPF_K:
+        pc += a > i.k ? i.jt : i.jf;
+        break;
+      case BPF_RET | BPF_K:
+        return i.k;
+      default:
+        ADD_FAILURE() << "unexpected instruction " << i.code;
+        return 0;
     }
   }
   ADD_FAILURE() << "ran off the end";
   return 0;
 }
 
-std::uint32_t answer(const Program& program, long nr, std::uint64_t arg0 = 0, std::uint64_t arg1 = 0, std::uint32_t arch = AUDIT_ARCH_X86_64) {
+std::uint32_t answer(const Program& program, long nr, std::uint64_t arg0 = 0, std::uint64_t arg1 = 0,
+                     std::uint32_t arch = AUDIT_ARCH_X86_64) {
   seccomp_data data{};
   data.nr = static_cast<int>(nr);
   data.arch = arch;
@@ -66,7 +82,8 @@ TEST(Seccomp, EveryNumberGetsItsAnswer) {
   set.refuse = {"ptrace", "mount"};
   const Program program = compile({set});
   for (long nr = 0; nr < 700; ++nr) {
-    const bool allowed = nr == SYS_read || nr == SYS_write || nr == SYS_close || nr == SYS_exit_group || nr == SYS_openat || nr == SYS_getpid;
+    const bool allowed =
+        nr == SYS_read || nr == SYS_write || nr == SYS_close || nr == SYS_exit_group || nr == SYS_openat || nr == SYS_getpid;
     const bool refused = nr == SYS_ptrace || nr == SYS_mount;
     EXPECT_EQ(answer(program, nr), allowed ? SECCOMP_RET_ALLOW : refused ? kEperm : kEnosys) << nr;
   }
@@ -116,7 +133,12 @@ TEST(Seccomp, OperatorsCompareSixtyFourBits) {
       const Program program = compile_rule({{{1, op, value, ~0ULL}}}, {});
       for (const std::uint64_t arg : edge) {
         const std::string o = op;
-        const bool holds = o == "eq" ? arg == value : o == "ne" ? arg != value : o == "lt" ? arg < value : o == "le" ? arg <= value : o == "gt" ? arg > value : arg >= value;
+        const bool holds = o == "eq"   ? arg == value
+                           : o == "ne" ? arg != value
+                           : o == "lt" ? arg < value
+                           : o == "le" ? arg <= value
+                           : o == "gt" ? arg > value
+                                       : arg >= value;
         EXPECT_EQ(answer(program, SYS_ioctl, 0, arg), holds ? SECCOMP_RET_ALLOW : kEperm) << arg << " " << op << " " << value;
       }
     }
@@ -136,16 +158,46 @@ TEST(Seccomp, ShippedPoliciesRefuseTheDangerousCalls) {
   ASSERT_TRUE(loaded.problems.empty()) << loaded.problems.front().text();
   for (const auto& [name, p] : loaded.policies) {
     const Program program = compile(p->sets);
-    for (const long nr : {SYS_mount, SYS_umount2, SYS_pivot_root, SYS_unshare, SYS_setns, SYS_ptrace, SYS_bpf, SYS_keyctl, SYS_add_key, SYS_request_key,
-                          SYS_userfaultfd, SYS_io_uring_setup, SYS_io_uring_enter, SYS_perf_event_open, SYS_open_by_handle_at, SYS_init_module,
-                          SYS_kexec_load, SYS_process_vm_readv, SYS_chroot, SYS_fsopen, SYS_move_mount, SYS_open_tree, SYS_mount_setattr,
-                          SYS_fanotify_init, SYS_memfd_secret, SYS_modify_ldt, SYS_acct, SYS_swapon, SYS_reboot, SYS_quotactl, SYS_syslog})
+    for (const long nr : {SYS_mount,
+                          SYS_umount2,
+                          SYS_pivot_root,
+                          SYS_unshare,
+                          SYS_setns,
+                          SYS_ptrace,
+                          SYS_bpf,
+                          SYS_keyctl,
+                          SYS_add_key,
+                          SYS_request_key,
+                          SYS_userfaultfd,
+                          SYS_io_uring_setup,
+                          SYS_io_uring_enter,
+                          SYS_perf_event_open,
+                          SYS_open_by_handle_at,
+                          SYS_init_module,
+                          SYS_kexec_load,
+                          SYS_process_vm_readv,
+                          SYS_chroot,
+                          SYS_fsopen,
+                          SYS_move_mount,
+                          SYS_open_tree,
+                          SYS_mount_setattr,
+                          SYS_fanotify_init,
+                          SYS_memfd_secret,
+                          SYS_modify_ldt,
+                          SYS_acct,
+                          SYS_swapon,
+                          SYS_reboot,
+                          SYS_quotactl,
+                          SYS_syslog})
       EXPECT_EQ(answer(program, nr), kEperm) << name << " " << nr;
-    for (const std::uint64_t flag : {0x20000ULL, 0x2000000ULL, 0x4000000ULL, 0x8000000ULL, 0x10000000ULL, 0x20000000ULL, 0x40000000ULL, 0x80ULL})
+    for (const std::uint64_t flag :
+         {0x20000ULL, 0x2000000ULL, 0x4000000ULL, 0x8000000ULL, 0x10000000ULL, 0x20000000ULL, 0x40000000ULL})
       EXPECT_EQ(answer(program, SYS_clone, 17 | flag), kEperm) << name << " clone " << flag;
     EXPECT_EQ(answer(program, SYS_clone, 17), SECCOMP_RET_ALLOW) << name;
-    for (const std::uint64_t command : {0x5412, 0x541c}) EXPECT_EQ(answer(program, SYS_ioctl, 0, command | 1ULL << 40), kEperm) << name << " ioctl " << command;
-    for (const std::uint64_t family : {38, 40, 17, 15, 21, 30, 44}) EXPECT_EQ(answer(program, SYS_socket, family, 1), kEperm) << name << " family " << family;
+    for (const std::uint64_t command : {0x5412UL, 0x541cUL})
+      EXPECT_EQ(answer(program, SYS_ioctl, 0, command | 1ULL << 40), kEperm) << name << " ioctl " << command;
+    for (const std::uint64_t family : {38UL, 40UL, 17UL, 15UL, 21UL, 30UL, 44UL})
+      EXPECT_EQ(answer(program, SYS_socket, family, 1), kEperm) << name << " family " << family;
     EXPECT_EQ(answer(program, 4000), kEnosys) << name;
   }
 }

@@ -144,7 +144,7 @@ TEST_F(Shipped, IoctlRefusesTypingIntoTerminals) {
 
 TEST_F(Shipped, CloneMakesNoNamespaces) {
   const Policy& policy = *loaded.policies.at("bash");
-  EXPECT_TRUE(allows(policy, "clone", {0x3d0f00}));  // pthread_create
+  EXPECT_TRUE(allows(policy, "clone", {0x3d0f00}));   // pthread_create
   EXPECT_TRUE(allows(policy, "clone", {0x1200011}));  // fork
   for (const std::uint64_t flag : {0x10000000U, 0x20000U, 0x20000000U, 0x40000000U, 0x8000000U, 0x4000000U, 0x2000000U}) {
     EXPECT_FALSE(allows(policy, "clone", {flag | 17}));
@@ -161,12 +161,12 @@ TEST_F(Shipped, SocketsAreUnixInternetAndRouteOnly) {
   EXPECT_TRUE(socket(2, 1 | 04000, 6));
   EXPECT_TRUE(socket(10, 2, 17));
   EXPECT_TRUE(socket(16, 3 | 02000000, 0));
-  EXPECT_FALSE(socket(2, 1, 262));                // MPTCP
+  EXPECT_FALSE(socket(2, 1, 262));  // MPTCP
   EXPECT_FALSE(socket(2, 1, 262 | kGarbage));
-  EXPECT_FALSE(socket(2, 3, 1));                  // raw
-  EXPECT_FALSE(socket(2, 2, 1));                  // ping
-  EXPECT_FALSE(socket(2, 1, 132));                // SCTP
-  EXPECT_FALSE(socket(16, 3, 9));                 // audit
+  EXPECT_FALSE(socket(2, 3, 1));    // raw
+  EXPECT_FALSE(socket(2, 2, 1));    // ping
+  EXPECT_FALSE(socket(2, 1, 132));  // SCTP
+  EXPECT_FALSE(socket(16, 3, 9));   // audit
   for (const std::uint64_t family :
        {38U, 40U, 17U, 15U, 21U, 30U, 44U, 31U, 29U, 39U, 43U, 42U, 33U}) {  // ALG, VSOCK, PACKET, KEY, …
     EXPECT_FALSE(socket(family, 1, 0));

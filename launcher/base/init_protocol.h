@@ -7,7 +7,7 @@
 
 namespace caisson::init {
 
-inline constexpr int kSocketFd = 3;               // init's end of the pair
+inline constexpr int kSocketFd = 3;                       // init's end of the pair
 inline constexpr std::uint32_t kMaxRequest = 128 * 1024;  // header plus strings
 inline constexpr std::uint32_t kMaxStrings = 4096;        // argv and environment together
 
@@ -32,8 +32,8 @@ struct Request {
   std::uint32_t cols, rows;
   std::uint32_t argc, envc;
   std::uint32_t umask;
-  std::uint32_t signal;   // type signal
-  Scope scope;            // type signal
+  std::uint32_t signal;  // type signal
+  Scope scope;           // type signal
 };
 
 // init -> launcher. started in pty mode carries the master as its one descriptor.

@@ -1,0 +1,200 @@
+// Times what `scripts/bench spawn` promises: sessions and execs of a running launcher, `caisson run`, bwrap and posix_spawn,
+// all in turn in one run, and the HTTP exec beside an unconfined bash. Prints one JSON object.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "launcher/base/sys.h"
+#include "launcher/ipc/channel.h"
+
+extern char** environ;
+
+namespace {
+
+using caisson::Fd;
+namespace json = caisson::json;
+
+[[noreturn]] void die(const std::string& what) {
+  std::fprintf(stderr, "bench: %s\n", what.c_str());
+  std::exit(1);
+}
+
+void spawn(const std::vector<std::string>& argv) {
+  std::vector<char*> args;
+  for (const std::string& a : argv) args.push_back(const_cast<char*>(a.c_str()));
+  args.push_back(nullptr);
+  pid_t pid = 0;
+  if (::posix_spawn(&pid, args[0], nullptr, nullptr, args.data(), environ) != 0) die("posix_spawn " + argv[0]);
+  int status = 0;
+  if (::waitpid(pid, &status, 0) != pid || status != 0) die(argv[0] + " failed");
+}
+
+// A client of the control socket: one request at a time; events that come in between are kept.
+class Client {
+ public:
+  explicit Client(const std::string& path) : socket_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+    if (::connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) die("connect " + path);
+    call({{"op", "hello"}, {"protocol", 1}});
+  }
+  json::Value call(json::Value request) {
+    request["id"] = ++id_;
+    if (const auto sent = caisson::ipc::send(socket_.get(), request); !sent) die(sent.error().text());
+    for (;;) {
+      auto message = next();
+      if (message.body.value("id", std::int64_t{0}) == id_) {
+        if (!message.body.value("ok", false)) die(json::dump(message.body));
+        fds_ = std::move(message.fds);
+        return message.body;
+      }
+      events_.push_back(std::move(message.body));
+    }
+  }
+  void wait_exit() {
+    while (true) {
+      for (auto it = events_.begin(); it != events_.end(); ++it)
+        if ((*it)["event"] == "exec_exit") {
+          events_.erase(it);
+          return;
+        }
+      events_.push_back(next().body);
+    }
+  }
+  std::string create() { return call({{"op", "session_create"}, {"domain", "bash"}})["session"].get<std::string>(); }
+  void exec(const std::string& session) {
+    call({{"op", "session_exec"}, {"session", session}, {"argv", {"/usr/bin/true"}}, {"stdin", false}});
+    wait_exit();
+  }
+  void destroy(const std::string& session) {
+    call({{"op", "session_destroy"}, {"session", session}});
+    events_.clear();
+  }
+
+ private:
+  caisson::ipc::Message next() {
+    auto message = caisson::ipc::receive(socket_.get(), caisson::ipc::Wait::yes);
+    if (!message) die(message.error().text());
+    return std::move(**message);
+  }
+  Fd socket_;
+  std::int64_t id_ = 0;
+  std::vector<json::Value> events_;
+  std::vector<Fd> fds_;
+};
+
+// One keep-alive connection to the agent.
+class Http {
+ public:
+  Http(int port, std::string key) : key_(std::move(key)), socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (::connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) die("connect to the agent");
+    const int one = 1;
+    (void)::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  }
+  std::string post(const std::string& path, const std::string& body) {
+    const std::string request = "POST " + path + " HTTP/1.1\r\nHost: localhost\r\nX-AIO-API-Key: " + key_ +
+                                "\r\nContent-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +
+                                "\r\n\r\n" + body;
+    if (const auto sent = caisson::sys::write_all(socket_.get(), request); !sent) die(sent.error().text());
+    std::string in;
+    char chunk[16384];
+    for (;;) {
+      const ssize_t n = ::read(socket_.get(), chunk, sizeof chunk);
+      if (n <= 0) die("the agent closed the connection");
+      in.append(chunk, static_cast<std::size_t>(n));
+      const auto head = in.find("\r\n\r\n");
+      if (head == std::string::npos) continue;
+      std::string lower = in.substr(0, head);
+      std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+      const auto at = lower.find("content-length: ");
+      if (at != std::string::npos && in.size() >= head + 4 + std::strtoul(lower.c_str() + at + 16, nullptr, 10)) break;
+    }
+    if (in.find("\"exit_code\":0") == std::string::npos) die("unexpected answer: " + in.substr(0, 800));
+    return in;
+  }
+
+ private:
+  std::string key_;
+  Fd socket_;
+};
+
+struct Thing {
+  std::string name;
+  std::function<void()> run;
+  std::vector<double> us;
+};
+
+json::Value summary(std::vector<double>& us) {
+  std::ranges::sort(us);
+  const auto at = [&us](double q) { return us[static_cast<std::size_t>(q * static_cast<double>(us.size() - 1))]; };
+  return {{"median_us", at(0.5)}, {"p90_us", at(0.9)}, {"min_us", us.front()}};
+}
+
+}  // namespace
+
+// bench_spawn CONTROL_SOCKET CAISSON BWRAP PORT KEY ROUNDS
+int main(int argc, char** argv) {
+  if (argc != 7) die("usage: bench_spawn CONTROL_SOCKET CAISSON BWRAP PORT KEY ROUNDS");
+  Client client(argv[1]);
+  Http http(std::atoi(argv[4]), argv[5]);
+  const std::string caisson = argv[2], bwrap = argv[3];
+  const std::string living = client.create();
+  const std::string answer = http.post("/v1/bash/exec", R"({"command":"true"})");
+  const auto id = answer.find("\"session_id\":\"") + 14;
+  const std::string api_session = answer.substr(id, answer.find('"', id) - id);
+
+  std::vector<Thing> things;
+  auto add = [&things](std::string name, std::function<void()> run) { things.push_back({std::move(name), std::move(run), {}}); };
+  add("posix_spawn true", [] { spawn({"/usr/bin/true"}); });
+  add("posix_spawn bash -c true", [] { spawn({"/usr/bin/bash", "-c", "true"}); });
+  add("bwrap --unshare-all true", [&] {
+    spawn({bwrap,    "--unshare-all", "--ro-bind", "/usr",   "/usr",      "--symlink", "usr/lib",
+           "/lib",   "--symlink",     "usr/lib64", "/lib64", "--symlink", "usr/bin",   "/bin",
+           "--proc", "/proc",         "--dev",     "/dev",   "--tmpfs",   "/tmp",      "/usr/bin/true"});
+  });
+  add("session: create, exec true, destroy", [&] {
+    const std::string session = client.create();
+    client.exec(session);
+    client.destroy(session);
+  });
+  add("caisson run -- true", [&] { spawn({caisson, "run", "--", "/usr/bin/true"}); });
+  add("exec true in a living session", [&] { client.exec(living); });
+  add("POST /v1/bash/exec true, living session",
+      [&] { http.post("/v1/bash/exec", R"({"command":"true","session_id":")" + api_session + "\"}"); });
+  add("POST /v1/bash/exec true, new session", [&] { http.post("/v1/bash/exec", R"({"command":"true"})"); });
+
+  const int rounds = std::atoi(argv[6]);
+  for (int round = 0; round < rounds + 3; ++round) {
+    for (Thing& thing : things) {
+      const auto begin = caisson::sys::monotonic_us();
+      thing.run();
+      const auto end = caisson::sys::monotonic_us();
+      if (round >= 3) thing.us.push_back(static_cast<double>(end - begin));  // the first three warm the caches
+      ::usleep(4000);  // what a thing leaves behind (refills, reaping) shall not be the next one's cost
+    }
+  }
+  json::Value out = json::Value::object();
+  for (Thing& thing : things) out[thing.name] = summary(thing.us);
+  std::puts(json::dump(out).c_str());
+  return 0;
+}
