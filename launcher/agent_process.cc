@@ -115,9 +115,11 @@ policy::SyscallSet agent_set() {
                            "tgkill"})
     set.allow.push_back({name, {}, {}, ""});
   const auto low = [](std::uint64_t value, unsigned index) { return policy::ArgRule{index, "masked_eq", value, 0xffffffff}; };
-  // Window size of a terminal whose master it was given, non-blocking mode, bytes waiting.
-  set.allow.push_back(
-      {"ioctl", {{low(0x5414, 1)}, {low(0x5413, 1)}, {low(0x5421, 1)}, {low(0x541b, 1)}, {low(0x5401, 1)}}, {}, ""});
+  // Of a terminal whose master it was given: modes (TCGETS, TCSETS*), window size; of any descriptor: FIONBIO, FIONREAD.
+  policy::SyscallRule ioctl{"ioctl", {}, {}, ""};
+  for (const std::uint64_t command : {0x5401UL, 0x5402UL, 0x5403UL, 0x5404UL, 0x5413UL, 0x5414UL, 0x5421UL, 0x541bUL})
+    ioctl.any_of.push_back({low(command, 1)});
+  set.allow.push_back(std::move(ioctl));
   set.allow.push_back({"socket", {{low(2, 0)}, {low(10, 0)}}, {}, ""});
   set.refuse = {"execve", "execveat",   "fork",    "vfork", "clone", "ptrace", "connect",
                 "kill",   "socketpair", "unshare", "setns", "mount", "bpf",    "keyctl"};

@@ -239,6 +239,13 @@ void close_all(int (&fds)[4]) {
     if (fd >= 0) close(fd), fd = -1;
 }
 
+// The launcher is gone. In a PID namespace our end is the end of all; without one everybody that we may signal goes first:
+// the session's own uid (T0), or its own Landlock domain (T1: kill(2) reaches no further than the domain's scope).
+[[noreturn]] void end_session() {
+  if (getpid() != 1) kill(-1, SIGKILL);
+  die(0);
+}
+
 // One message of the launcher. It is well-formed by construction; a broken one means that something is very wrong.
 void handle_request() {
   iovec part{g_request, kMaxRequest};
@@ -250,7 +257,7 @@ void handle_request() {
   header.msg_controllen = sizeof control;
   const ssize_t n = recvmsg(kSocketFd, &header, MSG_CMSG_CLOEXEC);
   if (n < 0 && errno == EINTR) return;
-  if (n < static_cast<ssize_t>(sizeof(Request)) || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) die(0);
+  if (n < static_cast<ssize_t>(sizeof(Request)) || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) end_session();
 
   int fds[4] = {-1, -1, -1, -1};
   const cmsghdr* c = CMSG_FIRSTHDR(&header);
@@ -337,6 +344,6 @@ int main() {
       reap();
     }
     if ((watched[0].revents & POLLIN) != 0) handle_request();
-    else if (watched[0].revents != 0) die(0);  // the launcher is gone: PID 1's end is the session's end
+    else if (watched[0].revents != 0) end_session();
   }
 }
