@@ -28,7 +28,7 @@ step() {
     while :; do
       sleep 10 & nap=$!
       wait "$nap"
-      printf '    … %s: %s s · %s\n' "$name" $((SECONDS - started)) "$(tail -n 1 "$log" | tr -d '\r' | cut -c1-90)" >&2
+      printf '    … %s: %s s · %s\n' "$name" $((SECONDS - started)) "$(progress_line "$log")" >&2
     done
   ) &
   ticker=$!
@@ -42,6 +42,11 @@ step() {
     say "    FAILED after $((SECONDS - started)) s (status $status; whole log: $log)"
   fi
   return "$status"
+}
+
+# The last line of a log that says how far it is, rather than a compiler's remarks.
+progress_line() {
+  { tail -n 80 "$1" | tr -d '\r' | grep -avE '^[[:space:]]|warning:|note:|^In file|: In |^$' | tail -n 1 | cut -c1-90; } || true
 }
 
 # The Debian release number ("12", "13"), or nothing where this is no Debian.
