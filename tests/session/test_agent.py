@@ -1,0 +1,184 @@
+"""The agent's side: what a hostile agent gets, and how the launcher looks after the real one."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+
+import pytest
+from harness import AGENT, API_KEY, descendants, eventually, processes
+
+
+class Double:
+    """A hostile agent, played by the test through agent_double."""
+
+    def __init__(self, launcher):
+        self.stream = eventually(lambda: self.connect(launcher.port), what="the double listens")
+        self.stream.settimeout(20)
+        self.events, self.next_id = [], 0
+
+    @staticmethod
+    def connect(port):
+        try:
+            return socket.create_connection(("127.0.0.1", port))
+        except OSError:
+            return None
+
+    def say(self, message):
+        data = message if isinstance(message, bytes) else json.dumps(message).encode()
+        self.stream.sendall(struct.pack("<I", len(data)) + data)
+
+    def hear(self):
+        head = self.stream.recv(4, socket.MSG_WAITALL)
+        length = struct.unpack("<I", head)[0] if len(head) == 4 else 0
+        if length == 0:
+            raise EOFError("the launcher ended the agent")
+        return json.loads(self.stream.recv(length, socket.MSG_WAITALL))
+
+    def ask(self, op, **arguments):
+        self.next_id += 1
+        self.say({"id": self.next_id, "op": op, **arguments})
+        while (message := self.hear()).get("id") != self.next_id:
+            self.events.append(message)
+        return message
+
+
+@pytest.fixture(scope="session")
+def double_program(here, tmp_path_factory):
+    compiler = next((c for c in ("cc", "gcc", "clang-19", "clang") if shutil.which(c)), None)
+    if compiler is None:
+        pytest.skip("no C compiler for the agent's double")
+    program = tmp_path_factory.mktemp("double") / "agent-double"
+    subprocess.run([compiler, "-O1", "-o", program, pathlib.Path(__file__).with_name("agent_double.c")], check=True, timeout=60)
+    return program
+
+
+@pytest.fixture
+def hostile(fresh, double_program):
+    fresh.start("--agent", double_program)
+    return Double(fresh)
+
+
+def agent_pid(launcher):
+    return next((p for p in descendants(launcher.pid) if processes().get(p, ("", "", 0))[2] == 990), None)
+
+
+def test_an_agent_gets_no_session_of_another_client(fresh, hostile):
+    session = fresh.control().create()
+    hostile.ask("hello", protocol=1)
+    for op, more in (("session_stat", {}), ("session_report", {}), ("session_destroy", {}), ("session_exec", {"argv": ["true"]}), ("exec_signal", {"exec": "e-1", "signal": "SIGKILL"})):
+        answer = hostile.ask(op, session=session, **more)
+        assert (answer["ok"], answer["error"]["code"]) == (False, "not_found")
+    assert hostile.ask("session_list")["sessions"] == []
+
+
+def test_an_agent_gets_its_own_sessions(hostile):
+    hostile.ask("hello", protocol=1)
+    session = hostile.ask("session_create", domain="bash")["session"]
+    assert [s["session"] for s in hostile.ask("session_list")["sessions"]] == [session]
+
+
+def test_another_clients_session_and_none_are_answered_alike(fresh, hostile):
+    hostile.ask("hello", protocol=1)
+    session = fresh.control().create()
+    mine, none = (hostile.ask("session_stat", session=s)["error"] for s in (session, "s-0000000000000000"))
+    assert mine["what"].replace(session, "X") == none["what"].replace("s-0000000000000000", "X")
+
+
+@pytest.mark.parametrize("message", [b"{}", b"not JSON", b'{"id":1,"op":"session_list"}', b'{"id":1,"op":"unknown"}', b'{"id":1,"op":"hello","protocol":1}' * 2, b"x" * 70000],
+                         ids=lambda m: m[:12].decode())
+def test_an_agent_that_breaks_the_protocol_is_killed_audited_and_started_again(fresh, hostile, message):
+    first = eventually(lambda: agent_pid(fresh))
+    hostile.say(message)
+    eventually(lambda: agent_pid(fresh) not in (None, first), what="another agent runs")
+    events = [r["event"] for r in fresh.records()]
+    assert "agent_violation" in events and events.count("agent_start") == 2
+
+
+def test_the_sessions_of_an_agent_end_with_it(fresh, hostile):
+    hostile.ask("hello", protocol=1)
+    session = hostile.ask("session_create", domain="bash")["session"]
+    hostile.say(b"broken")
+    eventually(lambda: (fresh.audit / f"{session}.ndjson").exists() and fresh.records(session)[-1]["event"] == "session_end")
+    assert fresh.control().call("session_list")[0]["sessions"] == []
+
+
+def test_an_agents_refused_request_is_on_record(fresh, hostile):
+    hostile.ask("hello", protocol=1)
+    hostile.ask("session_create", domain="bash", narrow={"grants": [{"path": "/etc/shadow"}]})
+    refused = [r for r in fresh.records() if r["event"] == "agent_refused"]
+    assert len(refused) == 1 and refused[0]["op"] == "session_create" and "/etc/shadow" in refused[0]["what"]
+
+
+@pytest.fixture
+def real(fresh):
+    if not AGENT.exists():
+        pytest.skip(f"{AGENT} is not built")
+    fresh.start()
+    eventually(lambda: answers(fresh.port), what="the agent serves")
+    return fresh
+
+
+def answers(port):
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=2) as s:
+            s.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            return s.recv(100).startswith(b"HTTP/1.1 200")
+    except OSError:
+        return False
+
+
+def test_a_killed_agent_is_back_within_a_second_and_on_record(real):
+    first = eventually(lambda: agent_pid(real))
+    os.kill(first, signal.SIGKILL)
+    eventually(lambda: agent_pid(real) not in (None, first) and answers(real.port), seconds=10, what="the agent serves again")
+    times = {r["event"]: r["mono_us"] for r in real.records() if r["event"] in ("agent_exit", "agent_start")}
+    assert [r["event"] for r in real.records() if r["event"].startswith("agent_")] == ["agent_start", "agent_exit", "agent_start"]
+    assert 0 < times["agent_start"] - times["agent_exit"] < 1_000_000
+
+
+def test_a_killed_agent_leaves_the_sessions_of_others_alone(real):
+    control = real.control()
+    session = control.create()
+    os.kill(eventually(lambda: agent_pid(real)), signal.SIGKILL)
+    eventually(lambda: [r for r in real.records() if r["event"] == "agent_exit"])
+    assert control.output(session, "echo", "on") == "on\n"
+
+
+@pytest.mark.parametrize("field, value", [("CapEff", 0), ("CapPrm", 0), ("CapInh", 0), ("CapBnd", 0), ("CapAmb", 0), ("NoNewPrivs", 1), ("Seccomp", 2)])
+def test_the_agent_is_confined(real, field, value):
+    status = pathlib.Path(f"/proc/{agent_pid(real)}/status")
+    fields = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
+    assert int(fields[field], 16) == value
+
+
+def test_the_agent_has_no_descriptor_of_an_audit_log(real):
+    real.control().create()
+    targets = [os.path.realpath(fd) for fd in pathlib.Path(f"/proc/{agent_pid(real)}/fd").iterdir()]
+    assert len(targets) > 3 and not [t for t in targets if t.startswith(str(real.audit)) or t == "/etc/passwd"]
+
+
+def test_the_key_is_in_no_log(real):
+    real.control().create()
+    logs = [real.log, *real.audit.iterdir()]
+    assert not [str(p) for p in logs if API_KEY in p.read_text()]
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_nothing_survives_a_killed_launcher(fresh, stopped):
+    fresh.start()
+    control = fresh.control()
+    session = control.create()
+    control.start(session, "sh", "-c", "trap '' TERM HUP; setsid sh -c 'setsid sleep 100' & sleep 100")
+    eventually(lambda: control.call("session_stat", session=session)[0]["processes"] >= 4)
+    below = descendants(fresh.pid)
+    if stopped:  # a stopped process must not keep the others
+        os.kill(next(p for p in below if processes()[p][1] == "sleep"), signal.SIGSTOP)
+    fresh.process.kill()
+    fresh.process.wait()
+    assert len(below) > 4
+    eventually(lambda: not [p for p in below if pathlib.Path(f"/proc/{p}").exists()], 5, "every process of it is gone")
