@@ -1,0 +1,113 @@
+"""A thousand sessions, created, used and destroyed, leave nothing behind."""
+
+import os
+import pathlib
+import re
+
+import pytest
+from harness import descendants, eventually
+
+SESSIONS = int(os.environ.get("CAISSON_TEST_SESSIONS", "1000"))
+NAMESPACES = ("mnt", "net", "pid", "user", "ipc", "uts")
+
+
+def namespaces():
+    found = set()
+    for pid in (p for p in os.listdir("/proc") if p.isdigit()):
+        for kind in NAMESPACES:
+            try:
+                found.add(os.readlink(f"/proc/{pid}/ns/{kind}"))
+            except OSError:
+                pass
+    return found
+
+
+def cgroups():
+    return sum(bool(re.fullmatch(r"s-[0-9a-f]{16}", name)) for _, names, _ in os.walk("/sys/fs/cgroup") for name in names)
+
+
+def counts(launcher):
+    proc = pathlib.Path(f"/proc/{launcher.pid}")
+    return {
+        "processes": len(descendants(launcher.pid)),
+        "mounts": len((proc / "mountinfo").read_text().splitlines()),
+        "descriptors": len(os.listdir(proc / "fd")),
+        "own namespaces": len(namespaces() & {n for p in descendants(launcher.pid) for n in own(p)}),
+        "cgroups": cgroups(),
+        "threads": len(os.listdir(proc / "task")),
+    }
+
+
+def own(pid):
+    for kind in NAMESPACES:
+        try:
+            yield os.readlink(f"/proc/{pid}/ns/{kind}")
+        except OSError:
+            pass
+
+
+def resident_kib(launcher):
+    return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{launcher.pid}/status").read_text())[1])
+
+
+def use(control, number):
+    for i in range(number):
+        session = control.create("shell" if i % 2 else "bash")
+        control.output(session, "true")
+        if i % 10 == 0:
+            control.start(session, "sh", "-c", "setsid sleep 1000 & sleep 1000")
+        if i % 10 == 5:
+            name, (master,) = control.start(session, "cat", pty={"cols": 80, "rows": 24})
+            os.close(master)
+        control.destroy(session)
+        control.events.clear()
+
+
+def close_all(keep):
+    for fd in {int(f) for f in os.listdir("/proc/self/fd")} - keep:
+        try:
+            os.close(fd)
+        except OSError:
+            pass
+
+
+@pytest.fixture(scope="module")
+def after_a_thousand(here, tmp_path_factory):
+    """(launcher, counts before, KiB before, counts after, KiB after)"""
+    import harness
+    launcher = harness.Launcher(tmp_path_factory.mktemp("leaks")).start("--agent", "/usr/bin/sleep")
+    control = launcher.control()
+    keep = {int(f) for f in os.listdir("/proc/self/fd")}
+    use(control, 50)  # what is made once, such as allocator arenas, is not a leak
+    close_all(keep)
+    settled = eventually(lambda: steady(launcher), 20, "the counts stay as they are")
+    kib = resident_kib(launcher)
+    use(control, SESSIONS)
+    close_all(keep)
+    try:
+        eventually(lambda: counts(launcher) == settled, 20)
+    except AssertionError:
+        pass  # the tests name what is left
+    yield settled, kib, counts(launcher), resident_kib(launcher)
+    launcher.stop()
+
+
+def steady(launcher):
+    """The counts, once the ready sessions are there again; those of three looks that are alike."""
+    import time
+    looks = []
+    for _ in range(3):
+        looks.append(counts(launcher))
+        time.sleep(0.2)
+    return looks[0] if looks.count(looks[0]) == 3 and looks[0]["processes"] >= 4 else None
+
+
+@pytest.mark.parametrize("what", ["processes", "mounts", "descriptors", "own namespaces", "cgroups", "threads"])
+def test_count_is_back_to_its_baseline(after_a_thousand, what):
+    before, _, after, _ = after_a_thousand
+    assert after[what] == before[what]
+
+
+def test_the_launchers_memory_stays_within_a_mebibyte(after_a_thousand):
+    _, before, _, after = after_a_thousand
+    assert after - before < 1024, f"{before} KiB before, {after} KiB after {SESSIONS} sessions"
