@@ -28,6 +28,16 @@ def eventually(fact, seconds=15.0):
         time.sleep(0.02)
 
 
+def finish(api, session: str, **fields) -> dict:
+    """What a bash session's newest command wrote from the given offsets on, once it is over."""
+    asked = {"session_id": session, "wait": True, "wait_timeout": 20, **fields}
+    while True:
+        got = api.data("/v1/bash/output", asked)
+        if got["command"]["status"] not in ("pending", "running"):
+            return api.data("/v1/bash/output", {"session_id": session, **fields})
+        asked |= {"offset": got["offset"], "stderr_offset": got["stderr_offset"]}
+
+
 class Api:
     """A client with the key. Every answer that the contract describes is validated against it."""
 
@@ -48,7 +58,7 @@ class Api:
 
     def data(self, path: str, body=None, method="POST"):
         """`data` of a request that must succeed."""
-        answer = self.http.request(method, path, json=body) if body is not None or method == "POST" else self.http.request(method, path)
+        answer = self.http.request(method, path, json={} if body is None and method == "POST" else body)
         assert answer.status_code == 200, answer.text
         assert answer.json()["success"] is True, answer.text
         return answer.json()["data"]
@@ -65,6 +75,13 @@ class Api:
 
     def shell(self, command: str, **fields) -> dict:
         return self.data("/v1/shell/exec", {"command": command, **fields})
+
+    def request(self, line: str, body="", *headers: str) -> bytes:
+        """A request as bytes, with Host and key, for a raw connection."""
+        content = body if isinstance(body, bytes) else body.encode()
+        length = [f"Content-Length: {len(content)}"] if content else []
+        head = [f"{line} HTTP/1.1", "Host: test", f"X-AIO-API-Key: {self.key}", *length, *headers, "", ""]
+        return "\r\n".join(head).encode() + content
 
     def raw(self, timeout=10.0) -> Raw:
         return Raw(self.url, timeout)

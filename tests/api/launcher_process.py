@@ -48,8 +48,8 @@ class Launcher:
             self.process = subprocess.Popen(
                 [self.dir / "bin/caisson-launcher", "--policies", self.dir / "policies", "--audit", self.dir / "audit", "--run",
                  self.dir / "run", "--home", self.dir / "home", "--port", str(self.port), "--bind", "127.0.0.1"],
-                env={"PATH": os.environ["PATH"], "HOME": "/root", **environment}, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                start_new_session=True, cwd="/")
+                env={"PATH": os.environ["PATH"], "HOME": "/root", **environment}, stdin=subprocess.DEVNULL, stdout=log,
+                stderr=log, start_new_session=True, cwd="/")
         try:
             self.wait_ready()
         except BaseException:

@@ -2,7 +2,7 @@
 import concurrent.futures
 
 import pytest
-from conftest import NOT_FOUND
+from conftest import NOT_FOUND, Api, finish
 
 
 def test_stdout_and_stderr_are_apart(api):
@@ -50,9 +50,7 @@ def test_many_lines_and_quotes_pass_unchanged(api):
 
 def test_a_command_larger_than_an_ipc_message_passes(api):
     text = "x" * 1_500_000
-    done = api.bash(f"v={text}; echo ${{#v}}; cat", timeout=20, async_mode=False, env={"A": "b"}) if False else api.bash(
-        f"v={text}; echo ${{#v}}")
-    assert done["stdout"] == "1500000\n"
+    assert api.bash(f"v={text}; echo ${{#v}}")["stdout"] == "1500000\n"
 
 
 def test_a_large_command_still_has_its_own_stdin(api, session):
@@ -193,9 +191,14 @@ def test_trap_01_create_with_an_existing_id_returns_it(api, session):
 
 
 def test_a_session_may_be_named_by_the_client(api):
-    made = api.data("/v1/bash/sessions/create", {"session_id": "my own/name \u00e9"})
-    assert made["session_id"] == "my own/name \u00e9"
-    assert api.post("/v1/bash/sessions/my%20own%2Fname%20%C3%A9/close").json()["success"] is True
+    made = api.data("/v1/bash/sessions/create", {"session_id": "my own: name \u00e9"})
+    assert made["session_id"] == "my own: name \u00e9"
+    assert api.post("/v1/bash/sessions/my%20own:%20name%20%C3%A9/close").json()["success"] is True
+
+
+@pytest.mark.parametrize("name, why", [("a/b", "slash"), ("..", "dot name"), ("x" * 129, "128"), ("a\nb", "control")])
+def test_a_name_that_no_path_can_carry_is_told(api, name, why):
+    assert why in api.fails("/v1/bash/sessions/create", {"session_id": name})["message"]
 
 
 def test_create_takes_no_body_at_all(api):
@@ -205,6 +208,16 @@ def test_create_takes_no_body_at_all(api):
 
 def test_create_with_a_missing_exec_dir_is_told(api):
     assert "/nowhere" in api.fails("/v1/bash/sessions/create", {"exec_dir": "/nowhere"})["message"]
+
+
+def test_create_again_with_a_missing_exec_dir_is_told_and_changes_nothing(api, session):
+    assert "/nowhere" in api.fails("/v1/bash/sessions/create", {"session_id": session, "exec_dir": "/nowhere"})["message"]
+    assert api.bash("pwd", session_id=session)["exit_code"] == 0
+
+
+def test_create_again_with_an_exec_dir_changes_it(api, session):
+    assert api.data("/v1/bash/sessions/create", {"session_id": session, "exec_dir": "/usr"})["working_dir"] == "/usr"
+    assert api.bash("pwd", session_id=session)["stdout"] == "/usr\n"
 
 
 def test_a_snapshot_is_sourced_before_each_command(api, session):
@@ -242,7 +255,6 @@ def test_closing_a_session_answers_who_waits_for_its_command(api):
 
 
 def test_the_longest_idle_session_makes_room(launch, contract):
-    from conftest import Api
     launcher = launch(MAX_BASH_SESSIONS="2")
     api = Api(launcher.url, launcher.key, contract)
     ids = [api.data("/v1/bash/sessions/create")["session_id"] for _ in range(3)]
@@ -250,17 +262,7 @@ def test_the_longest_idle_session_makes_room(launch, contract):
 
 
 def test_a_busy_session_never_makes_room(launch, contract):
-    from conftest import Api
     launcher = launch(MAX_BASH_SESSIONS="1")
     api = Api(launcher.url, launcher.key, contract)
     api.bash("sleep 60", async_mode=True)
     assert "bash sessions" in api.fails("/v1/bash/exec", {"command": "true"})["message"]
-
-
-def finish(api, session, **fields) -> dict:
-    """Everything that a session's newest command wrote, once it is over."""
-    while True:
-        got = api.data("/v1/bash/output", {"session_id": session, "wait": True, "wait_timeout": 20, **fields})
-        if got["command"]["status"] not in ("pending", "running"):
-            return api.data("/v1/bash/output", {"session_id": session, **fields})
-        fields = {**fields, "offset": got["offset"], "stderr_offset": got["stderr_offset"]}
