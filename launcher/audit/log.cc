@@ -26,7 +26,6 @@ constexpr EventRow kEvents[] = {
     {Event::agent_violation, "agent_violation", false},
     {Event::agent_refused, "agent_refused", false},
     {Event::session_request, "session_request", false},
-    {Event::session_step, "session_step", false},
     {Event::session_start, "session_start", false},
     {Event::session_refused, "session_refused", false},
     {Event::exec_request, "exec_request", false},

@@ -21,7 +21,6 @@ enum class Event {
   agent_violation,
   agent_refused,
   session_request,  // what was asked: domain, label, narrowing; before anything is done
-  session_step,     // one confinement step: mechanism, state, detail, verified facts, microseconds
   session_start,    // the session runs: tier, policy digest, report
   session_refused,  // it does not: step, errno, why
   exec_request,     // argv, cwd, names of environment variables; before the process exists

@@ -103,7 +103,7 @@ Exit codes: 0; 3 no such session; 4 not root; 6 no launcher answers.
 Without a session: the launcher's own log. What sessions chose (arguments, labels, paths) is printed escaped, so a log is
 safe to look at. With --json one array of records.
 
-  -e, --event EVENT   only these events (repeatable): exec_request, exec_exit, session_step, limit_hit, ...
+  -e, --event EVENT   only these events (repeatable): exec_request, exec_exit, session_start, limit_hit, ...
   -s, --since TIME    only records since: an age (90s, 15m, 2h, 7d) or a UTC time (2026-01-02, 2026-01-02T03:04)
       --full          long values whole
 

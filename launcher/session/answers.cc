@@ -165,10 +165,7 @@ void Manager::on_request(ipc::Connection& c, ipc::Connection::Request request) {
         TRY(only(request.body, {"session", "reason"}));
         TRY_ASSIGN(const auto reason, json::get_string(request.body, "reason"));
         entry->destroyers.emplace_back(c.number(), request.id);
-        if (entry->log && reason)
-          (void)entry->log->append(
-              audit::Event::exec_signal,
-              {{"session", entry->session->id()}, {"what", "destroy"}, {"reason", reason->substr(0, kMaxLabel)}});
+        if (reason) entry->destroy_reason = reason->substr(0, kMaxLabel);
         entry->session->end("destroyed");
         return json::Value();  // answered when nothing is left
       }

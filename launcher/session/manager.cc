@@ -34,7 +34,7 @@ Result<std::unique_ptr<Manager>> Manager::create(Settings settings, Loop& loop) 
   Manager* self = manager.get();
   loop.before_reap([self] {
     for (auto& [id, entry] : self->entries_)
-      if (entry->session->state() == State::building) entry->session->poll_status();
+      if (const State s = entry->session->state(); s == State::building || s == State::ending) entry->session->poll_status();
   });
   if (!manager->cgroups_) loop.after(kWatchdogUs, [self] { self->watchdog(); });
   for (const auto& [name, domain] : manager->domains_) manager->refill_later(name);
@@ -298,9 +298,15 @@ void Manager::on_ended(Session& session) {
   loop_.cancel(entry.life);
   if (entry.log) {
     // The last record; a log that could not be written is the reason why the session ended and is in the index.
-    (void)entry.log->append(
-        audit::Event::session_end,
-        {{"reason", session.end_reason()}, {"execs", session.totals().execs}, {"cpu_us", session.totals().cpu_us}});
+    const Totals& totals = session.totals();
+    json::Value fields{{"reason", session.end_reason()}, {"execs", totals.execs}, {"cpu_us", totals.cpu_us}};
+    if (!entry.destroy_reason.empty()) fields["asked_because"] = entry.destroy_reason;
+    if (totals.cgroup) {
+      fields["memory_peak_bytes"] = totals.cgroup->memory_peak;
+      fields["oom_kills"] = totals.cgroup->oom_kills;
+      fields["forks_refused"] = totals.cgroup->pids_refused;
+    }
+    (void)entry.log->append(audit::Event::session_end, fields);
     record(audit::Event::session_end, {{"session", id},
                                        {"file", id + ".ndjson"},
                                        {"count", entry.log->count()},

@@ -54,7 +54,7 @@ class Manager {
     std::unique_ptr<Session> session;
     std::unique_ptr<audit::Log> log;
     std::uint64_t owner = 0;  // number of the client's connection; 0: ready, not yet given away
-    std::string domain, label, created_at;
+    std::string domain, label, created_at, destroy_reason;
     std::int64_t create_id = 0;                                      // request to be answered once it is built
     json::Value request;                                             // what was asked, for the log
     std::map<std::uint32_t, std::int64_t> exec_ids;                  // exec -> request to be answered

@@ -78,6 +78,7 @@ void Session::read_status() {
         if (pidfd) pidfd_ = std::move(*pidfd);
         loop_.on_exit(pid_, [this](const ChildExit&) { gone(); });
       }
+      if (state_ == State::ending) kill_now();  // ended before this process was known: only its parent was killed
     }
     steps_.push_back(record);
   }
@@ -235,6 +236,11 @@ void Session::gone() {
     state_ = State::ending;
     if (end_reason_.empty()) end_reason_ = "init_died";
     kill_now();
+  }
+  if (cgroup_) {
+    totals_.cgroup = cgroup_->stats();
+    // memory.oom.group takes the whole session at once: init did not die by itself.
+    if (totals_.cgroup->oom_kills > 0 && end_reason_ == "init_died") end_reason_ = "oom";
   }
   // Exits that init reported before it was killed are still in the socket.
   if (link_) {

@@ -33,6 +33,7 @@ struct Exec {
 struct Totals {
   std::uint64_t execs = 0;
   std::int64_t cpu_us = 0;
+  std::optional<confine::CgroupStats> cgroup;  // read when the last process was gone
 };
 
 class Session;
