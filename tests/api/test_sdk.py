@@ -1,0 +1,229 @@
+"""The official Python SDK, unmodified: every method of bash.*, shell.* and sandbox.get_context in the way users call them. The
+SDK's own models check required fields; every raw body is also validated against the contract (see conftest.Api.check)."""
+import inspect
+
+import httpx
+import pytest
+from conftest import NOT_FOUND, Api
+
+agent_sandbox = pytest.importorskip("agent_sandbox", reason="the SDK is not installed (scripts/test does it)")
+from agent_sandbox import Sandbox  # noqa: E402
+from agent_sandbox.core.api_error import ApiError  # noqa: E402
+from agent_sandbox.errors import UnprocessableEntityError  # noqa: E402
+
+CALLED: set[str] = set()
+
+
+class Recorded:
+    """Notes which methods the tests called, so that the last test can say that none is missing."""
+
+    def __init__(self, client, area: str):
+        self.client, self.area = client, area
+
+    def __getattr__(self, name):
+        CALLED.add(f"{self.area}.{name}")
+        return getattr(self.client, name)
+
+
+@pytest.fixture(scope="module")
+def sandbox(api, need_contract):
+    headers = {"X-AIO-API-Key": api.key} if api.key else {}
+    client = httpx.Client(timeout=60, trust_env=False, event_hooks={"response": [api.check]})
+    return Sandbox(base_url=api.url, headers=headers, httpx_client=client)
+
+
+@pytest.fixture(scope="module")
+def bash(sandbox):
+    return Recorded(sandbox.bash, "bash")
+
+
+@pytest.fixture(scope="module")
+def shell(sandbox):
+    return Recorded(sandbox.shell, "shell")
+
+
+# --- sandbox ---
+
+def test_trap_15_get_context_describes_the_environment(sandbox):
+    context = sandbox.sandbox.get_context()
+    assert context.home_dir and context.detail.system.arch
+    assert context.data.startswith(f"System Environment (v{context.version})")
+    assert all(isinstance(port, str) for port in context.detail.system.occupied_ports)
+
+
+def test_trap_15_the_home_of_the_context_is_the_home_of_the_sessions(sandbox, bash):
+    assert bash.exec(command="printf %s $HOME").data.stdout == sandbox.sandbox.get_context().home_dir
+
+
+def test_the_runtimes_of_the_context_exist_in_sessions(sandbox, bash):
+    runtime = sandbox.sandbox.get_context().detail.runtime
+    programs = [entry.bin for entry in [*runtime.python, *runtime.nodejs]]
+    assert programs and bash.exec(command="ls " + " ".join(programs)).data.exit_code == 0
+
+
+# --- bash ---
+
+def test_bash_exec_answers_the_whole_result(bash):
+    done = bash.exec(command="echo out; echo err >&2; exit 2", env={"A": None, "B": "x"}, timeout=30)
+    assert done.success is True
+    assert (done.data.stdout, done.data.stderr, done.data.exit_code) == ("out\n", "err\n", 2)
+
+
+def test_bash_a_build_that_is_polled_to_its_end(bash):
+    session = bash.create_session().data.session_id
+    began = bash.exec(command="for i in 1 2 3; do echo step $i; read -t 0.1 x; done", session_id=session, async_mode=True).data
+    text, offset = "", 0
+    while True:
+        got = bash.output(session_id=session, command_id=began.command_id, offset=offset, wait=True, wait_timeout=10).data
+        text, offset = text + got.stdout, got.offset
+        if got.command.status == "completed":
+            break
+    text += bash.output(session_id=session, command_id=began.command_id, offset=offset).data.stdout
+    assert text == "step 1\nstep 2\nstep 3\n"
+    bash.close_session(session)
+
+
+def test_bash_a_program_that_asks_and_is_answered(bash):
+    session = bash.create_session(exec_dir="/tmp").data.session_id
+    bash.exec(command="read -p 'name? ' n; echo hello $n", session_id=session, async_mode=True)
+    assert bash.write(session_id=session, input="you\n").success is True
+    got = bash.output(session_id=session, wait=True, wait_timeout=10).data
+    assert got.stdout == "hello you\n" or got.command.status == "running"
+    bash.close_session(session)
+
+
+def test_bash_a_server_that_is_started_listed_and_killed(bash):
+    session = bash.create_session().data.session_id
+    bash.exec(command="python3 -m http.server 0", session_id=session, async_mode=True)
+    mine = next(s for s in bash.sessions().data if s.session_id == session)
+    assert mine.current_command == "python3 -m http.server 0"
+    assert bash.kill(session_id=session, signal="SIGKILL").success is True
+    bash.output(session_id=session, wait=True, wait_timeout=10)
+    assert bash.output(session_id=session).data.command.status == "killed"
+    bash.close_session(session)
+
+
+def test_bash_close_session_makes_it_unknown(bash):
+    session = bash.create_session().data.session_id
+    assert bash.close_session(session).success is True
+    with pytest.raises(ApiError) as raised:
+        bash.exec(command="true", session_id=session)
+    assert (raised.value.status_code, raised.value.body) == (404, NOT_FOUND)
+
+
+def test_a_failing_tool_is_returned_and_not_raised(bash):
+    done = bash.exec(command="pwd", exec_dir="/nowhere")
+    assert done.success is False and "/nowhere" in done.message
+
+
+# --- shell ---
+
+def test_shell_a_session_from_beginning_to_end(shell):
+    made = shell.create_session(exec_dir="/tmp", no_change_timeout=60).data
+    assert made.working_dir == "/tmp"
+    done = shell.exec_command(id=made.session_id, command="cd /usr && pwd").data
+    assert (done.status, done.output, done.exit_code) == ("completed", "/usr", 0)
+    seen = shell.view(id=made.session_id).data
+    assert seen.command == "cd /usr && pwd" and seen.console[-1].output == "/usr"
+    assert shell.list_sessions().data.sessions[made.session_id].working_dir == "/usr"
+    assert shell.cleanup_session(made.session_id).success is True
+
+
+def test_shell_a_question_that_is_answered(shell):
+    session = shell.create_session().data.session_id
+    assert shell.exec_command(id=session, command="read x; echo got $x", timeout=0.3).data.status == "running"
+    assert shell.write_to_process(id=session, input="this", press_enter=True).data.status in ("running", "completed")
+    assert shell.wait_for_process(id=session, seconds=20).data.status == "completed"
+    assert shell.view(id=session).data.output.splitlines()[-2:][0].endswith("got this")
+    shell.cleanup_session(session)
+
+
+def test_shell_a_command_that_is_killed(shell):
+    session = shell.create_session().data.session_id
+    shell.exec_command(id=session, command="sleep 60", async_mode=True)
+    assert shell.kill_process(id=session).data.status == "terminated"
+    shell.cleanup_session(session)
+
+
+def test_shell_settings_can_be_updated(shell):
+    session = shell.create_session(id="sdk-updated").data.session_id
+    assert session == "sdk-updated"
+    assert shell.update_session(id=session, no_change_timeout=1).success is True
+    assert shell.exec_command(id=session, command="sleep 60").data.status == "no_change_timeout"
+    shell.cleanup_session(session)
+
+
+def test_shell_stats_and_terminal_url(shell):
+    assert "/terminal?session_id=" in shell.get_terminal_url().data
+    stats = shell.get_session_stats().data
+    assert stats.total_sessions >= 1 and stats.max_sessions >= stats.total_sessions
+
+
+def test_shell_create_session_without_an_argument_sends_no_body_and_works(shell):
+    assert shell.create_session().data.session_id
+
+
+def test_shell_nulls_are_absent_fields(shell):
+    made = shell.create_session(id=None, exec_dir=None, no_change_timeout=None, preserve_symlinks=None)
+    done = shell.exec_command(id=made.data.session_id, command="echo x", exec_dir=None, timeout=None, strict=None,
+                              no_change_timeout=None, hard_timeout=None, preserve_symlinks=None)
+    assert done.data.output == "x"
+
+
+def test_an_unknown_shell_session_is_an_api_error_with_404(shell):
+    with pytest.raises(ApiError) as raised:
+        shell.view(id="unheard-of")
+    assert (raised.value.status_code, raised.value.body) == (404, NOT_FOUND)
+
+
+def test_a_missing_field_is_the_sdks_validation_error(shell):
+    with pytest.raises(UnprocessableEntityError) as raised:
+        shell.exec_command(command=None)
+    assert raised.value.body.detail[0].loc == ["body", "command"]
+
+
+def test_cleanup_all_sessions_closes_them(sandbox, launch, contract):
+    launcher = launch()
+    api = Api(launcher.url, launcher.key, contract)
+    client = httpx.Client(trust_env=False, timeout=60, event_hooks={"response": [api.check]})
+    shell = Recorded(Sandbox(base_url=api.url, headers={"X-AIO-API-Key": api.key}, httpx_client=client).shell, "shell")
+    shell.create_session()
+    assert shell.cleanup_all_sessions().success is True
+    assert shell.list_sessions().data.sessions == {}
+
+
+@pytest.mark.parametrize("header", ["X-AIO-API-Key", "Authorization"])
+def test_the_key_in_either_header_works(api, header):
+    value = api.key if header != "Authorization" else f"Bearer {api.key}"
+    client = Sandbox(base_url=api.url, headers={header: value}, httpx_client=httpx.Client(trust_env=False, timeout=60))
+    assert client.sandbox.get_context().success is True
+
+
+def test_a_wrong_key_is_an_api_error_with_401(api):
+    client = Sandbox(base_url=api.url, headers={"X-AIO-API-Key": "wrong"}, httpx_client=httpx.Client(trust_env=False, timeout=60))
+    with pytest.raises(ApiError) as raised:
+        client.sandbox.get_context()
+    assert raised.value.status_code == 401
+
+
+def test_the_asynchronous_client_works_too(api):
+    import asyncio
+
+    async def use():
+        headers = {"X-AIO-API-Key": api.key}
+        async with httpx.AsyncClient(trust_env=False, timeout=60) as http:
+            client = agent_sandbox.AsyncSandbox(base_url=api.url, headers=headers, httpx_client=http)
+            return await asyncio.gather(*[client.bash.exec(command=f"echo {n}") for n in range(10)])
+    assert [r.data.stdout for r in asyncio.run(use())] == [f"{n}\n" for n in range(10)]
+
+
+def test_every_method_of_bash_and_shell_was_called(sandbox):
+    every = {f"{area}.{name}" for area in ("bash", "shell") for name, _ in inspect.getmembers(getattr(sandbox, area), inspect.ismethod)
+             if not name.startswith("_")}
+    assert every - CALLED == set()
+
+
+def test_every_checked_answer_was_valid_and_had_no_field_beyond_the_contract(need_contract):
+    served = {name for name in need_contract.checked if name.split(" ")[1].startswith(("/v1/bash", "/v1/shell", "/v1/sandbox"))}
+    assert len(served) >= 20
+    assert {name: sorted(extra) for name, extra in need_contract.extra.items() if extra} == {}
