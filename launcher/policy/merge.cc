@@ -74,7 +74,8 @@ void check_file(const Source& source, bool is_base, Problems& problems) {
   }
   std::vector<std::string> known;
   for (const Field& field : policy_fields()) known.emplace_back(field.pointer);
-  for (const auto& [field, why] : doc.value("why", Value::object()).items())
+  const Value whys = doc.value("why", Value::object());  // outlives the loop: items() only refers to it
+  for (const auto& [field, why] : whys.items())
     if (find_field(policy_fields(), field) == nullptr)
       problems.add(source, "/why/" + json::pointer_token(field), "no such field: " + quote(field), nearest(field, known));
 }
