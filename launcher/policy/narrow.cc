@@ -53,7 +53,7 @@ const Field& limit_field(const std::string& name) { return *find_field(policy_fi
 
 Result<std::shared_ptr<const Policy>> narrow(const std::shared_ptr<const Policy>& policy, const Narrowing& by) {
   auto out = std::make_shared<Policy>(*policy);
-  if (!by.grants.empty()) {
+  if (by.grants_given || !by.grants.empty()) {
     TRY_ASSIGN(out->grants, narrow_grants(*policy, by.grants));
     std::erase_if(out->hide, [&](const std::string& path) { return ruling_grant(out->grants, path) == nullptr; });
   }
@@ -94,11 +94,13 @@ Result<Narrowing> parse_narrowing(const json::Value& object) {
   if (problems.count() > 0) return fail(Code::invalid_argument, problems.take().front().text());
 
   Narrowing out;
+  out.grants_given = object.contains("grants");
   for (const json::Value& grant : object.value("grants", json::Value::array())) {
     out.grants.push_back(build_grant(grant));
     if (!grant.contains("source")) out.grants.back().source.clear();
   }
-  for (const auto& [name, value] : object.value("limits", json::Value::object()).items())
+  const json::Value limits = object.value("limits", json::Value::object());  // outlives the loop
+  for (const auto& [name, value] : limits.items())
     out.limits[name] = value.get<std::uint64_t>();
   out.home_private = object.contains("home");
   out.tmp_private = object.contains("tmp");
