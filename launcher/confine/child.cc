@@ -95,11 +95,11 @@ void set_limits(const Plan& plan, StepWriter& steps) {
     rlimit now{};
     if (::getrlimit(static_cast<__rlimit_resource>(resource), &now) != 0) steps.failed(Step::limits, errno, entry);
     const rlim_t value = std::min(wanted.rlim_max, now.rlim_max);  // an outer limit may be lower already
-    const rlimit set{value, value};
+    const rlimit set{std::min(wanted.rlim_cur, value), value};
     if (::setrlimit(static_cast<__rlimit_resource>(resource), &set) != 0 ||
         ::getrlimit(static_cast<__rlimit_resource>(resource), &now) != 0)
       steps.failed(Step::limits, errno, entry);
-    if (now.rlim_cur != value || now.rlim_max != value) steps.failed(Step::limits, EINVAL, entry);
+    if (now.rlim_cur != set.rlim_cur || now.rlim_max != value) steps.failed(Step::limits, EINVAL, entry);
     ++entry;
   }
   steps.done(Step::limits);

@@ -188,6 +188,23 @@ bool mount_proc_at(const Plan& plan, int root) {
   return true;
 }
 
+struct PrivatePlace {
+  bool wanted;
+  const char *path, *mode;
+};
+
+// Mounts a tmpfs of the session's own there, once.
+void make_private(const Plan& plan, int root, PrivatePlace& place, StepWriter& steps) {
+  if (!place.wanted) return;
+  place.wanted = false;
+  char options[200];
+  std::strcpy(options, place.mode);
+  std::strncat(options, plan.private_tmp_options.c_str(), sizeof options - std::strlen(options) - 1);
+  const int tmp = new_mount("tmpfs", options, kBaseAttr);
+  if (tmp < 0 || !attach(tmp, root, place.path, true)) steps.failed(Step::private_mounts, errno);
+  ::close(tmp);
+}
+
 }  // namespace
 
 void mount_stage(const Plan& plan, const char* stage, StepWriter& steps) {
@@ -233,12 +250,19 @@ void build_root(const Plan& plan, const char* stage_dir, StepWriter& steps) {
       steps.failed(Step::files, errno, static_cast<std::uint16_t>(plan.files.size() + i));
   steps.done(Step::files);
 
+  // A private home or /tmp comes before the first grant below it, which it would cover otherwise.
+  PrivatePlace places[] = {{plan.policy->home == policy::Scope::private_, plan.policy->home_path.c_str(), "mode=0700,uid=1000,gid=1000,"},
+                           {plan.policy->tmp == policy::Scope::private_, "/tmp", "mode=1777,uid=1000,gid=1000,"}};
   for (std::size_t i = 0; i < plan.binds.size(); ++i) {
+    for (PrivatePlace& place : places)
+      if (std::strcmp(place.path, plan.binds[i].target.c_str()) < 0) make_private(plan, root, place, steps);
     if (!attach(trees[i], root, plan.binds[i].target.c_str(), plan.binds[i].directory))
       steps.failed(Step::binds, errno, static_cast<std::uint16_t>(i));
     ::close(trees[i]);
   }
   steps.done(Step::binds);
+  for (PrivatePlace& place : places) make_private(plan, root, place, steps);
+  if (plan.single_use) steps.done(Step::private_mounts);
 
   // A procfs must be visible in this namespace, or the kernel refuses a session a new one (mount_too_revealing).
   if (plan.pid_ns) {
@@ -247,24 +271,6 @@ void build_root(const Plan& plan, const char* stage_dir, StepWriter& steps) {
     steps.failed(Step::proc, errno);
   }
   steps.done(Step::proc);
-
-  if (plan.single_use) {
-    const struct {
-      bool wanted;
-      const char *path, *mode;
-    } places[] = {{plan.policy->home == policy::Scope::private_, plan.policy->home_path.c_str(), "mode=0700,uid=1000,gid=1000,"},
-                  {plan.policy->tmp == policy::Scope::private_, "/tmp", "mode=1777,uid=1000,gid=1000,"}};
-    for (const auto& [wanted, path, mode] : places) {
-      if (!wanted) continue;
-      char options[200];
-      std::strcpy(options, mode);
-      std::strncat(options, plan.private_tmp_options.c_str(), sizeof options - std::strlen(options) - 1);
-      const int tmp = new_mount("tmpfs", options, kBaseAttr);
-      if (tmp < 0 || !attach(tmp, root, path, true)) steps.failed(Step::private_mounts, errno);
-      ::close(tmp);
-    }
-    steps.done(Step::private_mounts);
-  }
 
   for (std::size_t i = 0; i < plan.hide.size(); ++i)
     if (!cover(root, plan.hide[i].c_str())) steps.failed(Step::hide, errno, static_cast<std::uint16_t>(i));

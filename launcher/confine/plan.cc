@@ -233,7 +233,8 @@ class Planner {
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_NOFILE, l.open_files);
     limit(RLIMIT_FSIZE, l.file_size_bytes);
-    limit(RLIMIT_CPU, l.cpu_seconds);
+    // SIGXCPU names the limit; a second later SIGKILL for who ignores it. With equal limits the kernel sends SIGKILL only.
+    plan_.limits.push_back({RLIMIT_CPU, rlimit{l.cpu_seconds, l.cpu_seconds + 1}});
     limit(RLIMIT_MEMLOCK, 8U << 20);
     limit(RLIMIT_MSGQUEUE, 819200);
     limit(RLIMIT_SIGPENDING, 4096);

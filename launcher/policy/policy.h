@@ -131,7 +131,8 @@ struct Policy {
 
 // What a request may ask for: only less.
 struct Narrowing {
-  std::vector<Grant> grants;                    // non-empty: exactly these; each must lie inside a grant, with no more access
+  bool grants_given = false;                    // an empty list, too, is a list: no grant at all
+  std::vector<Grant> grants;                    // exactly these; each must lie inside a grant, with no more access
   std::map<std::string, std::uint64_t> limits;  // field name of Limits -> smaller value
   bool home_private = false;
   bool tmp_private = false;
