@@ -1,0 +1,172 @@
+"""/v1/openapi.json: valid, exactly what is served, and compatible with the contract."""
+import re
+
+import jsonschema
+import pytest
+
+FREE = {"/v1/ping", "/healthz", "/readyz"}
+
+
+@pytest.fixture(scope="module")
+def document(api) -> dict:
+    return api.http.get("/v1/openapi.json").json()
+
+
+@pytest.fixture(scope="module")
+def operations(document) -> dict[tuple[str, str], dict]:
+    return {(method, path): operation for path, methods in document["paths"].items() for method, operation in methods.items()}
+
+
+@pytest.fixture(scope="module")
+def shared(need_contract, operations) -> list[tuple[tuple[str, str], dict, dict]]:
+    """(method and path, our operation, the contract's)"""
+    theirs = need_contract.document["paths"]
+    return [(where, ours, theirs[where[1]][where[0]]) for where, ours in operations.items() if where[0] in theirs.get(where[1], {})]
+
+
+def resolve(document: dict, schema: dict) -> dict:
+    while "$ref" in schema:
+        schema = document["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]
+    return schema
+
+
+def types(document: dict, schema: dict) -> set:
+    """The JSON types that a schema takes."""
+    schema = resolve(document, schema)
+    if "anyOf" in schema:
+        return set().union(*[types(document, option) for option in schema["anyOf"]])
+    if "enum" in schema and "type" not in schema:
+        return {"string"}
+    return {schema["type"]} if "type" in schema else {"any"}
+
+
+def body_of(document: dict, operation: dict) -> dict:
+    return resolve(document, operation["requestBody"]["content"]["application/json"]["schema"])
+
+
+def answer_of(document: dict, operation: dict) -> dict:
+    return resolve(document, operation["responses"]["200"]["content"]["application/json"]["schema"])
+
+
+def data_of(document: dict, operation: dict) -> dict | None:
+    """The schema of `data` without null; None where it is untyped."""
+    data = resolve(document, answer_of(document, operation).get("properties", {}).get("data", {}))
+    options = [resolve(document, o) for o in data.get("anyOf", [data]) if o.get("type") != "null"]
+    return options[0] if options and options[0] else None
+
+
+def test_it_is_openapi_3_1(document):
+    assert document["openapi"].startswith("3.1.")
+    assert document["info"]["title"] and document["info"]["version"]
+
+
+def test_it_is_valid_for_the_official_meta_schema(document):
+    validator = pytest.importorskip("openapi_spec_validator", reason="openapi-spec-validator is not installed")
+    validator.validate(document)
+
+
+def test_every_schema_is_a_valid_json_schema(document):
+    for name, schema in document["components"]["schemas"].items():
+        jsonschema.Draft202012Validator.check_schema(schema)
+        assert name
+
+
+def test_every_reference_resolves(document):
+    references = re.findall(r'"\$ref": ?"([^"]+)"', __import__("json").dumps(document))
+    names = {reference.removeprefix("#/components/schemas/") for reference in references}
+    assert names <= set(document["components"]["schemas"])
+
+
+def test_operation_ids_are_unique(operations):
+    ids = [operation["operationId"] for operation in operations.values()]
+    assert len(ids) == len(set(ids))
+
+
+def test_every_path_parameter_is_declared(operations):
+    for (_, path), operation in operations.items():
+        declared = {p["name"] for p in operation.get("parameters", []) if p["in"] == "path" and p["required"]}
+        assert declared == set(re.findall(r"{(\w+)}", path)), path
+
+
+def test_every_operation_has_a_summary_a_tag_and_described_answers(operations):
+    for where, operation in operations.items():
+        assert operation["summary"] and operation["tags"], where
+        assert all(answer["description"] for answer in operation["responses"].values()), where
+
+
+def test_exactly_the_public_routes_need_no_key(document, operations):
+    assert document["security"]
+    assert {path for (_, path), operation in operations.items() if operation.get("security") == []} == FREE
+
+
+def test_every_described_operation_is_served(api, operations):
+    for method, path in operations:
+        answer = api.http.request(method, path.replace("{session_id}", "unheard-of"))
+        assert answer.status_code != 405 and answer.json().get("message") != "Not Found", (method, path)
+
+
+def test_it_describes_all_19_operations_and_the_context_and_probes(operations):
+    areas = [path.split("/")[2] if path.startswith("/v1/") else path for _, path in operations]
+    assert (areas.count("bash"), areas.count("shell"), areas.count("sandbox")) == (7, 12, 1)
+    assert FREE <= {path for _, path in operations}
+
+
+def test_every_route_of_the_page_is_described(api, operations):
+    page = api.http.get("/v1/docs").text
+    for _, path in operations:
+        assert path in page
+
+
+def test_event_streams_are_declared(operations):
+    streams = {path for (_, path), o in operations.items() if "text/event-stream" in o["responses"]["200"]["content"]}
+    assert streams == {"/v1/shell/exec", "/v1/shell/view"}
+
+
+# --- beside the contract ---
+
+def test_every_operation_but_the_probes_is_one_of_the_contract(shared, operations):
+    assert {path for _, path in operations} - {where[1] for where, _, _ in shared} == FREE
+
+
+def test_operation_ids_are_those_of_the_contract(shared):
+    assert [(ours["operationId"], theirs["operationId"]) for _, ours, theirs in shared if ours["operationId"] != theirs["operationId"]] == []
+
+
+def test_request_fields_are_those_of_the_contract(document, need_contract, shared):
+    for where, ours, theirs in shared:
+        assert ("requestBody" in ours) == ("requestBody" in theirs), where
+        if "requestBody" in ours:
+            mine, wanted = body_of(document, ours), body_of(need_contract.document, theirs)
+            assert set(mine["properties"]) == set(wanted["properties"]), where
+            assert set(mine.get("required", [])) == set(wanted.get("required", [])), where
+
+
+def test_requests_take_every_type_and_default_of_the_contract(document, need_contract, shared):
+    for where, ours, theirs in shared:
+        if "requestBody" not in ours:
+            continue
+        mine, wanted = body_of(document, ours), body_of(need_contract.document, theirs)
+        for name, field in wanted["properties"].items():
+            assert types(need_contract.document, field) <= types(document, mine["properties"][name]), (where, name)
+            assert field.get("default") == mine["properties"][name].get("default") or field.get("default") is None, (where, name)
+
+
+def test_answers_have_every_field_of_the_contract(document, need_contract, shared):
+    for where, ours, theirs in shared:
+        wanted = answer_of(need_contract.document, theirs)
+        assert set(wanted["properties"]) <= set(answer_of(document, ours)["properties"]), where
+        inner = data_of(need_contract.document, theirs)
+        if inner and "properties" in inner:
+            mine = data_of(document, ours)
+            assert set(mine["properties"]) == set(inner["properties"]), where
+            assert set(inner.get("required", [])) <= set(mine.get("required", [])), where
+
+
+def test_answers_have_no_type_that_the_contract_does_not(document, need_contract, shared):
+    for where, ours, theirs in shared:
+        wanted, mine = data_of(need_contract.document, theirs), data_of(document, ours)
+        if not wanted or "properties" not in wanted:
+            continue
+        for name, field in mine["properties"].items():
+            allowed = types(need_contract.document, wanted["properties"][name])
+            assert "any" in allowed or types(document, field) <= allowed, (where, name)

@@ -1,0 +1,120 @@
+"""The API key is known to the client and the agent's memory only: no session, file, command line, log or audit record has it."""
+import pathlib
+import re
+
+import pytest
+from conftest import Api, eventually
+
+
+@pytest.fixture(scope="module")
+def key(api) -> str:
+    if len(api.key) < 16:
+        pytest.skip("the key is too short to be searched for without finding it by chance")
+    return api.key
+
+
+def found(api, session, tree: str, key: str) -> list[str]:
+    """The files that hold the key, of those that a command in a session can read. The key comes by stdin: a command line that
+    held it would be found itself."""
+    began = api.bash(f"cat > /tmp/pattern; {tree} 2>/dev/null | grep -vx /tmp/pattern; rm /tmp/pattern; echo searched",
+                     session_id=session, async_mode=True)
+    api.data("/v1/bash/write", {"session_id": session, "command_id": began["command_id"], "input": key + "\n"})
+    api.data("/v1/bash/write", {"session_id": session, "command_id": began["command_id"], "input": "\x04"})
+
+    def over():
+        got = api.data("/v1/bash/output", {"session_id": session, "wait": True, "wait_timeout": 20, "offset": 1 << 40})
+        return got["command"]["status"] == "completed"
+    eventually(over, 120)
+    lines = api.data("/v1/bash/output", {"session_id": session})["stdout"].splitlines()
+    assert lines[-1] == "searched"
+    return lines[:-1]
+
+
+def test_the_search_finds_what_is_there(api, session, key):
+    api.bash("echo prefix-0123456789abcdef-suffix > /tmp/planted", session_id=session)
+    assert found(api, session, "grep -rlaFf /tmp/pattern /tmp", "0123456789abcdef") == ["/tmp/planted"]
+
+
+def test_the_key_is_in_no_environment_of_bash(api, key):
+    assert key not in api.bash("env; export -p; declare -p")["stdout"]
+
+
+def test_the_key_is_in_no_environment_of_shell(api, shell, key):
+    assert key not in api.shell("env; set", id=shell, truncate=False)["output"]
+
+
+def test_no_variable_of_the_servers_reaches_a_session(api):
+    names = re.findall(r"^(\w+)=", api.bash("env")["stdout"], re.M)
+    assert [name for name in names if name.startswith(("CAISSON", "SANDBOX_API", "LD_"))] == []
+
+
+@pytest.mark.parametrize("file", ["cmdline", "environ", "maps", "comm", "status"])
+def test_the_key_is_in_no_proc_file_that_a_session_reads(api, session, key, file):
+    assert found(api, session, f"grep -laFf /tmp/pattern /proc/[0-9]*/{file}", key) == []
+
+
+def test_the_key_is_in_no_file_that_a_session_reads(api, session, key):
+    assert found(api, session, "grep -rlaFf /tmp/pattern --devices=skip /home /tmp /run /var /dev/shm /etc", key) == []
+
+
+def test_a_session_sees_no_process_of_the_server(api):
+    names = api.bash("cat /proc/[0-9]*/comm")["stdout"]
+    assert "caisson-agent" not in names and "caisson-launch" not in names
+
+
+def test_the_key_of_another_process_cannot_be_read(api, native, session):
+    for path in (f"/proc/{native.agent_pid}/environ", f"/proc/{native.agent_pid}/mem", f"/proc/{native.pid}/environ"):
+        assert api.bash(f"cat {path}", session_id=session)["exit_code"] == 1
+
+
+def test_the_key_is_on_no_command_line_of_the_host(native, key):
+    for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            assert key.encode() not in entry.read_bytes(), entry
+        except OSError:  # it ended meanwhile
+            continue
+
+
+def test_the_key_is_in_no_audit_record_nor_log_even_when_it_was_used(api, native, key):
+    api.http.get("/v1/sandbox", params={"api_key": key})
+    api.http.get("/v1/nothing", params={"api_key": key})
+    api.bash("true")
+    files = [*(native.dir / "audit").rglob("*"), native.log]
+    assert len(files) > 2
+    assert [f for f in files if f.is_file() and key.encode() in f.read_bytes()] == []
+
+
+def test_a_wrong_key_is_not_logged(api, native):
+    wrong = "wrong-key-0f3b5c7d9e"
+    api.http.get("/v1/sandbox", headers={"X-AIO-API-Key": wrong})
+    api.http.get("/v1/sandbox", params={"api_key": wrong})
+    assert wrong not in native.log.read_text()
+
+
+def test_only_root_and_the_agent_itself_read_the_agents_environment(native):
+    environ = pathlib.Path(f"/proc/{native.agent_pid}/environ").stat()
+    assert environ.st_mode & 0o077 == 0
+
+
+def test_the_key_is_not_in_the_agents_environment_once_it_serves(native, key):
+    assert key.encode() not in pathlib.Path(f"/proc/{native.agent_pid}/environ").read_bytes()
+
+
+def test_a_generated_key_is_printed_once_works_and_is_in_no_audit_record(launch, contract):
+    launcher = launch(key=None)
+    keys = set(re.findall(r"X-AIO-API-Key: ([\w-]{16,})", launcher.log.read_text()))
+    assert len(keys) == 1
+    key = keys.pop()
+    assert Api(launcher.url, key, contract).bash("echo x")["stdout"] == "x\n"
+    assert launcher.log.read_text().count(key) == 1
+    assert [f for f in (launcher.dir / "audit").rglob("*") if f.is_file() and key.encode() in f.read_bytes()] == []
+
+
+def test_without_auth_a_browser_is_served_under_a_local_name_only(launch):
+    launcher = launch(key=None, CAISSON_AUTH="none")
+    api = Api(launcher.url, "")
+    assert api.bash("echo x")["stdout"] == "x\n"
+    assert "none" in launcher.log.read_text() or "no key" in launcher.log.read_text().lower()
+    with api.raw() as raw:  # a page that rebound its name to this address
+        raw.send(b"GET /v1/sandbox HTTP/1.1\r\nHost: evil.example\r\nOrigin: http://evil.example\r\n\r\n")
+        assert raw.answer().status == 403
