@@ -175,9 +175,10 @@ Result<Fd> agent_landlock(const confine::Features& features, const std::string& 
   if (::sigprocmask(SIG_SETMASK, &none, nullptr) != 0 || ::setsid() < 0) ::_exit(121);
   const rlimit no_core{0, 0};
   if (::setrlimit(RLIMIT_CORE, &no_core) != 0) ::_exit(121);
-  const bool bounded = confine::caps_drop_bounding();
+  // Without CAP_SETPCAP the container's bounding set stays; no_new_privs below makes it moot.
+  (void)confine::caps_drop_bounding();
   if (p.change_uid) {
-    if (!bounded || ::setgroups(0, nullptr) != 0 || ::setresgid(p.uid, p.uid, p.uid) != 0 ||
+    if (::setgroups(0, nullptr) != 0 || ::setresgid(p.uid, p.uid, p.uid) != 0 ||
         ::setresuid(p.uid, p.uid, p.uid) != 0)
       ::_exit(122);
   }

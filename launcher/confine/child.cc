@@ -157,8 +157,9 @@ void change_ids(const ChildArgs& args, StepWriter& steps) {
 
   const bool bounded = caps_drop_bounding();
   change_ids(args, steps);
-  // Without CAP_SETPCAP (T1) the bounding set stays; no_new_privs makes it moot, and the report says so.
-  if (!bounded && plan.change_uid) steps.failed(Step::capabilities, EPERM);
+  // Without a user namespace of ours and without CAP_SETPCAP (T1, a T0 with few capabilities) the bounding set stays;
+  // no_new_privs makes it moot, and the report says so.
+  if (!bounded && plan.user_ns) steps.failed(Step::capabilities, EPERM);
   if (!caps_drop_all()) steps.failed(Step::capabilities, errno);
   steps.done(Step::capabilities, bounded ? 1 : 0);
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)

@@ -77,8 +77,8 @@ Result<Verified> verify_session(const Plan& plan, pid_t pid, const std::vector<S
   const std::string bounding = field(status, "CapBnd");
   out.facts["CapBnd"] = bounding;
   if (!zero(bounding)) {
-    // Only where the launcher has no CAP_SETPCAP (T1): then said, never hidden.
-    if (plan.change_uid) return broken("CapBnd", bounding);
+    // Only where the launcher has no CAP_SETPCAP and no user namespace: then said, never hidden.
+    if (plan.user_ns) return broken("CapBnd", bounding);
     out.mechanisms[static_cast<std::size_t>(Mechanism::capabilities)].reason =
         "all sets empty but the bounding set, which no_new_privs makes moot";
   }

@@ -100,8 +100,7 @@ Result<Narrowing> parse_narrowing(const json::Value& object) {
     if (!grant.contains("source")) out.grants.back().source.clear();
   }
   const json::Value limits = object.value("limits", json::Value::object());  // outlives the loop
-  for (const auto& [name, value] : limits.items())
-    out.limits[name] = value.get<std::uint64_t>();
+  for (const auto& [name, value] : limits.items()) out.limits[name] = value.get<std::uint64_t>();
   out.home_private = object.contains("home");
   out.tmp_private = object.contains("tmp");
   out.network_none = object.contains("network");
