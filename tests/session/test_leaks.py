@@ -3,9 +3,10 @@
 import os
 import pathlib
 import re
+import time
 
 import pytest
-from harness import descendants, eventually
+from harness import Launcher, descendants, eventually
 
 SESSIONS = int(os.environ.get("CAISSON_TEST_SESSIONS", "1000"))
 NAMESPACES = ("mnt", "net", "pid", "user", "ipc", "uts")
@@ -74,8 +75,8 @@ def close_all(keep):
 @pytest.fixture(scope="module")
 def after_a_thousand(here, tmp_path_factory):
     """(launcher, counts before, KiB before, counts after, KiB after)"""
-    import harness
-    launcher = harness.Launcher(tmp_path_factory.mktemp("leaks")).start("--agent", "/usr/bin/sleep")
+    # In a mount namespace of its own: mounts that others make on the host are not its leaks.
+    launcher = Launcher(tmp_path_factory.mktemp("leaks")).start("--agent", "/usr/bin/true", wrapper=["unshare", "--mount", "--"])
     control = launcher.control()
     keep = {int(f) for f in os.listdir("/proc/self/fd")}
     use(control, 50)  # what is made once, such as allocator arenas, is not a leak
@@ -94,7 +95,6 @@ def after_a_thousand(here, tmp_path_factory):
 
 def steady(launcher):
     """The counts, once the ready sessions are there again; those of three looks that are alike."""
-    import time
     looks = []
     for _ in range(3):
         looks.append(counts(launcher))
@@ -105,7 +105,8 @@ def steady(launcher):
 @pytest.mark.parametrize("what", ["processes", "mounts", "descriptors", "own namespaces", "cgroups", "threads"])
 def test_count_is_back_to_its_baseline(after_a_thousand, what):
     before, _, after, _ = after_a_thousand
-    assert after[what] == before[what]
+    # The kernel takes copies of mounts away whose directories are removed on the host: fewer is no leak.
+    assert after[what] <= before[what] if what == "mounts" else after[what] == before[what]
 
 
 def test_the_launchers_memory_stays_within_a_mebibyte(after_a_thousand):

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pathlib
+import select
 import struct
 import termios
 
@@ -243,6 +244,16 @@ def test_sessions_end_with_their_client(launcher, control):
     client.close()
     eventually(lambda: session not in [s["session"] for s in control.call("session_list")[0]["sessions"]])
     assert not marked(f"{MARK}5") and launcher.records(session)[-1]["reason"] == "client_gone"
+
+
+def test_a_client_that_is_gone_while_its_session_is_built_leaves_nothing(fresh):
+    watcher = fresh.start("--agent", "/usr/bin/true", CAISSON_READY_SESSIONS="0").control()
+    for i in range(60):
+        client = fresh.control()
+        client.send("session_create", domain="bash", **({"narrow": {"home": "private"}} if i % 2 else {}))
+        select.select([client.socket], [], [], i % 10 * 0.0005)
+        client.close()
+    eventually(lambda: not descendants(fresh.pid) and not watcher.call("session_list")[0]["sessions"])
 
 
 def test_a_session_ends_when_its_first_process_does(control):

@@ -88,9 +88,14 @@ def test_the_umask_is_the_policys(control, session):
     assert control.output(session, "sh", "-c", "umask").strip() == "0022"
 
 
-@pytest.mark.parametrize("limit, field", [("RLIMIT_NOFILE", "open_files"), ("RLIMIT_FSIZE", "file_size_bytes"), ("RLIMIT_CPU", "cpu_seconds")])
+@pytest.mark.parametrize("limit, field", [("RLIMIT_NOFILE", "open_files"), ("RLIMIT_FSIZE", "file_size_bytes")])
 def test_resource_limit_is_the_policys_soft_and_hard(control, session, limit, field):
     assert inside(control, session, f"import resource; out = resource.getrlimit(resource.{limit})") == [BASE["limits"][field]] * 2
+
+
+def test_the_processor_limit_is_the_policys_and_a_second_to_say_so(control, session):
+    seconds = BASE["limits"]["cpu_seconds"]
+    assert inside(control, session, "import resource; out = resource.getrlimit(resource.RLIMIT_CPU)") == [seconds, seconds + 1]
 
 
 def test_a_hard_limit_cannot_be_raised(control, session):

@@ -1,0 +1,188 @@
+"""`caisson run`: one confined command without a server."""
+
+import json
+import os
+import pathlib
+import pty
+import shutil
+import signal
+import subprocess
+import tempfile
+
+import pytest
+from harness import CLI, INIT, copy_policies, eventually, processes
+
+
+@pytest.fixture(scope="module")
+def place(here):
+    """A directory that every user can enter, with copies of the programs and the policies."""
+    base = pathlib.Path(tempfile.mkdtemp(prefix="caisson-test-"))
+    base.chmod(0o755)
+    shutil.copy(CLI, base)
+    shutil.copy(INIT, base)
+    copy_policies(base / "policies")
+    yield base
+    shutil.rmtree(base)
+
+
+@pytest.fixture
+def run(place):
+    def run(*argv, options=(), user=None, stdin=None, **environment):
+        wrapper = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--"] if user else []
+        return subprocess.run([str(a) for a in [*wrapper, place / "caisson", "--policies", place / "policies", "run", *options, "--", *argv]], input=stdin, text=True,
+                              stdin=subprocess.DEVNULL if stdin is None else None, capture_output=True, check=False, timeout=60, env={"PATH": os.environ["PATH"], **environment})
+    return run
+
+
+USERS = [None, 65534]
+
+
+@pytest.fixture(params=USERS, ids=["root", "user"])
+def user(request):
+    if request.param is not None:
+        done = subprocess.run(["setpriv", f"--reuid={request.param}", f"--regid={request.param}", "--clear-groups", "--", "unshare", "--user", "--mount", "--pid", "--fork", "true"],
+                              capture_output=True, text=True, check=False, timeout=20)
+        if done.returncode != 0:
+            pytest.skip(f"this kernel gives users no namespaces: {done.stderr.strip()}")
+    return request.param
+
+
+@pytest.mark.parametrize("code", [0, 1, 42, 125, 255])
+def test_the_exit_code_is_the_commands(run, user, code):
+    assert run("sh", "-c", f"exit {code}", user=user).returncode == code
+
+
+@pytest.mark.parametrize("name", ["TERM", "KILL", "SEGV"])
+def test_a_signal_is_128_and_its_number(run, user, name):
+    assert run("sh", "-c", f"kill -{name} $$", user=user).returncode == 128 + getattr(signal, f"SIG{name}")
+
+
+@pytest.mark.parametrize("argv, options, told", [
+    (["no-such-program"], [], "ENOENT"), (["/etc/passwd"], [], "EACCES"), (["true"], ["--cwd", "/no/such"], "chdir"), (["true"], ["--policy", "nobody"], "nobody"),
+    (["true"], ["--grant", "/no/such"], "/no/such"), (["true"], ["--grant", "/srv:rwxx"], "rwxx"), (["true"], ["--env", "LD_PRELOAD=x"], "LD_PRELOAD"),
+    (["true"], ["--env", "novalue"], "novalue"), (["true"], ["--unknown"], "--unknown"), ([], [], "no command")])
+def test_what_cannot_start_is_125_and_says_why(run, argv, options, told):
+    done = run(*argv, options=options)
+    assert done.returncode == 125 and done.stdout == "" and told in done.stderr
+
+
+def test_streams_pass_through(run, user):
+    done = run("sh", "-c", "cat; echo err >&2", user=user, stdin="in\n" * 5000)
+    assert (done.stdout, done.stderr, done.returncode) == ("in\n" * 5000, "err\n", 0)
+
+
+def test_the_environment_is_the_policys_and_what_was_asked_for(run, user):
+    done = run("env", options=["-e", "ADDED=x y", "--env", "EMPTY="], user=user, LEAKED="1")
+    assert "ADDED=x y\n" in done.stdout and "EMPTY=\n" in done.stdout and "HOME=/home/gem\n" in done.stdout and "LEAKED" not in done.stdout
+
+
+def test_the_working_directory_is_the_home_or_what_was_asked_for(run, user):
+    assert run("pwd", user=user).stdout + run("pwd", options=["-C", "/usr"], user=user).stdout == "/home/gem\n/usr\n"
+
+
+def test_the_command_is_confined(run, user):
+    done = run("sh", "-c", "grep -E '^(Cap|NoNew|Seccomp:)' /proc/self/status; ls /root /etc/shadow; cat /proc/1/comm; ls /proc/self/fd", user=user)
+    assert done.stdout.count("0000000000000000") == 5 and "NoNewPrivs:\t1" in done.stdout and "Seccomp:\t2" in done.stdout and "caisson-init" in done.stdout
+    assert done.stderr.count("No such file or directory") == 2
+
+
+def test_a_leaked_descriptor_does_not_reach_the_command(place):
+    with open("/etc/passwd", "rb") as leaked:
+        done = subprocess.run([place / "caisson", "--policies", place / "policies", "run", "--", "sh", "-c", "ls /proc/self/fd"], pass_fds=[leaked.fileno()], capture_output=True,
+                              check=False, timeout=60, stdin=subprocess.DEVNULL)
+    assert done.stdout.split() == [b"0", b"1", b"2", b"3"], "3 is the directory that ls reads"
+
+
+@pytest.fixture
+def data(place):
+    """A directory for grants, writable by everybody; /tmp is covered inside, so it lies elsewhere."""
+    base = pathlib.Path(tempfile.mkdtemp(prefix="caisson-test-", dir="/srv"))
+    base.chmod(0o777)
+    (base / "file").write_text("content\n")
+    yield base
+    shutil.rmtree(base)
+
+
+def test_a_read_only_grant_can_be_read_and_not_written(run, user, data):
+    done = run("sh", "-c", f"cat {data}/file; echo x > {data}/new; echo x > {data}/file", options=["--grant", f"{data}:ro"], user=user)
+    assert done.stdout == "content\n" and done.stderr.count("Read-only file system") == 2 and not (data / "new").exists()
+
+
+def test_a_writable_grant_can_be_written(run, user, data):
+    done = run("sh", "-c", f"echo written > {data}/new", options=["-g", f"{data}:rw"], user=user)
+    assert done.returncode == 0 and (data / "new").read_text() == "written\n"
+
+
+@pytest.mark.parametrize("mode, code", [("rw", 126), ("rwx", 0), ("ro", 126), ("rx", 0)])
+def test_a_program_in_a_grant_runs_only_with_x(run, user, data, mode, code):
+    (data / "program").write_text("#!/bin/sh\nexit 0\n")
+    (data / "program").chmod(0o755)
+    assert run("sh", "-c", f"{data}/program", options=["--grant", f"{data}:{mode}"], user=user).returncode == code
+
+
+def test_nothing_is_granted_that_was_not_asked_for(run, user, data):
+    assert "No such file" in run("cat", f"{data}/file", user=user).stderr
+
+
+def test_what_is_written_to_the_home_is_gone_afterwards(run, user):
+    assert run("sh", "-c", "echo x > ~/left; echo x > /tmp/left", user=user).returncode == 0
+    assert run("sh", "-c", "ls -A ~ /tmp", user=user).stdout == "/home/gem:\n\n/tmp:\n"
+
+
+def test_the_report_names_mechanisms_and_their_state(run, user, data):
+    assert run("true", options=["--report", str(data / "report.json")], user=user).returncode == 0
+    report = json.loads((data / "report.json").read_text())
+    states = {m["name"]: m["state"] for m in report["mechanisms"]}
+    assert report["schema"] == 1 and states["landlock"] == states["seccomp"] == states["mount_ns"] == states["pid_ns"] == "enforced"
+    assert int(report["facts"]["CapEff"], 16) == 0 and report["timings_us"] and report["grants"]
+
+
+def alive(argument):
+    return [p for p, (_, comm, _) in processes().items() if comm == "sleep" and argument in pathlib.Path(f"/proc/{p}/cmdline").read_text()]
+
+
+def test_a_daemon_ends_with_the_command(run, user):
+    mark = f"1{os.getpid()}.5"
+    assert run("sh", "-c", f"(setsid sleep {mark} &) ; exit 3", user=user).returncode == 3
+    assert not alive(mark)
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_a_signal_to_it_reaches_the_command(place, name):
+    child = subprocess.Popen([place / "caisson", "--policies", place / "policies", "run", "--", "sh", "-c", f"trap 'echo got; exit 7' {name[3:]}; echo ready; while :; do sleep 0.1; done"],
+                             stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+    assert child.stdout.readline() == "ready\n"
+    child.send_signal(getattr(signal, name))
+    assert child.communicate(timeout=20)[0] == "got\n" and child.returncode == 7
+
+
+def test_its_end_by_sigkill_is_the_end_of_the_command(place):
+    mark = f"2{os.getpid()}.5"
+    child = subprocess.Popen([place / "caisson", "--policies", place / "policies", "run", "--", "sleep", mark], stdin=subprocess.DEVNULL)
+    eventually(lambda: alive(mark))
+    child.kill()
+    child.wait()
+    eventually(lambda: not alive(mark), 5)
+
+
+def test_on_a_terminal_the_command_gets_one_of_its_own(place):
+    pid, master = pty.fork()
+    if pid == 0:
+        os.execv(place / "caisson", ["caisson", "--policies", str(place / "policies"), "run", "--", "sh", "-c", "tty; stty size; exit 5"])
+    text = b""
+    while chunk := read(master):
+        text += chunk
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 5 and text.startswith(b"/dev/pts/0\r\n")
+
+
+def read(fd):
+    try:
+        return os.read(fd, 1000)
+    except OSError:  # EIO: the other end is closed
+        return b""
+
+
+def test_errors_are_json_when_asked(place):
+    done = subprocess.run([place / "caisson", "--json", "--policies", place / "policies", "run", "--", "no-such-program"], capture_output=True, check=False, timeout=60, stdin=subprocess.DEVNULL)
+    answer = json.loads(done.stdout)
+    assert answer["ok"] is False and answer["error"]["errno"] == "ENOENT" and done.returncode == 125
