@@ -22,7 +22,7 @@ struct ShellExecRequest {
   std::optional<bool> strict;
   std::optional<std::int64_t> no_change_timeout;
   std::optional<double> hard_timeout;
-  std::optional<bool> preserve_symlinks;
+  std::optional<bool> preserve_symlinks = false;
   bool truncate = true;
 };
 struct ShellCommandResult {
@@ -65,7 +65,7 @@ struct ShellKillResult {
 struct ShellCreateSessionRequest {
   std::optional<std::string> id, exec_dir;
   std::optional<std::int64_t> no_change_timeout;
-  std::optional<bool> preserve_symlinks;
+  std::optional<bool> preserve_symlinks = false;
 };
 struct ShellCreateSessionResponse {
   std::string session_id, working_dir;
@@ -101,18 +101,18 @@ struct Schema<ConsoleRecord> {
 template <>
 struct Schema<ShellExecRequest> {
   static constexpr std::string_view name = "ShellExecRequest";
-  static constexpr auto fields =
-      std::tuple{field("id", &ShellExecRequest::id, "Session; a new one when absent or empty"),
-                 field("exec_dir", &ShellExecRequest::exec_dir, "Directory to change to first"),
-                 field("command", &ShellExecRequest::command, "Shell command to execute"),
-                 field("async_mode", &ShellExecRequest::async_mode, "Answer at once; see /v1/shell/view and /wait").defaulted(),
-                 field("timeout", &ShellExecRequest::timeout, "Seconds until the answer (status running); the command goes on"),
-                 field("strict", &ShellExecRequest::strict, "Fail when exec_dir cannot be entered, instead of staying"),
-                 field("no_change_timeout", &ShellExecRequest::no_change_timeout,
-                       "Seconds without new output until the answer (status no_change_timeout); the command goes on"),
-                 field("hard_timeout", &ShellExecRequest::hard_timeout, "Seconds until the command is ended"),
-                 field("preserve_symlinks", &ShellExecRequest::preserve_symlinks, "Keep symbolic links in the path of exec_dir"),
-                 field("truncate", &ShellExecRequest::truncate, "Cut the middle of an output over 30000 characters").defaulted()};
+  static constexpr auto fields = std::tuple{
+      field("id", &ShellExecRequest::id, "Session; a new one when absent or empty"),
+      field("exec_dir", &ShellExecRequest::exec_dir, "Directory to change to first"),
+      field("command", &ShellExecRequest::command, "Shell command to execute"),
+      field("async_mode", &ShellExecRequest::async_mode, "Answer at once; see /v1/shell/view and /wait").defaulted(),
+      field("timeout", &ShellExecRequest::timeout, "Seconds until the answer (status running); the command goes on"),
+      field("strict", &ShellExecRequest::strict, "Fail when exec_dir cannot be entered, instead of staying"),
+      field("no_change_timeout", &ShellExecRequest::no_change_timeout,
+            "Seconds without new output until the answer (status no_change_timeout); the command goes on"),
+      field("hard_timeout", &ShellExecRequest::hard_timeout, "Seconds until the command is ended"),
+      field("preserve_symlinks", &ShellExecRequest::preserve_symlinks, "Keep symbolic links in the path of exec_dir").defaulted(),
+      field("truncate", &ShellExecRequest::truncate, "Cut the middle of an output over 30000 characters").defaulted()};
 };
 template <>
 struct Schema<ShellCommandResult> {
@@ -188,7 +188,8 @@ struct Schema<ShellCreateSessionRequest> {
       field("id", &ShellCreateSessionRequest::id, "Identifier; generated when absent or empty"),
       field("exec_dir", &ShellCreateSessionRequest::exec_dir, "Working directory"),
       field("no_change_timeout", &ShellCreateSessionRequest::no_change_timeout, "Default of the session's commands; 120"),
-      field("preserve_symlinks", &ShellCreateSessionRequest::preserve_symlinks, "Keep symbolic links in the path of exec_dir")};
+      field("preserve_symlinks", &ShellCreateSessionRequest::preserve_symlinks, "Keep symbolic links in the path of exec_dir")
+          .defaulted()};
 };
 template <>
 struct Schema<ShellCreateSessionResponse> {

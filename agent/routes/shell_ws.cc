@@ -17,7 +17,8 @@ constexpr std::size_t kReplayBytes = 64 * 1024;
 
 std::string message(std::string_view type, std::string data) { return json::dump({{"type", type}, {"data", std::move(data)}}); }
 
-// Sends what the screen gets, from `at` on, and pings, until the session ends or the client is gone.
+// Sends what the screen gets, from `at` on, and pings, until the session ends or the client is gone. It closes the
+// connection itself: once it has returned, the reading beside it is cancelled, and Beast closes no stream whose read was.
 task<void> send_output(http::WebSocket socket, ShellService::SessionPtr s, std::uint64_t at) {
   auto next_ping = bridge::deadline_after(kPingSeconds);
   while (true) {
@@ -32,7 +33,7 @@ task<void> send_output(http::WebSocket socket, ShellService::SessionPtr s, std::
       continue;
     }
     const bool over = s->closed() || (s->for_person && !s->alive());
-    if (over) co_return Status{};
+    if (over) co_return co_await socket.close(1000, "the shell has ended");
     if (co_await s->changed.wait_until(next_ping)) continue;
     next_ping = bridge::deadline_after(kPingSeconds);
     std::string ping = json::dump({{"type", "ping"}, {"timestamp", sys::realtime_ns() / 1'000'000}});
@@ -114,9 +115,8 @@ task<void> shell_ws(Call call, http::WebSocket socket) {
   task<void> output = send_output(socket, s, from);
   task<void> input = take_input(socket, s);
   auto either = std::move(output) || std::move(input);
-  auto outcome = co_await std::move(either);
+  (void)co_await std::move(either);  // however it ended, the client is gone
   s->touch();
-  if (outcome.index() == 0 && std::get<0>(outcome)) co_return co_await socket.close(1000, "the shell has ended");
   co_return Status{};
 }
 

@@ -69,12 +69,17 @@ task<void> BashService::make_room() {
 
 task<BashService::SessionPtr> BashService::create(CreateParams params) {
   if (!params.session_id.empty() && !valid_session_id(params.session_id))
-    co_return fail(Code::invalid_argument, "session_id is longer than 128 bytes or has control characters");
+    co_return fail(Code::invalid_argument, "session_id is longer than 128 bytes, has a slash or control characters, or is a dot name");
   const std::string id = params.session_id.empty() ? sys::random_hex(16) : params.session_id;
   if (SessionPtr existing = table_.find(id)) {
     existing->touch();
-    existing->working_dir = absolute_dir(existing->working_dir, params.exec_dir);
-    if (!params.snapshot_path.empty()) existing->snapshot_path = params.snapshot_path;
+    if (params.exec_dir.empty() && params.snapshot_path.empty()) co_return existing;
+    const std::string dir = absolute_dir(existing->working_dir, params.exec_dir);
+    const std::string snapshot = params.snapshot_path.empty() ? existing->snapshot_path : params.snapshot_path;
+    CO_TRY(co_await probe(existing, dir, snapshot));  // what cannot be used must not replace what can
+    if (existing->closed) co_return fail(Code::not_found, "the session was closed meanwhile");
+    existing->working_dir = dir;
+    existing->snapshot_path = snapshot;
     co_return existing;
   }
   CO_TRY(co_await make_room());
@@ -99,28 +104,27 @@ task<BashService::SessionPtr> BashService::create(CreateParams params) {
     if (const SessionPtr ended = weak.lock()) forget(ended);
   };
   if (params.exec_dir.empty() && params.snapshot_path.empty()) co_return session;
-  auto probed = co_await probe(session);
+  auto probed = co_await probe(session, session->working_dir, session->snapshot_path);
   if (probed) co_return session;
   (void)co_await close(session, "bad exec_dir or snapshot_path");  // the first error is the one to report
   co_return std::unexpected(std::move(probed).error());
 }
 
 // Says at creation what would otherwise surprise at the first command.
-task<void> BashService::probe(SessionPtr session) {
+task<void> BashService::probe(SessionPtr session, std::string dir, std::string snapshot) {
   const Counted<int> starting(session->starting);
   bridge::ExecRequest request;
-  request.argv = {"bash", "-c", "[ -z \"$1\" ] || [ -r \"$1\" ]", "bash", session->snapshot_path};
-  request.cwd = session->working_dir;
+  request.argv = {"bash", "-c", "[ -z \"$1\" ] || [ -r \"$1\" ]", "bash", snapshot};
+  request.cwd = dir;
   request.with_stdin = false;
   request.hard_timeout_ms = 10'000;
-  const std::string cwd = request.cwd;
   CO_TRY_ASSIGN(bridge::ExecOutcome outcome, co_await launcher_.session_exec(session->handle, std::move(request)));
-  if (const auto* refused = std::get_if<bridge::ExecRefused>(&outcome)) co_return std::unexpected(refused_error(*refused, cwd));
+  if (const auto* refused = std::get_if<bridge::ExecRefused>(&outcome)) co_return std::unexpected(refused_error(*refused, dir));
   const std::shared_ptr<bridge::ExecHandle> exec = std::get<bridge::ExecStarted>(outcome).handle;
   const bridge::Clock::time_point deadline = bridge::deadline_after(15);
   while (!exec->exit)
     if (!co_await exec->changed.wait_until(deadline)) co_return fail(Code::timeout, "the new session does not answer");
-  if (exec->exit->exit_code != 0) co_return fail(Code::not_found, "snapshot_path cannot be read: " + session->snapshot_path);
+  if (exec->exit->exit_code != 0) co_return fail(Code::not_found, "snapshot_path cannot be read: " + snapshot);
   co_return Status{};
 }
 

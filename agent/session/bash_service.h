@@ -46,7 +46,7 @@ class BashService {
 
  private:
   [[nodiscard]] task<void> make_room();
-  [[nodiscard]] task<void> probe(SessionPtr session);
+  [[nodiscard]] task<void> probe(SessionPtr session, std::string dir, std::string snapshot);
   void forget(const SessionPtr& session);
   static task<void> expire_loop(BashService* self, std::shared_ptr<Life> life);
 

@@ -77,7 +77,7 @@ void WriteQueue::close_when_empty() {
 }
 
 bool valid_session_id(const std::string& id) {
-  if (id.empty() || id.size() > 128) return false;
+  if (id.empty() || id.size() > 128 || id == "." || id == "..") return false;
   for (const char c : id)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F || c == '/') return false;
   return true;

@@ -64,7 +64,7 @@ struct Life {
   bridge::Notifier changed;
 };
 
-// A client's session id: 1 to 128 bytes without control characters or '/'.
+// A client's session id: 1 to 128 bytes that can stand as one segment of a path: no '/', no control characters, not "." or "..".
 [[nodiscard]] bool valid_session_id(const std::string& id);
 
 }  // namespace caisson::session

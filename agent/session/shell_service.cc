@@ -49,7 +49,7 @@ task<void> ShellService::make_room(bool implicit) {
 
 task<ShellService::SessionPtr> ShellService::create(CreateParams params) {
   if (!params.id.empty() && !valid_session_id(params.id))
-    co_return fail(Code::invalid_argument, "id is longer than 128 bytes or has control characters");
+    co_return fail(Code::invalid_argument, "id is longer than 128 bytes, has a slash or control characters, or is a dot name");
   if (SessionPtr existing = table_.find(params.id)) {
     existing->touch();
     co_return existing;

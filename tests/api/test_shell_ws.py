@@ -75,9 +75,10 @@ def test_input_is_typed_and_its_output_comes_back(api):
 def test_keys_are_sent_as_they_are(api):
     async def use(t):
         await t.begin()
-        await t.send(type="input", data="echo go-$((1+1)); sleep 60\r")
+        await t.send(type="input", data="bash -c 'echo go-$((1+1)); exec sleep 60'\r")
         await t.until("go-2")
         await t.send(type="input", data="\x03")
+        await t.until("^C\r\n")
         await t.send(type="input", data="echo code-$?\r")
         return await t.until("code-130")
     assert in_terminal(api, use)
