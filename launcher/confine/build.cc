@@ -253,10 +253,12 @@ Result<Started> Builder::start_single(const Plan& plan, const Program& seccomp, 
   Fd go;
   TRY_ASSIGN(Started started, fork_session(single_child, args, cgroup_fd, &go));
   if (!plan.user_ns) return started;
+  Child guard(started.child_pid, std::move(started.child));  // a child that waits for maps must not outlive a failure
   TRY_ASSIGN(const auto record, next_record(started.status.get(), sys::monotonic_us() + kBuildDeadlineUs));
   if (!record) return fail(Code::internal, "the session's child ended without a word");
   if (record->error != 0) return std::unexpected(step_error(plan, *record));
   TRY(answer_maps(started.child_pid, outer_uid, outer_gid, go));
+  started.child = guard.release();
   return started;
 }
 

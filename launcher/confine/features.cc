@@ -41,6 +41,7 @@ Tried try_in_child(Probe probe, bool in_user_ns) {
   if (pid < 0) return {errno, "fork"};
   if (pid == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    down->second.reset();  // else our own copy would keep us waiting when the parent has given up
     Outcome out = kFine;
     if (in_user_ns) {
       out = outcome(::unshare(CLONE_NEWUSER) == 0, "unshare(NEWUSER)");
