@@ -251,8 +251,9 @@ void build_root(const Plan& plan, const char* stage_dir, StepWriter& steps) {
   steps.done(Step::files);
 
   // A private home or /tmp comes before the first grant below it, which it would cover otherwise.
-  PrivatePlace places[] = {{plan.policy->home == policy::Scope::private_, plan.policy->home_path.c_str(), "mode=0700,uid=1000,gid=1000,"},
-                           {plan.policy->tmp == policy::Scope::private_, "/tmp", "mode=1777,uid=1000,gid=1000,"}};
+  PrivatePlace places[] = {
+      {plan.policy->home == policy::Scope::private_, plan.policy->home_path.c_str(), "mode=0700,uid=1000,gid=1000,"},
+      {plan.policy->tmp == policy::Scope::private_, "/tmp", "mode=1777,uid=1000,gid=1000,"}};
   for (std::size_t i = 0; i < plan.binds.size(); ++i) {
     for (PrivatePlace& place : places)
       if (std::strcmp(place.path, plan.binds[i].target.c_str()) < 0) make_private(plan, root, place, steps);

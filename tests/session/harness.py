@@ -72,14 +72,35 @@ class Launcher:
     def spawn(self, *options, wrapper=(), **environment):
         """Starts the process and does not wait. Its environment is clean but for a key."""
         decoy = os.open("/etc/passwd", os.O_RDONLY)
-        argv = [*wrapper, LAUNCHER, "--policies", self.policies, "--audit", self.audit, "--run", self.run, "--home", self.home,
-                "--port", self.port, "--bind", "127.0.0.1", *options]
+        argv = [
+            *wrapper,
+            LAUNCHER,
+            "--policies",
+            self.policies,
+            "--audit",
+            self.audit,
+            "--run",
+            self.run,
+            "--home",
+            self.home,
+            "--port",
+            self.port,
+            "--bind",
+            "127.0.0.1",
+            *options,
+        ]
         if not AGENT.exists() and "--agent" not in options:
             argv += ["--agent", "/usr/bin/true"]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[decoy], preexec_fn=careless,
-                env={"PATH": os.environ["PATH"], "SANDBOX_API_KEY": API_KEY, "LEAKED_VARIABLE": "leaked", **environment})
+                [str(a) for a in argv],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=[decoy],
+                preexec_fn=careless,
+                env={"PATH": os.environ["PATH"], "SANDBOX_API_KEY": API_KEY, "LEAKED_VARIABLE": "leaked", **environment},
+            )
         os.close(decoy)
         return self
 
@@ -135,8 +156,15 @@ def careless():
 
 
 def cli(*argv, stdin=None, timeout=60, **kwargs):
-    return subprocess.run([str(a) for a in (CLI, *argv)], input=stdin, stdin=subprocess.DEVNULL if stdin is None else None,
-                          capture_output=True, timeout=timeout, check=False, **kwargs)
+    return subprocess.run(
+        [str(a) for a in (CLI, *argv)],
+        input=stdin,
+        stdin=subprocess.DEVNULL if stdin is None else None,
+        capture_output=True,
+        timeout=timeout,
+        check=False,
+        **kwargs,
+    )
 
 
 PRELUDE = """
@@ -157,13 +185,20 @@ def tried(function, *args, **kwargs):
 
 def inside(control, session, code, **arguments):
     """Runs Python in the session: the value of `out`."""
-    return json.loads(control.output(session, "/usr/bin/python3", "-I", "-c", f"{PRELUDE}\n{code}\nprint(json.dumps(out))", **arguments))
+    return json.loads(
+        control.output(session, "/usr/bin/python3", "-I", "-c", f"{PRELUDE}\n{code}\nprint(json.dumps(out))", **arguments)
+    )
 
 
 def outside(code):
     """The same code as root without a session, with mounts and processes of its own: the control of every refusal."""
-    done = subprocess.run(["unshare", "--mount", "--", "/usr/bin/python3", "-I", "-c", f"{PRELUDE}\n{code}\nprint(json.dumps(out))"],
-                          capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        ["unshare", "--mount", "--", "/usr/bin/python3", "-I", "-c", f"{PRELUDE}\n{code}\nprint(json.dumps(out))"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
     return json.loads(done.stdout)
 
 

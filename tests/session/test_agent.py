@@ -70,7 +70,13 @@ def agent_pid(launcher):
 def test_an_agent_gets_no_session_of_another_client(fresh, hostile):
     session = fresh.control().create()
     hostile.ask("hello", protocol=1)
-    for op, more in (("session_stat", {}), ("session_report", {}), ("session_destroy", {}), ("session_exec", {"argv": ["true"]}), ("exec_signal", {"exec": "e-1", "signal": "SIGKILL"})):
+    for op, more in (
+        ("session_stat", {}),
+        ("session_report", {}),
+        ("session_destroy", {}),
+        ("session_exec", {"argv": ["true"]}),
+        ("exec_signal", {"exec": "e-1", "signal": "SIGKILL"}),
+    ):
         answer = hostile.ask(op, session=session, **more)
         assert (answer["ok"], answer["error"]["code"]) == (False, "not_found")
     assert hostile.ask("session_list")["sessions"] == []
@@ -89,8 +95,18 @@ def test_another_clients_session_and_none_are_answered_alike(fresh, hostile):
     assert mine["what"].replace(session, "X") == none["what"].replace("s-0000000000000000", "X")
 
 
-@pytest.mark.parametrize("message", [b"{}", b"not JSON", b'{"id":1,"op":"session_list"}', b'{"id":1,"op":"unknown"}', b'{"id":1,"op":"hello","protocol":1}' * 2, b"x" * 70000],
-                         ids=lambda m: m[:12].decode())
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"{}",
+        b"not JSON",
+        b'{"id":1,"op":"session_list"}',
+        b'{"id":1,"op":"unknown"}',
+        b'{"id":1,"op":"hello","protocol":1}' * 2,
+        b"x" * 70000,
+    ],
+    ids=lambda m: m[:12].decode(),
+)
 def test_an_agent_that_breaks_the_protocol_is_killed_audited_and_started_again(fresh, hostile, message):
     first = eventually(lambda: agent_pid(fresh))
     hostile.say(message)
@@ -149,7 +165,9 @@ def test_a_killed_agent_leaves_the_sessions_of_others_alone(real):
     assert control.output(session, "echo", "on") == "on\n"
 
 
-@pytest.mark.parametrize("field, value", [("CapEff", 0), ("CapPrm", 0), ("CapInh", 0), ("CapBnd", 0), ("CapAmb", 0), ("NoNewPrivs", 1), ("Seccomp", 2)])
+@pytest.mark.parametrize(
+    "field, value", [("CapEff", 0), ("CapPrm", 0), ("CapInh", 0), ("CapBnd", 0), ("CapAmb", 0), ("NoNewPrivs", 1), ("Seccomp", 2)]
+)
 def test_the_agent_is_confined(real, field, value):
     status = pathlib.Path(f"/proc/{agent_pid(real)}/status")
     fields = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)

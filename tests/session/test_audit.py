@@ -23,7 +23,14 @@ def one(records, event):
 
 
 def test_the_records_of_a_session_come_in_order(ended):
-    assert [r["event"] for r in ended[1]] == ["session_request", "session_start", "exec_request", "exec_start", "exec_exit", "session_end"]
+    assert [r["event"] for r in ended[1]] == [
+        "session_request",
+        "session_start",
+        "exec_request",
+        "exec_start",
+        "exec_exit",
+        "session_end",
+    ]
     assert [r["seq"] for r in ended[1]] == [1, 2, 3, 4, 5, 6]
 
 
@@ -34,9 +41,25 @@ def test_the_request_is_on_record(ended):
 
 def test_the_start_names_every_mechanism_and_its_state(ended):
     report = one(ended[1], "session_start")["report"]
-    assert report["tier"] == "T3" and {m["state"] for m in report["mechanisms"]} <= {"enforced", "unavailable", "disabled_by_policy"}
+    assert report["tier"] == "T3" and {m["state"] for m in report["mechanisms"]} <= {
+        "enforced",
+        "unavailable",
+        "disabled_by_policy",
+    }
     enforced = {m["name"] for m in report["mechanisms"] if m["state"] == "enforced"}
-    assert {"user_ns", "mount_ns", "pid_ns", "net_ns", "landlock", "seccomp", "capabilities", "no_new_privs", "rlimits", "fds", "env"} <= enforced
+    assert {
+        "user_ns",
+        "mount_ns",
+        "pid_ns",
+        "net_ns",
+        "landlock",
+        "seccomp",
+        "capabilities",
+        "no_new_privs",
+        "rlimits",
+        "fds",
+        "env",
+    } <= enforced
 
 
 def test_a_mechanism_that_is_not_enforced_says_why(ended):
@@ -80,25 +103,42 @@ def test_a_signal_and_a_hard_timeout_are_on_record(launcher, control):
     name, _ = control.start(session, "sleep", "60", hard_timeout_ms=1)
     control.exit(session, name)
     records = launcher.records(session)
-    assert one(records, "exec_signal")["signal"] == "SIGHUP" and [r["reason"] for r in records if r["event"] == "exec_exit"] == ["signal", "hard_timeout"]
+    assert one(records, "exec_signal")["signal"] == "SIGHUP" and [r["reason"] for r in records if r["event"] == "exec_exit"] == [
+        "signal",
+        "hard_timeout",
+    ]
 
 
-@pytest.mark.parametrize("argv", [["curl", "-H", "Authorization: Bearer hunter2hunter2hunter2"], ["mysql", "--password=hunter2hunter2hunter2"], ["env", "API_TOKEN=hunter2hunter2hunter2"],
-                                  ["bash", "-c", "export AWS_SECRET_ACCESS_KEY=hunter2hunter2hunter2; true"], ["git", "clone", "https://u:hunter2hunter2hunter2@example.org/x"]])
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["curl", "-H", "Authorization: Bearer hunter2hunter2hunter2"],
+        ["mysql", "--password=hunter2hunter2hunter2"],
+        ["env", "API_TOKEN=hunter2hunter2hunter2"],
+        ["bash", "-c", "export AWS_SECRET_ACCESS_KEY=hunter2hunter2hunter2; true"],
+        ["git", "clone", "https://u:hunter2hunter2hunter2@example.org/x"],
+    ],
+)
 def test_a_secret_is_redacted(launcher, control, argv):
     session = control.create()
     try:
         control.run(session, *argv)
     except Refused:
         pass  # the program need not exist
-    assert "hunter2" not in (launcher.audit / f"{session}.ndjson").read_text() and one(launcher.records(session), "exec_request")["argv"][0] == argv[0]
+    assert (
+        "hunter2" not in (launcher.audit / f"{session}.ndjson").read_text()
+        and one(launcher.records(session), "exec_request")["argv"][0] == argv[0]
+    )
 
 
 def test_the_log_is_for_root_alone(launcher, ended):
-    assert launcher.audit.stat().st_mode & 0o777 == 0o700 and (launcher.audit / f"{ended[0]}.ndjson").stat().st_mode & 0o777 == 0o600
+    assert (
+        launcher.audit.stat().st_mode & 0o777 == 0o700 and (launcher.audit / f"{ended[0]}.ndjson").stat().st_mode & 0o777 == 0o600
+    )
 
 
 # Verification.
+
 
 def verify(path):
     done = cli("audit", "verify", path)
@@ -119,12 +159,20 @@ def test_every_flipped_byte_is_found(launcher, ended, tmp_path):
     original = (launcher.audit / f"{ended[0]}.ndjson").read_bytes()
     copy = tmp_path / "copy.ndjson"
     for at in range(0, len(original), max(1, len(original) // 40)):
-        copy.write_bytes(original[:at] + bytes([original[at] ^ 1]) + original[at + 1:])
+        copy.write_bytes(original[:at] + bytes([original[at] ^ 1]) + original[at + 1 :])
         assert verify(copy)[0] == 20, f"byte {at}"
 
 
-@pytest.mark.parametrize("change", [lambda lines: lines[1:], lambda lines: lines[:2] + lines[3:], lambda lines: [lines[1], lines[0], *lines[2:]], lambda lines: [*lines, lines[-1]]],
-                         ids=["first removed", "one removed", "two swapped", "last repeated"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda lines: lines[1:],
+        lambda lines: lines[:2] + lines[3:],
+        lambda lines: [lines[1], lines[0], *lines[2:]],
+        lambda lines: [*lines, lines[-1]],
+    ],
+    ids=["first removed", "one removed", "two swapped", "last repeated"],
+)
 def test_a_changed_order_is_found(launcher, ended, tmp_path, change):
     copy = tmp_path / "copy.ndjson"
     copy.write_text("".join(change((launcher.audit / f"{ended[0]}.ndjson").read_text().splitlines(keepends=True))))
@@ -140,6 +188,7 @@ def test_an_end_that_was_cut_off_is_found(launcher, ended, tmp_path):
 
 
 # A disk that is full. The tmpfs is mounted in the launcher's own mount namespace and reached through /proc/<pid>/root.
+
 
 @pytest.fixture
 def small_disk(fresh):

@@ -32,9 +32,13 @@ def make_tree(base):
     (base / "one").write_text("one\n")
     for path in [base / "one", base / "data", *(base / "data").rglob("*")]:
         os.chown(path, SESSION_UID, SESSION_UID)
-    return [{"path": "/srv/data", "source": str(base / "data"), "access": "read-write"}, {"path": "/srv/data/ro", "source": str(base / "data/ro"), "access": "read", "execute": True},
-            {"path": "/srv/data/ro/rw", "source": str(base / "data/ro/rw"), "access": "read-write"}, {"path": "/srv/one", "source": str(base / "one"), "access": "read"},
-            {"path": "/srv/missing", "source": str(base / "missing"), "required": False}]
+    return [
+        {"path": "/srv/data", "source": str(base / "data"), "access": "read-write"},
+        {"path": "/srv/data/ro", "source": str(base / "data/ro"), "access": "read", "execute": True},
+        {"path": "/srv/data/ro/rw", "source": str(base / "data/ro/rw"), "access": "read-write"},
+        {"path": "/srv/one", "source": str(base / "one"), "access": "read"},
+        {"path": "/srv/missing", "source": str(base / "missing"), "required": False},
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -58,14 +62,37 @@ def session(control):
     return control.create("data")
 
 
-WRITES = {"create": "os.close(os.open('{0}/new', os.O_CREAT | os.O_WRONLY))", "write": "os.close(os.open('{0}/file', os.O_WRONLY))", "truncate": "os.truncate('{0}/file', 0)",
-          "rename": "os.rename('{0}/file', '{0}/x')", "unlink": "os.unlink('{0}/file')", "chmod": "os.chmod('{0}/file', 0o777)", "mkdir": "os.mkdir('{0}/dir')",
-          "link into": "os.link('/srv/data/file', '{0}/x')", "symlink": "os.symlink('x', '{0}/x')", "utime": "os.utime('{0}/file')", "setxattr": "os.setxattr('{0}/file', 'user.x', b'x')"}
+WRITES = {
+    "create": "os.close(os.open('{0}/new', os.O_CREAT | os.O_WRONLY))",
+    "write": "os.close(os.open('{0}/file', os.O_WRONLY))",
+    "truncate": "os.truncate('{0}/file', 0)",
+    "rename": "os.rename('{0}/file', '{0}/x')",
+    "unlink": "os.unlink('{0}/file')",
+    "chmod": "os.chmod('{0}/file', 0o777)",
+    "mkdir": "os.mkdir('{0}/dir')",
+    "link into": "os.link('/srv/data/file', '{0}/x')",
+    "symlink": "os.symlink('x', '{0}/x')",
+    "utime": "os.utime('{0}/file')",
+    "setxattr": "os.setxattr('{0}/file', 'user.x', b'x')",
+}
 
 
 # Case 1.
 
-BAD_PATHS = ["/", "//", "relative", "", ".", "/srv/../etc", "/srv/./data", "/srv/data/", "//srv", "/srv//data", "/" + "x" * 4096, "/" + "x" * 300]
+BAD_PATHS = [
+    "/",
+    "//",
+    "relative",
+    "",
+    ".",
+    "/srv/../etc",
+    "/srv/./data",
+    "/srv/data/",
+    "//srv",
+    "/srv//data",
+    "/" + "x" * 4096,
+    "/" + "x" * 300,
+]
 
 
 @pytest.mark.parametrize("path", BAD_PATHS, ids=lambda p: p[:20])
@@ -112,6 +139,7 @@ def copied():
 
 # Case 2.
 
+
 def test_case_02_a_grant_twice_is_refused_in_a_policy(tmp_path):
     policies = copy_policies(tmp_path / "policies")
     domain(policies, [{"path": "/srv/data", "source": "/usr"}, {"path": "/srv/data", "source": "/usr", "access": "read-write"}])
@@ -121,17 +149,39 @@ def test_case_02_a_grant_twice_is_refused_in_a_policy(tmp_path):
 
 def test_case_02_a_grant_twice_is_refused_in_a_narrowing(control):
     with pytest.raises(Refused):
-        control.create("data", narrow={"grants": [{"path": "/usr", "execute": True}, {"path": "/srv/data"}, {"path": "/srv/data", "access": "read-write"}]})
+        control.create(
+            "data",
+            narrow={
+                "grants": [
+                    {"path": "/usr", "execute": True},
+                    {"path": "/srv/data"},
+                    {"path": "/srv/data", "access": "read-write"},
+                ]
+            },
+        )
 
 
 # Case 3.
 
-@pytest.mark.parametrize("call", ["open('{0}')", "os.listdir('{0}')", "os.stat('{0}')", "os.execv('{0}', ['x'])", "open('{0}', 'w')", "os.mkdir('{0}/x')", "os.chdir('{0}')"])
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "open('{0}')",
+        "os.listdir('{0}')",
+        "os.stat('{0}')",
+        "os.execv('{0}', ['x'])",
+        "open('{0}', 'w')",
+        "os.mkdir('{0}/x')",
+        "os.chdir('{0}')",
+    ],
+)
 def test_case_03_a_path_under_no_grant_is_not_found(granting, control, session, call):
     assert inside(control, session, f"out = tried(lambda: {call.format(granting.base / 'secret')})") == "ENOENT"
 
 
 # Cases 4 and 7.
+
 
 @pytest.mark.parametrize("path", ["/srv/data", "/srv/data/ro", "/srv/data/ro/rw"])
 def test_case_04_what_is_granted_can_be_read(control, session, path):
@@ -154,13 +204,18 @@ def test_case_07_read_write_holds_outside_and_inside_of_read_only(control, sessi
     control.output(session, "sh", "-c", f"echo x > {path}/made && rm {path}/made && mkdir {path}/d && rmdir {path}/d")
 
 
-@pytest.mark.parametrize("path, code", [("/srv/data/program", 126), ("/srv/data/ro/program", 0), ("/srv/data/ro/rw/program", 126)])
+@pytest.mark.parametrize(
+    "path, code", [("/srv/data/program", 126), ("/srv/data/ro/program", 0), ("/srv/data/ro/rw/program", 126)]
+)
 def test_case_07_programs_run_only_where_the_longest_grant_says_so(control, session, path, code):
     assert control.run(session, "sh", "-c", path)[0]["exit_code"] == code
 
 
 def test_case_07_a_mount_point_cannot_be_renamed_or_removed(control, session):
-    assert inside(control, session, "out = [tried(os.rename, '/srv/data/ro', '/srv/data/x'), tried(os.rmdir, '/srv/data/ro')]") == ["EBUSY"] * 2
+    assert (
+        inside(control, session, "out = [tried(os.rename, '/srv/data/ro', '/srv/data/x'), tried(os.rmdir, '/srv/data/ro')]")
+        == ["EBUSY"] * 2
+    )
 
 
 def test_case_07_nothing_moves_between_grants(control, session):
@@ -170,8 +225,16 @@ def test_case_07_nothing_moves_between_grants(control, session):
 
 # Cases 5, 6, 8, 9, 10, 11.
 
+
 def test_case_05_writing_through_an_alias_into_read_only_is_denied(control, session):
-    assert inside(control, session, "os.symlink('/srv/data/ro', os.environ.get('HOME', '/home/gem') + '/alias'); out = tried(open, '/home/gem/alias/new', 'w'); os.unlink('/home/gem/alias')") in DENIED
+    assert (
+        inside(
+            control,
+            session,
+            "os.symlink('/srv/data/ro', os.environ.get('HOME', '/home/gem') + '/alias'); out = tried(open, '/home/gem/alias/new', 'w'); os.unlink('/home/gem/alias')",
+        )
+        in DENIED
+    )
 
 
 def test_case_06_a_symlink_to_a_granted_directory_is_followed(control, session):
@@ -184,7 +247,10 @@ os.symlink({str(granting.base / 'secret')!r}, '/home/gem/out')
 out = [tried(open, '/home/gem/out/file'), tried(open, '/home/gem/out/new', 'w'), tried(os.listdir, '/home/gem/out'), tried(os.mkdir, '/home/gem/out/d'), tried(os.unlink, '/home/gem/out/file')]
 os.unlink('/home/gem/out')
 """
-    assert inside(control, session, code) == ["ENOENT"] * 5 and sorted(os.listdir(granting.base / "secret")) == ["file", "program"]
+    assert inside(control, session, code) == ["ENOENT"] * 5 and sorted(os.listdir(granting.base / "secret")) == [
+        "file",
+        "program",
+    ]
 
 
 def test_case_08_removing_a_symlink_leaves_its_target(granting, control, session):
@@ -195,8 +261,14 @@ def test_case_08_removing_a_symlink_leaves_its_target(granting, control, session
 def test_case_09_parents_stay_inside(granting, control, session):
     control.output(session, "mkdir", "-p", "pkg")
     assert control.output(session, "sh", "-c", "echo in > pkg/../x9; cat x9; rm x9") == "in\n"
-    assert set(inside(control, session, "out = [tried(open, p, 'w') for p in ('../x9', 'pkg/../../x9', '../../../x9')]")) <= set(DENIED)
-    assert not [p for p in (granting.base / "x9", granting.base.parent / "x9", pathlib.Path("/x9"), pathlib.Path("/home/x9")) if p.exists()]
+    assert set(inside(control, session, "out = [tried(open, p, 'w') for p in ('../x9', 'pkg/../../x9', '../../../x9')]")) <= set(
+        DENIED
+    )
+    assert not [
+        p
+        for p in (granting.base / "x9", granting.base.parent / "x9", pathlib.Path("/x9"), pathlib.Path("/home/x9"))
+        if p.exists()
+    ]
 
 
 def test_case_10_a_cycle_and_a_long_chain_of_symlinks_fail(control, session):
@@ -211,6 +283,7 @@ def test_case_11_a_file_beside_the_home_is_not_made(granting, control, session):
 
 
 # Cases 12 and 13.
+
 
 def test_case_12_a_command_that_cannot_be_confined_does_not_run(tmp_path):
     done = cli("--policies", copied(), "run", "--grant", f"{tmp_path}/gone:rw", "--", "echo", "ran")
@@ -229,16 +302,22 @@ def test_case_12_a_required_grant_that_vanished_refuses_new_sessions_and_names_i
             control.destroy(control.create("data"))
         except Refused as e:
             return e.error
+
     assert "/srv/data" in eventually(refusal)["what"] and control.output(running, "echo", "on") == "on\n"
 
 
-@pytest.mark.parametrize("env", [{"PATH": "/root:/sbin"}, {"HOME": "/root"}, {"PWD": "/root"}, {"TMPDIR": "/root"}, {"PYTHONPATH": "/root"}], ids=json.dumps)
+@pytest.mark.parametrize(
+    "env",
+    [{"PATH": "/root:/sbin"}, {"HOME": "/root"}, {"PWD": "/root"}, {"TMPDIR": "/root"}, {"PYTHONPATH": "/root"}],
+    ids=json.dumps,
+)
 def test_case_13_an_environment_widens_nothing(control, session, env):
     ended, _, error = control.run(session, "/bin/sh", "-c", "/usr/bin/ls /root", env=env)
     assert ended["exit_code"] == 2 and "No such file" in error
 
 
 # Case 16.
+
 
 def test_case_16_a_home_that_is_a_symlink_is_refused(fresh):
     real = fresh.base / "real"
@@ -249,8 +328,11 @@ def test_case_16_a_home_that_is_a_symlink_is_refused(fresh):
 
 # Case 17.
 
+
 def test_case_17_a_grant_of_a_file_is_that_file(control, session):
-    assert inside(control, session, "out = [open('/srv/one').read(), tried(open, '/srv/one', 'w'), sorted(os.listdir('/srv'))]") == ["one\n", "EROFS", ["data", "one"]]
+    assert inside(
+        control, session, "out = [open('/srv/one').read(), tried(open, '/srv/one', 'w'), sorted(os.listdir('/srv'))]"
+    ) == ["one\n", "EROFS", ["data", "one"]]
 
 
 def test_case_17_a_grant_that_need_not_be_there_is_reported_as_absent(control, session):
@@ -266,7 +348,9 @@ def unix_socket(path):
     socket.socket(socket.AF_UNIX).bind(str(path))
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, unix_socket, lambda p: os.mknod(p, 0o20666, os.makedev(1, 3))], ids=["FIFO", "socket", "device"])
+@pytest.mark.parametrize(
+    "make", [os.mkfifo, unix_socket, lambda p: os.mknod(p, 0o20666, os.makedev(1, 3))], ids=["FIFO", "socket", "device"]
+)
 def test_case_17_a_grant_of_something_else_is_refused_at_once(tmp_path, make):
     make(tmp_path / "special")
     done = cli("--policies", copied(), "run", "--grant", tmp_path / "special", "--", "true", timeout=20)
@@ -274,6 +358,7 @@ def test_case_17_a_grant_of_something_else_is_refused_at_once(tmp_path, make):
 
 
 # Case 18.
+
 
 def test_case_18_a_replaced_source_is_the_old_one_for_the_old_and_the_new_one_for_the_new(fresh):
     source = fresh.base / "data"
@@ -302,10 +387,12 @@ def test_case_18_a_source_replaced_by_a_symlink_is_refused(fresh):
             assert control.output(control.create("data"), "ls", "-A", "/srv/data") == ""
         except Refused as e:
             return e.error
+
     assert "ELOOP" in json.dumps(eventually(refusal))
 
 
 # Narrowing.
+
 
 def test_a_narrowed_session_sees_the_subset_only(control):
     session = control.create("data", narrow={"grants": [{"path": "/usr", "execute": True}, {"path": "/srv/one"}]})
@@ -313,26 +400,58 @@ def test_a_narrowed_session_sees_the_subset_only(control):
 
 
 def test_a_read_write_grant_can_be_narrowed_to_read_only(control):
-    session = control.create("data", narrow={"grants": [{"path": "/usr", "execute": True}, {"path": "/srv/data", "access": "read"}]})
-    assert inside(control, session, "out = [open('/srv/data/file').read(), tried(open, '/srv/data/new', 'w')]") == ["data\n", "EROFS"]
+    session = control.create(
+        "data", narrow={"grants": [{"path": "/usr", "execute": True}, {"path": "/srv/data", "access": "read"}]}
+    )
+    assert inside(control, session, "out = [open('/srv/data/file').read(), tried(open, '/srv/data/new', 'w')]") == [
+        "data\n",
+        "EROFS",
+    ]
 
 
 def test_a_narrowed_grant_keeps_what_the_policy_carves_out_of_it(control):
-    session = control.create("data", narrow={"grants": [{"path": "/usr", "execute": True}, {"path": "/srv/data", "access": "read-write"}]})
-    assert inside(control, session, "out = [tried(open, '/srv/data/ro/new', 'w'), tried(os.mkdir, '/srv/data/new'), tried(os.rmdir, '/srv/data/new')]") == ["EROFS", "ok", "ok"]
+    session = control.create(
+        "data", narrow={"grants": [{"path": "/usr", "execute": True}, {"path": "/srv/data", "access": "read-write"}]}
+    )
+    assert inside(
+        control,
+        session,
+        "out = [tried(open, '/srv/data/ro/new', 'w'), tried(os.mkdir, '/srv/data/new'), tried(os.rmdir, '/srv/data/new')]",
+    ) == ["EROFS", "ok", "ok"]
 
 
 def test_a_grant_can_be_narrowed_to_a_directory_inside(control):
-    session = control.create("data", narrow={"grants": [{"path": "/usr", "execute": True}, {"path": "/srv/data/ro/rw", "access": "read-write"}]})
-    assert inside(control, session, "out = [os.listdir('/srv/data'), os.listdir('/srv/data/ro'), open('/srv/data/ro/rw/file').read()]") == [["ro"], ["rw"], "data/ro/rw\n"]
+    session = control.create(
+        "data", narrow={"grants": [{"path": "/usr", "execute": True}, {"path": "/srv/data/ro/rw", "access": "read-write"}]}
+    )
+    assert inside(
+        control, session, "out = [os.listdir('/srv/data'), os.listdir('/srv/data/ro'), open('/srv/data/ro/rw/file').read()]"
+    ) == [["ro"], ["rw"], "data/ro/rw\n"]
 
 
-@pytest.mark.parametrize("grant", [
-    {"path": "/etc/shadow"}, {"path": "/root"}, {"path": "/srv"}, {"path": "/srv/database"}, {"path": "/proc"}, {"path": "/usr", "access": "read-write"}, {"path": "/srv/one", "access": "read-write"},
-    {"path": "/srv/data/ro", "access": "read-write"}, {"path": "/srv/data", "execute": True}, {"path": "/srv/data", "source": "/root"}, {"path": "/usr/lib", "source": "/etc"}], ids=json.dumps)
+@pytest.mark.parametrize(
+    "grant",
+    [
+        {"path": "/etc/shadow"},
+        {"path": "/root"},
+        {"path": "/srv"},
+        {"path": "/srv/database"},
+        {"path": "/proc"},
+        {"path": "/usr", "access": "read-write"},
+        {"path": "/srv/one", "access": "read-write"},
+        {"path": "/srv/data/ro", "access": "read-write"},
+        {"path": "/srv/data", "execute": True},
+        {"path": "/srv/data", "source": "/root"},
+        {"path": "/usr/lib", "source": "/etc"},
+    ],
+    ids=json.dumps,
+)
 def test_a_narrowing_that_widens_is_refused(control, grant):
     with pytest.raises(Refused) as refused:
-        control.create("data", narrow={"grants": [{"path": "/usr", "execute": True} if grant["path"] != "/usr" else {"path": "/srv/data"}, grant]})
+        control.create(
+            "data",
+            narrow={"grants": [{"path": "/usr", "execute": True} if grant["path"] != "/usr" else {"path": "/srv/data"}, grant]},
+        )
     assert refused.value.error["code"] == "permission_denied" and "/grants/1" in refused.value.error["what"]
 
 
@@ -346,6 +465,7 @@ def test_an_empty_list_of_grants_is_not_all_of_them(control):
 
 
 # `caisson run --grant` where the session has directories of its own.
+
 
 @pytest.mark.parametrize("parent", ["/tmp", "/home/gem"])
 def test_a_grant_below_a_private_directory_is_there(parent, request):
@@ -365,4 +485,14 @@ def test_a_hidden_path_is_empty_and_cannot_be_read(fresh):
     base = json.loads((fresh.policies / "base.json").read_text())
     domain(fresh.policies, [{"path": "/srv/data", "source": str(fresh.base / "data")}], hide=[*base["hide"], "/srv/data/hidden"])
     control = fresh.start().control()
-    assert inside(control, control.create("data"), "out = [os.listdir('/srv/data'), tried(os.listdir, '/srv/data/hidden'), tried(open, '/srv/data/hidden/file')]") == [["hidden"], "EACCES", "EACCES"]
+    assert inside(
+        control,
+        control.create("data"),
+        "out = [os.listdir('/srv/data'), tried(os.listdir, '/srv/data/hidden'), tried(open, '/srv/data/hidden/file')]",
+    ) == [["hidden"], "EACCES", "EACCES"]
+
+
+@pytest.mark.parametrize("path", ["/tmp", "/home/gem", "/proc", "/proc/sys", "/dev", "/dev/shm"])
+def test_a_grant_of_what_the_session_makes_itself_is_refused(path):
+    done = cli("--policies", copied(), "run", "--grant", f"{path}:rw", "--", "echo", "ran")
+    assert done.returncode == 125 and done.stdout == b"" and path.encode() in done.stderr

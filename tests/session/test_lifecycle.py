@@ -33,7 +33,11 @@ def read_until(fd, wanted, text=b""):
 
 def test_hello_says_what_there_is(control):
     hello = control.hello
-    assert hello["protocol"] == 1 and {"bash", "shell", "run"} <= set(hello["domains"]) and hello["home"] == hello["workspace"] == "/home/gem"
+    assert (
+        hello["protocol"] == 1
+        and {"bash", "shell", "run"} <= set(hello["domains"])
+        and hello["home"] == hello["workspace"] == "/home/gem"
+    )
 
 
 @pytest.mark.parametrize("code", [0, 1, 7, 127, 255])
@@ -97,6 +101,7 @@ def test_a_file_of_one_command_is_there_for_the_next(control, session):
 
 # Terminals.
 
+
 def terminal(control, session, *argv, cols=80, rows=24, **arguments):
     name, (master,) = control.start(session, *argv, pty={"cols": cols, "rows": rows}, **arguments)
     return name, master
@@ -120,8 +125,10 @@ def test_a_terminal_begins_in_line_mode_with_echo(control, session):
 
 
 def test_a_new_size_reaches_the_program(control, session):
-    code = ("import signal, os; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGWINCH]); print('ready', flush=True)\n"
-            "signal.sigwait([signal.SIGWINCH]); print(os.get_terminal_size().columns, '.')")
+    code = (
+        "import signal, os; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGWINCH]); print('ready', flush=True)\n"
+        "signal.sigwait([signal.SIGWINCH]); print(os.get_terminal_size().columns, '.')"
+    )
     _, master = terminal(control, session, "/usr/bin/python3", "-c", code)
     read_until(master, b"ready")
     fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 150, 0, 0))
@@ -152,6 +159,7 @@ def test_a_signal_to_a_terminals_command_reaches_its_background_jobs(control, se
 
 # Signals, timeouts, errors.
 
+
 def test_a_signal_reaches_the_whole_group(control, session):
     name, fds = control.start(session, "sh", "-c", f"sleep {MARK}2 & echo ready; wait")
     read_until(fds[1], b"ready")
@@ -160,7 +168,9 @@ def test_a_signal_reaches_the_whole_group(control, session):
     eventually(lambda: not marked(f"{MARK}2"))
 
 
-@pytest.mark.parametrize("wrong", [{"signal": "SIGNONE"}, {"signal": "9"}, {"exec": "e-99"}, {"signal": 9}, {"session": "s-0000000000000000"}])
+@pytest.mark.parametrize(
+    "wrong", [{"signal": "SIGNONE"}, {"signal": "9"}, {"exec": "e-99"}, {"signal": 9}, {"session": "s-0000000000000000"}]
+)
 def test_a_wrong_signal_is_refused(control, session, wrong):
     name, _ = control.start(session, "sleep", "60")
     with pytest.raises(Refused):
@@ -178,9 +188,18 @@ def test_a_command_that_ends_before_its_hard_timeout_ends_as_itself(control, ses
     assert control.run(session, "sh", "-c", "exit 3", hard_timeout_ms=60000)[0]["exit_code"] == 3
 
 
-@pytest.mark.parametrize("argv, cwd, step, errno", [
-    (["/no/such/program"], None, "exec", "ENOENT"), (["no-such-program"], None, "exec", "ENOENT"), (["/etc/passwd"], None, "exec", "EACCES"),
-    (["/usr"], None, "exec", "EACCES"), (["true"], "/no/such", "chdir", "ENOENT"), (["true"], "/etc/passwd", "chdir", "ENOTDIR"), (["true"], "/root", "chdir", "ENOENT")])
+@pytest.mark.parametrize(
+    "argv, cwd, step, errno",
+    [
+        (["/no/such/program"], None, "exec", "ENOENT"),
+        (["no-such-program"], None, "exec", "ENOENT"),
+        (["/etc/passwd"], None, "exec", "EACCES"),
+        (["/usr"], None, "exec", "EACCES"),
+        (["true"], "/no/such", "chdir", "ENOENT"),
+        (["true"], "/etc/passwd", "chdir", "ENOTDIR"),
+        (["true"], "/root", "chdir", "ENOENT"),
+    ],
+)
 def test_what_cannot_start_names_step_and_errno(control, session, argv, cwd, step, errno):
     with pytest.raises(Refused) as refused:
         control.run(session, *argv, **({"cwd": cwd} if cwd else {}))
@@ -189,6 +208,7 @@ def test_what_cannot_start_names_step_and_errno(control, session, argv, cwd, ste
 
 
 # The end of sessions.
+
 
 def test_a_daemon_dies_with_its_session_before_destroy_returns(control):
     session = control.create()
@@ -208,8 +228,14 @@ def test_running_commands_are_reported_when_their_session_is_destroyed(control):
 
 
 def test_two_thousand_processes_die_within_the_destroy(fresh):
-    edit(fresh.policies / "bash.json", limits={"processes": 4096, "memory_bytes": 1 << 40}, weaken=[
-        {"field": "/limits/processes", "why": "a test of many"}, {"field": "/limits/memory_bytes", "why": "a test of many"}])
+    edit(
+        fresh.policies / "bash.json",
+        limits={"processes": 4096, "memory_bytes": 1 << 40},
+        weaken=[
+            {"field": "/limits/processes", "why": "a test of many"},
+            {"field": "/limits/memory_bytes", "why": "a test of many"},
+        ],
+    )
     control = fresh.start().control()
     session = control.create()
     code = "import os, signal\nfor _ in range(2000):\n if os.fork() == 0: os.setsid(); signal.pause()\nprint('ready', flush=True); signal.pause()"
@@ -275,7 +301,15 @@ def test_stat_counts(control):
     control.output(session, "true")
     control.start(session, "sleep", "60")
     stat = control.call("session_stat", session=session)[0]
-    assert [stat[k] for k in ("session", "domain", "label", "state", "execs", "total_execs", "tier")] == [session, "bash", "mine", "running", 1, 2, "T3"]
+    assert [stat[k] for k in ("session", "domain", "label", "state", "execs", "total_execs", "tier")] == [
+        session,
+        "bash",
+        "mine",
+        "running",
+        1,
+        2,
+        "T3",
+    ]
     assert stat["processes"] == 2 and stat["memory_bytes"] > 100_000
 
 

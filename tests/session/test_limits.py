@@ -8,7 +8,12 @@ MIB = 1 << 20
 
 def test_memory_over_the_limit_ends_the_session_as_out_of_memory(control):
     session = control.create(narrow={"limits": {"memory_bytes": 64 * MIB}})
-    name, _ = control.start(session, "/usr/bin/python3", "-c", f"import signal; x = bytearray(300 * {MIB}); x[::4096] = b'x' * len(x[::4096]); signal.pause()")
+    name, _ = control.start(
+        session,
+        "/usr/bin/python3",
+        "-c",
+        f"import signal; x = bytearray(300 * {MIB}); x[::4096] = b'x' * len(x[::4096]); signal.pause()",
+    )
     assert control.exit(session, name)["reason"] == "oom"
 
 
@@ -48,7 +53,11 @@ def test_ignoring_the_end_of_processor_time_does_not_help(control):
 
 def test_open_files_end_at_the_limit(control):
     session = control.create(narrow={"limits": {"open_files": 32}})
-    assert inside(control, session, "fds = []\nwhile True:\n  r = tried(os.dup, 0)\n  if isinstance(r, str): out = [r, len(fds) <= 32]; break\n  fds.append(r)") == ["EMFILE", True]
+    assert inside(
+        control,
+        session,
+        "fds = []\nwhile True:\n  r = tried(os.dup, 0)\n  if isinstance(r, str): out = [r, len(fds) <= 32]; break\n  fds.append(r)",
+    ) == ["EMFILE", True]
 
 
 @pytest.mark.parametrize("directory", ["/tmp", "/home/gem", "/dev/shm"])

@@ -18,7 +18,16 @@ def test_a_broken_policy_starts_nothing_and_every_error_is_told_at_once(fresh):
     write_broken(fresh.policies)
     assert fresh.spawn().process.wait(20) == 2 and not fresh.socket.exists()
     text = fresh.log.read_text()
-    assert all(found in text for found in ("bash.json:3 /limits/procesess: ", "meant 'processes'?", "bash.json:4 /umask: ", "shell.json:3 /grants/0/path: ", "meant '/etc'?"))
+    assert all(
+        found in text
+        for found in (
+            "bash.json:3 /limits/procesess: ",
+            "meant 'processes'?",
+            "bash.json:4 /umask: ",
+            "shell.json:3 /grants/0/path: ",
+            "meant '/etc'?",
+        )
+    )
 
 
 def test_policy_check_tells_the_same(tmp_path):
@@ -33,7 +42,20 @@ def test_the_policies_of_this_tree_are_well(tmp_path):
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"extends": "base",}', '{"extends": "base", "extends": "base"}', '{"extends": "other"}', "{}", '{"extends": "base", "umask": 22}', "\xff"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"extends": "base",}',
+        '{"extends": "base", "extends": "base"}',
+        '{"extends": "other"}',
+        "{}",
+        '{"extends": "base", "umask": 22}',
+        "\xff",
+    ],
+)
 def test_a_file_that_is_no_policy_starts_nothing(fresh, text):
     (fresh.policies / "bash.json").write_text(text, encoding="latin-1")
     assert fresh.spawn().process.wait(20) == 2 and b"bash.json:1" in fresh.log.read_bytes()
@@ -58,9 +80,21 @@ def test_a_policy_that_others_could_change_starts_nothing(fresh, change):
     assert fresh.spawn().process.wait(20) == 2 and "bash.json" in fresh.log.read_text()
 
 
-@pytest.mark.parametrize("more", [
-    {"limits": {"processes": 100000}}, {"hide": []}, {"min_tier": "T1", "require": []}, {"syscalls": {"allow": ["basic-io", "debug"]}}, {"devices": ["null", "tty", "kvm"]},
-    {"grants": [{"path": "/root"}]}, {"grants": [{"path": "/usr", "access": "read-write", "execute": True}]}, {"disable": ["seccomp"]}, {"env": {"client_deny": []}}], ids=json.dumps)
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"limits": {"processes": 100000}},
+        {"hide": []},
+        {"min_tier": "T1", "require": []},
+        {"syscalls": {"allow": ["basic-io", "debug"]}},
+        {"devices": ["null", "tty", "kvm"]},
+        {"grants": [{"path": "/root"}]},
+        {"grants": [{"path": "/usr", "access": "read-write", "execute": True}]},
+        {"disable": ["seccomp"]},
+        {"env": {"client_deny": []}},
+    ],
+    ids=json.dumps,
+)
 def test_a_domain_that_adds_without_a_reason_starts_nothing(fresh, more):
     edit(fresh.policies / "bash.json", **more)
     assert fresh.spawn().process.wait(20) == 2 and "bash.json" in fresh.log.read_text()
@@ -68,13 +102,16 @@ def test_a_domain_that_adds_without_a_reason_starts_nothing(fresh, more):
 
 # SIGHUP.
 
+
 def test_a_broken_policy_at_sighup_keeps_the_old_one_and_says_so(fresh):
     control = fresh.start().control()
     write_broken(fresh.policies)
     fresh.process.send_signal(signal.SIGHUP)
     eventually(lambda: "the old ones stay" in fresh.log.read_text())
     reload = eventually(lambda: [r for r in fresh.records() if r["event"] == "policy_reload"])[0]
-    assert reload["accepted"] is False and len(reload["problems"]) == 3 and "bash.json:3 /limits/procesess" in fresh.log.read_text()
+    assert (
+        reload["accepted"] is False and len(reload["problems"]) == 3 and "bash.json:3 /limits/procesess" in fresh.log.read_text()
+    )
     assert control.output(control.create(), "sh", "-c", "umask") == "0022\n"
 
 
@@ -110,6 +147,7 @@ def test_a_domain_that_went_away_at_sighup_is_refused(fresh):
 
 # Demands. In a user namespace that allows no further one there is no tier above T1.
 
+
 def in_weaker_place(*argv):
     limit = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$0" "$@"'
     return ["unshare", "--user", "--map-root-user", "--", "sh", "-c", limit, *map(str, argv)]
@@ -125,17 +163,33 @@ def tier_below():
     return tier
 
 
-@pytest.mark.parametrize("demand", [{"min_tier": "T3"}, {"require": ["capabilities", "no_new_privs", "landlock", "seccomp", "rlimits", "fds", "env", "mount_ns"]}], ids=["min_tier", "require"])
+@pytest.mark.parametrize(
+    "demand",
+    [
+        {"min_tier": "T3"},
+        {"require": ["capabilities", "no_new_privs", "landlock", "seccomp", "rlimits", "fds", "env", "mount_ns"]},
+    ],
+    ids=["min_tier", "require"],
+)
 def test_a_demand_that_cannot_be_met_starts_no_command(tmp_path, tier_below, demand):
     policies = copy_policies(tmp_path / "policies")
     edit(policies / "run.json", **demand)
-    done = subprocess.run(in_weaker_place(CLI, "--policies", policies, "run", "--", "echo", "ran"), capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        in_weaker_place(CLI, "--policies", policies, "run", "--", "echo", "ran"),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     told = "needs tier T3" if "min_tier" in demand else "requires mount_ns"
     assert done.returncode == 125 and done.stdout == "" and told in done.stderr
 
 
 def test_a_required_mechanism_that_the_host_lacks_refuses_the_domain_only(fresh):
-    edit(fresh.policies / "shell.json", require=["capabilities", "no_new_privs", "landlock", "seccomp", "rlimits", "fds", "env", "cgroup"])
+    edit(
+        fresh.policies / "shell.json",
+        require=["capabilities", "no_new_privs", "landlock", "seccomp", "rlimits", "fds", "env", "cgroup"],
+    )
     control = fresh.start().control()
     if "shell" in control.hello["domains"]:
         pytest.skip("this host has cgroup v2 to give: nothing to refuse")
@@ -153,9 +207,14 @@ def test_a_disabled_mechanism_is_reported_as_disabled(fresh):
 
 # Narrowing.
 
+
 def test_smaller_limits_hold(control):
     session = control.create(narrow={"limits": {"open_files": 64, "cpu_seconds": 100}})
-    assert inside(control, session, "import resource; out = [resource.getrlimit(r)[0] for r in (resource.RLIMIT_NOFILE, resource.RLIMIT_CPU)]") == [64, 100]
+    assert inside(
+        control,
+        session,
+        "import resource; out = [resource.getrlimit(r)[0] for r in (resource.RLIMIT_NOFILE, resource.RLIMIT_CPU)]",
+    ) == [64, 100]
 
 
 def test_larger_limits_are_refused_by_name(control):

@@ -19,22 +19,74 @@ def launcher_goes_on(launcher):
     control.close()
 
 
-@pytest.mark.parametrize("members", [
-    {"unknown": 1}, {"domain": "nobody"}, {"domain": 7}, {"domain": ""}, {"domain": "../bash"}, {"label": 7}, {"narrow": []}, {"narrow": {"unknown": 1}},
-    {"narrow": {"home": "workspace"}}, {"narrow": {"network": "loopback"}}, {"narrow": {"limits": {"processes": 0}}}, {"narrow": {"limits": {"processes": "8"}}},
-    {"narrow": {"limits": {"processes": 1.5}}}, {"narrow": {"limits": {"unknown": 1}}}, {"narrow": {"limits": {"processes": -1}}}, {"narrow": {"grants": [{"path": 7}]}},
-    {"narrow": {"grants": {}}}, {"narrow": {"hide": []}}, {"narrow": {"syscalls": {"allow": ["debug"]}}}, {"narrow": {"env": {}}}], ids=json.dumps)
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"unknown": 1},
+        {"domain": "nobody"},
+        {"domain": 7},
+        {"domain": ""},
+        {"domain": "../bash"},
+        {"label": 7},
+        {"narrow": []},
+        {"narrow": {"unknown": 1}},
+        {"narrow": {"home": "workspace"}},
+        {"narrow": {"network": "loopback"}},
+        {"narrow": {"limits": {"processes": 0}}},
+        {"narrow": {"limits": {"processes": "8"}}},
+        {"narrow": {"limits": {"processes": 1.5}}},
+        {"narrow": {"limits": {"unknown": 1}}},
+        {"narrow": {"limits": {"processes": -1}}},
+        {"narrow": {"grants": [{"path": 7}]}},
+        {"narrow": {"grants": {}}},
+        {"narrow": {"hide": []}},
+        {"narrow": {"syscalls": {"allow": ["debug"]}}},
+        {"narrow": {"env": {}}},
+    ],
+    ids=json.dumps,
+)
 def test_a_wrong_creation_is_refused(control, members):
     with pytest.raises(Refused):
         control.call("session_create", **{"domain": "bash", **members})
 
 
-@pytest.mark.parametrize("members", [
-    {"unknown": 1}, {"argv": []}, {"argv": "true"}, {"argv": [1]}, {"argv": None}, {"argv": ["true\0x"]},
-    {"argv": ["true"] * 5000}, {"cwd": "relative"}, {"cwd": ""}, {"cwd": 7}, {"cwd": "/a\0b"}, {"cwd": "/" + "x" * 5000}, {"env": []}, {"env": {"A": 1}}, {"env": {"": "x"}},
-    {"env": {"A=B": "x"}}, {"env": {"A\0B": "x"}}, {"env": {"A": "x\0y"}}, {"stdin": 1}, {"pty": 1}, {"pty": {"cols": 0, "rows": 1}}, {"pty": {"cols": 80, "rows": "24"}},
-    {"pty": {"cols": 1 << 40, "rows": 24}}, {"hard_timeout_ms": 0}, {"hard_timeout_ms": -1}, {"hard_timeout_ms": "1"}, {"hard_timeout_ms": 1 << 62},
-    {"session": "s-0000000000000000"}, {"session": ""}, {"session": 7}, {"session": "../launcher"}], ids=lambda m: json.dumps(m)[:40])
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"unknown": 1},
+        {"argv": []},
+        {"argv": "true"},
+        {"argv": [1]},
+        {"argv": None},
+        {"argv": ["true\0x"]},
+        {"argv": ["true"] * 5000},
+        {"cwd": "relative"},
+        {"cwd": ""},
+        {"cwd": 7},
+        {"cwd": "/a\0b"},
+        {"cwd": "/" + "x" * 5000},
+        {"env": []},
+        {"env": {"A": 1}},
+        {"env": {"": "x"}},
+        {"env": {"A=B": "x"}},
+        {"env": {"A\0B": "x"}},
+        {"env": {"A": "x\0y"}},
+        {"stdin": 1},
+        {"pty": 1},
+        {"pty": {"cols": 0, "rows": 1}},
+        {"pty": {"cols": 80, "rows": "24"}},
+        {"pty": {"cols": 1 << 40, "rows": 24}},
+        {"hard_timeout_ms": 0},
+        {"hard_timeout_ms": -1},
+        {"hard_timeout_ms": "1"},
+        {"hard_timeout_ms": 1 << 62},
+        {"session": "s-0000000000000000"},
+        {"session": ""},
+        {"session": 7},
+        {"session": "../launcher"},
+    ],
+    ids=lambda m: json.dumps(m)[:40],
+)
 def test_a_wrong_command_is_refused_and_the_session_goes_on(control, session, members):
     with pytest.raises(Refused):
         control.call("session_exec", **{"session": session, "argv": ["true"], **members})
@@ -42,13 +94,29 @@ def test_a_wrong_command_is_refused_and_the_session_goes_on(control, session, me
 
 
 BROKEN = {
-    "no JSON": b"hello", "an array": b"[]", "a string": b'"x"', "half an object": b'{"id": 1, "op": "session_list"', "two objects": b'{"id":1,"op":"session_list"}{}',
-    "a member twice": b'{"id": 1, "id": 2, "op": "session_list"}', "not UTF-8": b'{"id": 1, "op": "session_list", "x": "\xff"}', "a NUL": b'{"id":1,"op":"session_list"}\0',
-    "too deep": b'{"id":1,"op":"session_list","x":' + b"[" * 20000 + b"]" * 20000 + b"}", "NaN": b'{"id": NaN, "op": "session_list"}', "1e400": b'{"id": 1e400, "op": "session_list"}',
-    "a comment": b'{"id": 1, /* x */ "op": "session_list"}', "a lone surrogate": b'{"id": 1, "op": "session_list", "x": "\\ud800"}',
-    "no id": b'{"op": "session_list"}', "id 0": b'{"id": 0, "op": "session_list"}', "a negative id": b'{"id": -1, "op": "session_list"}',
-    "a text as id": b'{"id": "1", "op": "session_list"}', "a fraction as id": b'{"id": 1.5, "op": "session_list"}', "a huge id": b'{"id": 99999999999999999999, "op": "session_list"}',
-    "no op": b'{"id": 1}', "an unknown op": b'{"id": 1, "op": "shutdown"}', "a number as op": b'{"id": 1, "op": 1}', "hello again": b'{"id": 1, "op": "hello", "protocol": 1}',
+    "no JSON": b"hello",
+    "an array": b"[]",
+    "a string": b'"x"',
+    "half an object": b'{"id": 1, "op": "session_list"',
+    "two objects": b'{"id":1,"op":"session_list"}{}',
+    "a member twice": b'{"id": 1, "id": 2, "op": "session_list"}',
+    "not UTF-8": b'{"id": 1, "op": "session_list", "x": "\xff"}',
+    "a NUL": b'{"id":1,"op":"session_list"}\0',
+    "too deep": b'{"id":1,"op":"session_list","x":' + b"[" * 20000 + b"]" * 20000 + b"}",
+    "NaN": b'{"id": NaN, "op": "session_list"}',
+    "1e400": b'{"id": 1e400, "op": "session_list"}',
+    "a comment": b'{"id": 1, /* x */ "op": "session_list"}',
+    "a lone surrogate": b'{"id": 1, "op": "session_list", "x": "\\ud800"}',
+    "no id": b'{"op": "session_list"}',
+    "id 0": b'{"id": 0, "op": "session_list"}',
+    "a negative id": b'{"id": -1, "op": "session_list"}',
+    "a text as id": b'{"id": "1", "op": "session_list"}',
+    "a fraction as id": b'{"id": 1.5, "op": "session_list"}',
+    "a huge id": b'{"id": 99999999999999999999, "op": "session_list"}',
+    "no op": b'{"id": 1}',
+    "an unknown op": b'{"id": 1, "op": "shutdown"}',
+    "a number as op": b'{"id": 1, "op": 1}',
+    "hello again": b'{"id": 1, "op": "hello", "protocol": 1}',
     "too long": b'{"id": 1, "op": "session_list", "x": "' + b"x" * 70000 + b'"}',
 }
 

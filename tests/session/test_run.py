@@ -29,8 +29,17 @@ def place(here):
 def run(place):
     def run(*argv, options=(), user=None, stdin=None, **environment):
         wrapper = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--"] if user else []
-        return subprocess.run([str(a) for a in [*wrapper, place / "caisson", "--policies", place / "policies", "run", *options, "--", *argv]], input=stdin, text=True,
-                              stdin=subprocess.DEVNULL if stdin is None else None, capture_output=True, check=False, timeout=60, env={"PATH": os.environ["PATH"], **environment})
+        return subprocess.run(
+            [str(a) for a in [*wrapper, place / "caisson", "--policies", place / "policies", "run", *options, "--", *argv]],
+            input=stdin,
+            text=True,
+            stdin=subprocess.DEVNULL if stdin is None else None,
+            capture_output=True,
+            check=False,
+            timeout=60,
+            env={"PATH": os.environ["PATH"], **environment},
+        )
+
     return run
 
 
@@ -40,8 +49,25 @@ USERS = [None, 65534]
 @pytest.fixture(params=USERS, ids=["root", "user"])
 def user(request):
     if request.param is not None:
-        done = subprocess.run(["setpriv", f"--reuid={request.param}", f"--regid={request.param}", "--clear-groups", "--", "unshare", "--user", "--mount", "--pid", "--fork", "true"],
-                              capture_output=True, text=True, check=False, timeout=20)
+        done = subprocess.run(
+            [
+                "setpriv",
+                f"--reuid={request.param}",
+                f"--regid={request.param}",
+                "--clear-groups",
+                "--",
+                "unshare",
+                "--user",
+                "--mount",
+                "--pid",
+                "--fork",
+                "true",
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=20,
+        )
         if done.returncode != 0:
             pytest.skip(f"this kernel gives users no namespaces: {done.stderr.strip()}")
     return request.param
@@ -57,10 +83,21 @@ def test_a_signal_is_128_and_its_number(run, user, name):
     assert run("sh", "-c", f"kill -{name} $$", user=user).returncode == 128 + getattr(signal, f"SIG{name}")
 
 
-@pytest.mark.parametrize("argv, options, told", [
-    (["no-such-program"], [], "ENOENT"), (["/etc/passwd"], [], "EACCES"), (["true"], ["--cwd", "/no/such"], "chdir"), (["true"], ["--policy", "nobody"], "nobody"),
-    (["true"], ["--grant", "/no/such"], "/no/such"), (["true"], ["--grant", "/srv:rwxx"], "rwxx"), (["true"], ["--env", "LD_PRELOAD=x"], "LD_PRELOAD"),
-    (["true"], ["--env", "novalue"], "novalue"), (["true"], ["--unknown"], "--unknown"), ([], [], "no command")])
+@pytest.mark.parametrize(
+    "argv, options, told",
+    [
+        (["no-such-program"], [], "ENOENT"),
+        (["/etc/passwd"], [], "EACCES"),
+        (["true"], ["--cwd", "/no/such"], "chdir"),
+        (["true"], ["--policy", "nobody"], "nobody"),
+        (["true"], ["--grant", "/no/such"], "/no/such"),
+        (["true"], ["--grant", "/srv:rwxx"], "rwxx"),
+        (["true"], ["--env", "LD_PRELOAD=x"], "LD_PRELOAD"),
+        (["true"], ["--env", "novalue"], "novalue"),
+        (["true"], ["--unknown"], "--unknown"),
+        ([], [], "no command"),
+    ],
+)
 def test_what_cannot_start_is_125_and_says_why(run, argv, options, told):
     done = run(*argv, options=options)
     assert done.returncode == 125 and done.stdout == "" and told in done.stderr
@@ -73,7 +110,12 @@ def test_streams_pass_through(run, user):
 
 def test_the_environment_is_the_policys_and_what_was_asked_for(run, user):
     done = run("env", options=["-e", "ADDED=x y", "--env", "EMPTY="], user=user, LEAKED="1")
-    assert "ADDED=x y\n" in done.stdout and "EMPTY=\n" in done.stdout and "HOME=/home/gem\n" in done.stdout and "LEAKED" not in done.stdout
+    assert (
+        "ADDED=x y\n" in done.stdout
+        and "EMPTY=\n" in done.stdout
+        and "HOME=/home/gem\n" in done.stdout
+        and "LEAKED" not in done.stdout
+    )
 
 
 def test_the_working_directory_is_the_home_or_what_was_asked_for(run, user):
@@ -81,15 +123,31 @@ def test_the_working_directory_is_the_home_or_what_was_asked_for(run, user):
 
 
 def test_the_command_is_confined(run, user):
-    done = run("sh", "-c", "grep -E '^(Cap|NoNew|Seccomp:)' /proc/self/status; ls /root /etc/shadow; cat /proc/1/comm; ls /proc/self/fd", user=user)
-    assert done.stdout.count("0000000000000000") == 5 and "NoNewPrivs:\t1" in done.stdout and "Seccomp:\t2" in done.stdout and "caisson-init" in done.stdout
+    done = run(
+        "sh",
+        "-c",
+        "grep -E '^(Cap|NoNew|Seccomp:)' /proc/self/status; ls /root /etc/shadow; cat /proc/1/comm; ls /proc/self/fd",
+        user=user,
+    )
+    assert (
+        done.stdout.count("0000000000000000") == 5
+        and "NoNewPrivs:\t1" in done.stdout
+        and "Seccomp:\t2" in done.stdout
+        and "caisson-init" in done.stdout
+    )
     assert done.stderr.count("No such file or directory") == 2
 
 
 def test_a_leaked_descriptor_does_not_reach_the_command(place):
     with open("/etc/passwd", "rb") as leaked:
-        done = subprocess.run([place / "caisson", "--policies", place / "policies", "run", "--", "sh", "-c", "ls /proc/self/fd"], pass_fds=[leaked.fileno()], capture_output=True,
-                              check=False, timeout=60, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            [place / "caisson", "--policies", place / "policies", "run", "--", "sh", "-c", "ls /proc/self/fd"],
+            pass_fds=[leaked.fileno()],
+            capture_output=True,
+            check=False,
+            timeout=60,
+            stdin=subprocess.DEVNULL,
+        )
     assert done.stdout.split() == [b"0", b"1", b"2", b"3"], "3 is the directory that ls reads"
 
 
@@ -104,7 +162,9 @@ def data(place):
 
 
 def test_a_read_only_grant_can_be_read_and_not_written(run, user, data):
-    done = run("sh", "-c", f"cat {data}/file; echo x > {data}/new; echo x > {data}/file", options=["--grant", f"{data}:ro"], user=user)
+    done = run(
+        "sh", "-c", f"cat {data}/file; echo x > {data}/new; echo x > {data}/file", options=["--grant", f"{data}:ro"], user=user
+    )
     assert done.stdout == "content\n" and done.stderr.count("Read-only file system") == 2 and not (data / "new").exists()
 
 
@@ -133,12 +193,18 @@ def test_the_report_names_mechanisms_and_their_state(run, user, data):
     assert run("true", options=["--report", str(data / "report.json")], user=user).returncode == 0
     report = json.loads((data / "report.json").read_text())
     states = {m["name"]: m["state"] for m in report["mechanisms"]}
-    assert report["schema"] == 1 and states["landlock"] == states["seccomp"] == states["mount_ns"] == states["pid_ns"] == "enforced"
+    assert (
+        report["schema"] == 1 and states["landlock"] == states["seccomp"] == states["mount_ns"] == states["pid_ns"] == "enforced"
+    )
     assert int(report["facts"]["CapEff"], 16) == 0 and report["timings_us"] and report["grants"]
 
 
 def alive(argument):
-    return [p for p, (_, comm, _) in processes().items() if comm == "sleep" and argument in pathlib.Path(f"/proc/{p}/cmdline").read_text()]
+    return [
+        p
+        for p, (_, comm, _) in processes().items()
+        if comm == "sleep" and argument in pathlib.Path(f"/proc/{p}/cmdline").read_text()
+    ]
 
 
 def test_a_daemon_ends_with_the_command(run, user):
@@ -149,8 +215,21 @@ def test_a_daemon_ends_with_the_command(run, user):
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
 def test_a_signal_to_it_reaches_the_command(place, name):
-    child = subprocess.Popen([place / "caisson", "--policies", place / "policies", "run", "--", "sh", "-c", f"trap 'echo got; exit 7' {name[3:]}; echo ready; while :; do sleep 0.1; done"],
-                             stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+    child = subprocess.Popen(
+        [
+            place / "caisson",
+            "--policies",
+            place / "policies",
+            "run",
+            "--",
+            "sh",
+            "-c",
+            f"trap 'echo got; exit 7' {name[3:]}; echo ready; while :; do sleep 0.1; done",
+        ],
+        stdout=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+    )
     assert child.stdout.readline() == "ready\n"
     child.send_signal(getattr(signal, name))
     assert child.communicate(timeout=20)[0] == "got\n" and child.returncode == 7
@@ -158,7 +237,9 @@ def test_a_signal_to_it_reaches_the_command(place, name):
 
 def test_its_end_by_sigkill_is_the_end_of_the_command(place):
     mark = f"2{os.getpid()}.5"
-    child = subprocess.Popen([place / "caisson", "--policies", place / "policies", "run", "--", "sleep", mark], stdin=subprocess.DEVNULL)
+    child = subprocess.Popen(
+        [place / "caisson", "--policies", place / "policies", "run", "--", "sleep", mark], stdin=subprocess.DEVNULL
+    )
     eventually(lambda: alive(mark))
     child.kill()
     child.wait()
@@ -168,7 +249,10 @@ def test_its_end_by_sigkill_is_the_end_of_the_command(place):
 def test_on_a_terminal_the_command_gets_one_of_its_own(place):
     pid, master = pty.fork()
     if pid == 0:
-        os.execv(place / "caisson", ["caisson", "--policies", str(place / "policies"), "run", "--", "sh", "-c", "tty; stty size; exit 5"])
+        os.execv(
+            place / "caisson",
+            ["caisson", "--policies", str(place / "policies"), "run", "--", "sh", "-c", "tty; stty size; exit 5"],
+        )
     text = b""
     while chunk := read(master):
         text += chunk
@@ -183,6 +267,12 @@ def read(fd):
 
 
 def test_errors_are_json_when_asked(place):
-    done = subprocess.run([place / "caisson", "--json", "--policies", place / "policies", "run", "--", "no-such-program"], capture_output=True, check=False, timeout=60, stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        [place / "caisson", "--json", "--policies", place / "policies", "run", "--", "no-such-program"],
+        capture_output=True,
+        check=False,
+        timeout=60,
+        stdin=subprocess.DEVNULL,
+    )
     answer = json.loads(done.stdout)
     assert answer["ok"] is False and answer["error"]["errno"] == "ENOENT" and done.returncode == 125

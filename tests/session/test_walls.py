@@ -13,7 +13,9 @@ BASE = json.loads((ROOT / "policies" / "base.json").read_text())
 
 def status(control, session):
     """/proc/self/status as a program sees it that changes nothing of itself before."""
-    return dict(line.split(":\t", 1) for line in control.output(session, "cat", "/proc/self/status").splitlines() if ":\t" in line)
+    return dict(
+        line.split(":\t", 1) for line in control.output(session, "cat", "/proc/self/status").splitlines() if ":\t" in line
+    )
 
 
 @pytest.mark.parametrize("field", ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"])
@@ -66,10 +68,15 @@ def test_the_environment_is_what_the_policy_sets_and_nothing_else(control, sessi
 
 def test_a_request_adds_and_unsets_variables(control, session):
     out = control.output(session, "env", "-0", env={"ADDED": "a\nb", "TERM": None, "LANG": "C"})
-    assert set(out.rstrip("\0").split("\0")) == {f"{k}={v}" for k, v in {**BASE["env"]["set"], "ADDED": "a\nb", "LANG": "C"}.items() if k != "TERM"}
+    assert set(out.rstrip("\0").split("\0")) == {
+        f"{k}={v}" for k, v in {**BASE["env"]["set"], "ADDED": "a\nb", "LANG": "C"}.items() if k != "TERM"
+    }
 
 
-@pytest.mark.parametrize("name", ["LD_PRELOAD", "LD_AUDIT", "GLIBC_TUNABLES", "GCONV_PATH", "BASH_ENV", "BASH_FUNC_ls%%", "CAISSON_X", "SANDBOX_API_KEY"])
+@pytest.mark.parametrize(
+    "name",
+    ["LD_PRELOAD", "LD_AUDIT", "GLIBC_TUNABLES", "GCONV_PATH", "BASH_ENV", "BASH_FUNC_ls%%", "CAISSON_X", "SANDBOX_API_KEY"],
+)
 def test_a_dangerous_variable_is_refused_by_name(control, session, name):
     with pytest.raises(Refused) as refused:
         control.run(session, "true", env={name: "x"})
@@ -114,10 +121,13 @@ def test_the_host_name_is_the_policys(control, session):
 
 @pytest.mark.parametrize("kind", ["user", "mnt", "pid", "ipc", "uts", "net"])
 def test_namespace_is_not_the_launchers(launcher, control, session, kind):
-    assert inside(control, session, f"out = os.readlink('/proc/self/ns/{kind}')") != os.readlink(f"/proc/{launcher.pid}/ns/{kind}")
+    assert inside(control, session, f"out = os.readlink('/proc/self/ns/{kind}')") != os.readlink(
+        f"/proc/{launcher.pid}/ns/{kind}"
+    )
 
 
 # Processes.
+
 
 def test_the_first_process_is_caisson_init(control, session):
     assert control.output(session, "cat", "/proc/1/comm").strip() == "caisson-init"
@@ -179,14 +189,36 @@ out = found
 
 # Files.
 
-@pytest.mark.parametrize("path", ["/etc/shadow", "/etc/machine-id", "/etc/ssh", "/root", "/root/.ssh", "/home/gem/../../root", "/usr/lib/caisson", "/usr/bin/caisson",
-                                  "/var/log", "/var/lib", "/run/caisson", "/run/systemd", "/sys", "/boot", "/srv", "/mnt"])
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/etc/shadow",
+        "/etc/machine-id",
+        "/etc/ssh",
+        "/root",
+        "/root/.ssh",
+        "/home/gem/../../root",
+        "/usr/lib/caisson",
+        "/usr/bin/caisson",
+        "/var/log",
+        "/var/lib",
+        "/run/caisson",
+        "/run/systemd",
+        "/sys",
+        "/boot",
+        "/srv",
+        "/mnt",
+    ],
+)
 def test_path_is_not_there(control, session, path):
     # /usr/lib/caisson exists where Caisson is installed: covered by something that cannot be opened.
     assert inside(control, session, f"out = tried(os.open, {path!r}, os.O_RDONLY)") in ("ENOENT", "EACCES")
 
 
-@pytest.mark.parametrize("path", ["/proc/1/root/etc", "/proc/self/root/root", "/proc/self/cwd/../../root", "/dev/fd/0/../../root"])
+@pytest.mark.parametrize(
+    "path", ["/proc/1/root/etc", "/proc/self/root/root", "/proc/self/cwd/../../root", "/dev/fd/0/../../root"]
+)
 def test_no_magic_link_leads_out(control, session, path):
     assert inside(control, session, f"out = tried(os.open, {path!r}, os.O_RDONLY)") in ("ENOENT", "EACCES", "ENOTDIR")
 
@@ -200,20 +232,44 @@ def test_etc_passwd_is_the_minimal_file(control, session):
     assert control.output(session, "cat", "/etc/passwd").splitlines() == BASE["files"]["/etc/passwd"]
 
 
-@pytest.mark.parametrize("path", ["/x", "/usr/x", "/usr/bin/x", "/usr/local/x", "/etc/x", "/dev/x", "/var/x", "/run/x", "/proc/x", "/home/x"])
+@pytest.mark.parametrize(
+    "path", ["/x", "/usr/x", "/usr/bin/x", "/usr/local/x", "/etc/x", "/dev/x", "/var/x", "/run/x", "/proc/x", "/home/x"]
+)
 def test_no_file_can_be_made_at(control, session, path):
     assert inside(control, session, f"out = [tried(os.open, {path!r}, os.O_WRONLY | os.O_CREAT), tried(os.mkdir, {path!r})]") in (
-        [a, b] for a in ("EROFS", "EACCES", "ENOENT") for b in ("EROFS", "EACCES", "ENOENT"))
+        [a, b] for a in ("EROFS", "EACCES", "ENOENT") for b in ("EROFS", "EACCES", "ENOENT")
+    )
 
 
-@pytest.mark.parametrize("path", ["/etc/passwd", "/etc/hosts", "/usr/bin/env", "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/hostname", "/proc/sysrq-trigger",
-                                  "/proc/1/oom_score_adj"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/etc/passwd",
+        "/etc/hosts",
+        "/usr/bin/env",
+        "/proc/sys/kernel/core_pattern",
+        "/proc/sys/kernel/hostname",
+        "/proc/sysrq-trigger",
+        "/proc/1/oom_score_adj",
+    ],
+)
 def test_file_cannot_be_written(control, session, path):
     assert inside(control, session, f"out = tried(os.open, {path!r}, os.O_WRONLY)") in ("EROFS", "EACCES", "EPERM", "ENOENT")
 
 
-@pytest.mark.parametrize("call", ["os.rename('/etc/passwd', '/etc/x')", "os.unlink('/etc/passwd')", "os.chmod('/usr/bin/env', 0o777)", "os.truncate('/etc/hosts', 0)",
-                                  "os.link('/usr/bin/env', '/usr/bin/env2')", "os.symlink('x', '/usr/x')", "os.rmdir('/usr/bin')", "os.utime('/usr/bin/env')"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "os.rename('/etc/passwd', '/etc/x')",
+        "os.unlink('/etc/passwd')",
+        "os.chmod('/usr/bin/env', 0o777)",
+        "os.truncate('/etc/hosts', 0)",
+        "os.link('/usr/bin/env', '/usr/bin/env2')",
+        "os.symlink('x', '/usr/x')",
+        "os.rmdir('/usr/bin')",
+        "os.utime('/usr/bin/env')",
+    ],
+)
 def test_what_is_read_only_cannot_be_changed_by(control, session, call):
     assert inside(control, session, f"out = tried(lambda: {call})") in ("EROFS", "EACCES", "EPERM", "EBUSY")
 
@@ -236,7 +292,9 @@ def test_dev_lists_what_the_policy_names(control, session):
     assert set(inside(control, session, "out = os.listdir('/dev')")) == set(BASE["devices"]) | always
 
 
-@pytest.mark.parametrize("device, number", [("null", "1:3"), ("zero", "1:5"), ("full", "1:7"), ("random", "1:8"), ("urandom", "1:9"), ("tty", "5:0")])
+@pytest.mark.parametrize(
+    "device, number", [("null", "1:3"), ("zero", "1:5"), ("full", "1:7"), ("random", "1:8"), ("urandom", "1:9"), ("tty", "5:0")]
+)
 def test_device_is_the_real_one(control, session, device, number):
     assert inside(control, session, f"s = os.stat('/dev/{device}').st_rdev; out = '%d:%d' % (os.major(s), os.minor(s))") == number
 
@@ -261,7 +319,10 @@ def test_every_mount_but_the_writable_ones_is_read_only(control, session):
 
 
 def test_a_set_user_id_program_gains_nothing(control, session):
-    suid = next((p for p in ("/usr/bin/su", "/usr/bin/mount", "/usr/bin/passwd") if os.path.exists(p) and os.stat(p).st_mode & 0o4000), None)
+    suid = next(
+        (p for p in ("/usr/bin/su", "/usr/bin/mount", "/usr/bin/passwd") if os.path.exists(p) and os.stat(p).st_mode & 0o4000),
+        None,
+    )
     if suid is None:
         pytest.skip("no set-user-id program on this host to try")
     code = f"import subprocess; p = subprocess.Popen([{suid!r}, '--help'], stdout=-1, stderr=-1); p.wait(); out = libc.prctl(39, 0, 0, 0, 0)"
@@ -269,8 +330,9 @@ def test_a_set_user_id_program_gains_nothing(control, session):
 
 
 def test_parents_of_the_root_are_the_root(control, session):
-    assert inside(control, session, "out = os.stat('/../../..').st_ino == os.stat('/').st_ino and sorted(os.listdir('/'))") == sorted(
-        ["bin", "dev", "etc", "home", "lib", "lib64", "proc", "run", "sbin", "tmp", "usr", "var"])
+    assert inside(
+        control, session, "out = os.stat('/../../..').st_ino == os.stat('/').st_ino and sorted(os.listdir('/'))"
+    ) == sorted(["bin", "dev", "etc", "home", "lib", "lib64", "proc", "run", "sbin", "tmp", "usr", "var"])
 
 
 @pytest.mark.parametrize("path", ["/proc/keys", "/proc/kallsyms", "/proc/interrupts", "/proc/key-users"])
@@ -280,6 +342,7 @@ def test_kernel_table_is_masked(control, session, path):
 
 
 # Network.
+
 
 def test_loopback_works_between_the_sessions_of_a_workspace(control, session):
     server = "import socket; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True); c = s.accept()[0]; c.sendall(b'hello'); c.close()"
@@ -320,10 +383,18 @@ def test_the_only_interface_is_loopback(control, session):
 
 def test_a_narrowed_session_has_no_internet_sockets(control):
     narrowed = control.create(narrow={"network": "none"})
-    assert inside(control, narrowed, "out = [tried(socket.socket, f) for f in (socket.AF_INET, socket.AF_INET6)]") == ["EPERM"] * 2
+    assert (
+        inside(control, narrowed, "out = [tried(socket.socket, f) for f in (socket.AF_INET, socket.AF_INET6)]") == ["EPERM"] * 2
+    )
 
 
 def test_the_control_socket_cannot_be_reached_by_a_user(launcher, control):
     code = f"import socket; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.connect({str(launcher.socket)!r})"
-    done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3", "-c", code], capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run(
+        ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3", "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
     assert "PermissionError" in done.stderr
