@@ -178,8 +178,7 @@ Result<Fd> agent_landlock(const confine::Features& features, const std::string& 
   // Without CAP_SETPCAP the container's bounding set stays; no_new_privs below makes it moot.
   (void)confine::caps_drop_bounding();
   if (p.change_uid) {
-    if (::setgroups(0, nullptr) != 0 || ::setresgid(p.uid, p.uid, p.uid) != 0 ||
-        ::setresuid(p.uid, p.uid, p.uid) != 0)
+    if (::setgroups(0, nullptr) != 0 || ::setresgid(p.uid, p.uid, p.uid) != 0 || ::setresuid(p.uid, p.uid, p.uid) != 0)
       ::_exit(122);
   }
   if (::geteuid() == 0 || !confine::caps_drop_all() || ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) ::_exit(122);

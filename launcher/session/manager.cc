@@ -63,6 +63,10 @@ Status Manager::prepare() {
   // The owner of the home is the user of the sessions, so that a mounted directory just works; never root.
   workspace_.outer_uid = !root ? ::geteuid() : home.st_uid != 0 ? home.st_uid : kWorkspaceUid;
   workspace_.outer_gid = !root ? ::getegid() : home.st_gid != 0 ? home.st_gid : kWorkspaceUid;
+  if (root && !features_.user_ns.ok() && features_.change_uid.ok()) {
+    // T0: every session has its own uid; the workspace's group is what they share the home by.
+    if (::chmod(settings_.home.c_str(), (home.st_mode & 07777) | 02070) != 0) return sys_error("open the home to its group");
+  }
   json::Value digests = json::Value::object();
   for (const auto& [name, p] : loaded.policies) digests[name] = p->digest;
   TRY(launcher_log_->append(audit::Event::boot, {{"version", CAISSON_VERSION},

@@ -172,7 +172,8 @@ Result<Exec*> Session::exec(ExecRequest request, bool with_stdin, std::int64_t h
     return fail(Code::limit,
                 "more than " + std::to_string(policy().limits.execs) + " commands at once (limits.execs of the policy)");
   request.id = next_exec_++;
-  request.umask = policy().umask;
+  // T0 shares the home by group, because its sessions have different uids.
+  request.umask = plan().user_ns ? policy().umask : policy().umask & ~070U;
   Exec exec;
   exec.label = "e-" + std::to_string(request.id);
   exec.pty = request.pty;
