@@ -36,6 +36,8 @@ WriteQueue::WriteQueue(asio::any_io_executor executor, Fd fd) : to_(make_descrip
 
 Status WriteQueue::push(std::string_view bytes, std::size_t most_waiting) {
   if (!to_.is_open() || close_later_) return fail(Code::io, "the input of the command is closed");
+  if (bytes.size() > most_waiting)
+    return fail(Code::limit, "the input is larger than " + std::to_string(most_waiting) + " bytes: write it in parts");
   if (waiting_.size() + bytes.size() > most_waiting)
     return fail(Code::limit, "the command does not read its input: " + std::to_string(waiting_.size()) + " bytes wait");
   waiting_.append(bytes);

@@ -137,15 +137,21 @@ def test_end_of_transmission_closes_stdin(api, session):
 
 def test_a_large_input_arrives_whole(api, session):
     api.bash("head -c 3000000 | wc -c", session_id=session, async_mode=True)
-    for _ in range(3):
-        api.data("/v1/bash/write", {"session_id": session, "input": "x" * 1_000_000})
+    body = {"session_id": session, "input": "x" * 500_000}
+    for _ in range(6):  # one that does not fit is refused whole, and fits once the command has read on
+        eventually(lambda: api.post("/v1/bash/write", body).json()["success"])
     assert finish(api, session)["stdout"].strip() == "3000000"
 
 
 def test_input_that_nobody_reads_is_refused_at_a_bound(api, session):
     api.bash("sleep 60", session_id=session, async_mode=True)
-    answers = [api.post("/v1/bash/write", {"session_id": session, "input": "x" * 4_000_000}).json() for _ in range(8)]
-    assert answers[-1]["success"] is False and answers[-1]["message"]
+    answers = [api.post("/v1/bash/write", {"session_id": session, "input": "x" * 500_000}).json() for _ in range(8)]
+    assert answers[-1]["success"] is False and "does not read" in answers[-1]["message"]
+
+
+def test_an_input_over_the_bound_is_told_to_come_in_parts(api, session):
+    api.bash("wc -c", session_id=session, async_mode=True)
+    assert "in parts" in api.fails("/v1/bash/write", {"session_id": session, "input": "x" * 4_000_000})["message"]
 
 
 def test_write_without_a_running_command_is_told(api, session):

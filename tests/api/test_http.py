@@ -204,6 +204,12 @@ def test_a_chunked_body_over_the_limit_is_413(api):
         assert raw.answer().status == 413
 
 
+def test_trap_19_a_delete_may_carry_a_body(api):
+    made = api.data("/v1/shell/sessions/create")["session_id"]
+    answer = api.http.request("DELETE", f"/v1/shell/sessions/{made}", json={"any": "thing"})
+    assert (answer.status_code, answer.json()["success"]) == (200, True)
+
+
 def test_unknown_fields_are_ignored(api):
     assert api.bash("echo x", no_such_field=1, another={"a": []})["stdout"] == "x\n"
 
