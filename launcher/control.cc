@@ -31,7 +31,9 @@ Result<Fd> serve_control(const std::string& path, session::Manager& manager, Loo
       ucred who{};
       socklen_t size = sizeof who;
       if (::getsockopt(peer.get(), SOL_SOCKET, SO_PEERCRED, &who, &size) != 0 || who.uid != 0) continue;
-      manager.serve(std::move(peer), session::Manager::Role::operator_, [](const std::string&) {});
+      manager.serve(std::move(peer), session::Manager::Role::operator_, [&manager](const std::string& violation) {
+        if (!violation.empty()) manager.record(audit::Event::client_violation, {{"client", "control"}, {"what", violation}});
+      });
     }
   }));
   return listener;

@@ -19,7 +19,8 @@ enum class Event {
   agent_start,
   agent_exit,
   agent_violation,
-  agent_refused,
+  client_violation,  // the same at the control socket
+  request_refused,   // a well-formed request that was refused: op, why
   session_request,  // what was asked: domain, label, narrowing; before anything is done
   session_start,    // the session runs: tier, policy digest, report
   session_refused,  // it does not: step, errno, why

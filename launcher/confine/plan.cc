@@ -280,6 +280,24 @@ const char* proc_name(Proc proc) {
   return "?";
 }
 
+namespace {
+
+// Two grants that lead to one inode with different access: whichever path a program took would decide what it may do.
+Status check_aliases(const Policy& policy, const Sources& sources) {
+  std::map<std::pair<dev_t, ino_t>, const Grant*> seen;
+  for (const Grant& grant : policy.grants) {
+    const Source& source = sources.at(grant.source);
+    if (!source.present) continue;
+    const auto [it, fresh] = seen.emplace(std::pair(source.dev, source.ino), &grant);
+    if (!fresh && it->second->access != grant.access)
+      return fail(Code::invalid_argument, "grants " + quote(it->second->path) + " and " + quote(grant.path) +
+                                              " are one file or directory with different access");
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<Sources> resolve_sources(const Policy& policy) {
   Sources out;
   for (const Grant& grant : policy.grants) {
@@ -294,6 +312,7 @@ Result<Sources> resolve_sources(const Policy& policy) {
     }
     return std::unexpected(std::move(source).error().wrap("grant " + quote(grant.path)));
   }
+  TRY(check_aliases(policy, out));
   return out;
 }
 

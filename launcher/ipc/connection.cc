@@ -50,6 +50,7 @@ void Connection::take(Message message) {
   if (row == nullptr) return violate("unknown op " + quote(**name));
   if ((row->permitted & static_cast<unsigned>(state_)) == 0)
     return violate("op '" + std::string(row->name) + "' in the wrong state");
+  if (!pending_.insert(**id).second) return violate("an id that still waits for its reply");
   handler_.request(*this, {**id, row->op, std::move(message.body)});
 }
 
@@ -60,12 +61,14 @@ void Connection::violate(const std::string& why) {
 }
 
 void Connection::reply(std::int64_t id, json::Value fields, std::vector<Fd> fds) {
+  pending_.erase(id);
   fields["id"] = id;
   fields["ok"] = true;
   put({std::move(fields), std::move(fds)});
 }
 
 void Connection::reply_error(std::int64_t id, const Error& error, const std::string& step) {
+  pending_.erase(id);
   json::Value e{{"code", code_name(error.code)}, {"what", error.what}};
   if (error.sys != 0) e["errno"] = errno_name(error.sys);
   if (!step.empty()) e["step"] = step;

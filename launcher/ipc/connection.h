@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,7 @@ class Connection {
   Loop& loop_;
   Handler handler_;
   State state_ = State::greeting;
+  std::set<std::int64_t> pending_;  // ids without a reply yet
   std::deque<Outgoing> queue_;
   std::uint64_t number_;
   bool dead_ = false;

@@ -174,7 +174,7 @@ void Manager::on_request(ipc::Connection& c, ipc::Connection::Request request) {
     }
   }();
   if (!done) {
-    record(audit::Event::agent_refused, {{"op", request.body.value("op", "")}, {"what", done.error().text()}});
+    record(audit::Event::request_refused, {{"op", request.body.value("op", "")}, {"what", done.error().text()}});
     c.reply_error(request.id, done.error(), "request");
   } else if (!done->is_null()) {
     c.reply(request.id, std::move(*done));

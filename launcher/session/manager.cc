@@ -145,6 +145,12 @@ std::vector<policy::Problem> Manager::reload() {
 
 void Manager::record(audit::Event event, json::Value fields) {
   // A launcher's log that cannot be written is said on stderr; sessions are refused by their own logs on the same disk.
+  if (launcher_log_->poisoned()) {
+    // The disk was full. There may be room again: a new log, whose first record says that one before it broke off.
+    auto again = audit::Log::create_rotated(settings_.audit_dir, "launcher");
+    if (again && again->append(audit::Event::boot, {{"version", CAISSON_VERSION}, {"after_write_error", true}}))
+      *launcher_log_ = std::move(*again);
+  }
   if (const Status done = launcher_log_->append(event, fields); !done)
     std::fprintf(stderr, "caisson-launcher: audit log: %s\n", done.error().text().c_str());
 }
@@ -157,7 +163,8 @@ Result<uid_t> Manager::take_uid() {
 }
 
 Result<Manager::Entry*> Manager::start(const std::string& domain, std::shared_ptr<const confine::Template> prepared) {
-  if (entries_.size() >= settings_.max_sessions)
+  const auto given = std::ranges::count_if(entries_, [](const auto& e) { return e.second->owner != 0; });
+  if (static_cast<std::size_t>(given) >= settings_.max_sessions)
     return fail(Code::limit, "more than " + std::to_string(settings_.max_sessions) + " sessions");
   const std::string id = "s-" + sys::random_hex(8);
   std::optional<confine::Cgroup> cgroup;

@@ -126,7 +126,7 @@ def test_the_sessions_of_an_agent_end_with_it(fresh, hostile):
 def test_an_agents_refused_request_is_on_record(fresh, hostile):
     hostile.ask("hello", protocol=1)
     hostile.ask("session_create", domain="bash", narrow={"grants": [{"path": "/etc/shadow"}]})
-    refused = [r for r in fresh.records() if r["event"] == "agent_refused"]
+    refused = [r for r in fresh.records() if r["event"] == "request_refused"]
     assert len(refused) == 1 and refused[0]["op"] == "session_create" and "/etc/shadow" in refused[0]["what"]
 
 
