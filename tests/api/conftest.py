@@ -129,7 +129,14 @@ def native(request) -> Launcher:
 @pytest.fixture(scope="session")
 def api(request, contract) -> Api:
     if url := os.environ.get("CAISSON_URL"):
-        return Api(url.rstrip("/"), os.environ.get("CAISSON_KEY", ""), contract)
+        given = Api(url.rstrip("/"), os.environ.get("CAISSON_KEY", ""), contract)
+        try:
+            status = given.http.get("/v1/sandbox").status_code
+        except httpx.TransportError as why:
+            status = why
+        if status != 200:
+            pytest.exit(f"nothing to test at CAISSON_URL={url} with CAISSON_KEY: {status}", 1)
+        return given
     launcher = request.getfixturevalue("native")
     return Api(launcher.url, launcher.key, contract)
 
