@@ -15,9 +15,10 @@ namespace caisson {
 
 Status seal() {
   const char* number = std::getenv("CAISSON_SECCOMP_FD");
-  if (number == nullptr) return fail(Code::invalid_argument, "CAISSON_SECCOMP_FD is not set: caisson-agent is started by caisson-launcher");
+  if (number == nullptr)
+    return fail(Code::invalid_argument, "CAISSON_SECCOMP_FD is not set: caisson-agent is started by caisson-launcher");
   const Fd fd(std::atoi(number));
-  struct stat st {};
+  struct stat st{};
   if (::fstat(fd.get(), &st) != 0) return sys_error("seccomp program");
   std::vector<sock_filter> program(static_cast<std::size_t>(st.st_size) / sizeof(sock_filter));
   const auto bytes = static_cast<ssize_t>(program.size() * sizeof(sock_filter));
@@ -26,7 +27,8 @@ Status seal() {
   sock_fprog prog{static_cast<unsigned short>(program.size()), program.data()};
   if (::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &prog) != 0) return sys_error("seccomp");
   // Post-condition: without the program this would be EFAULT.
-  if (::syscall(SYS_execve, nullptr, nullptr, nullptr) != -1 || errno != EPERM) return fail(Code::internal, "seccomp is not in force");
+  if (::syscall(SYS_execve, nullptr, nullptr, nullptr) != -1 || errno != EPERM)
+    return fail(Code::internal, "seccomp is not in force");
   return {};
 }
 
