@@ -69,7 +69,8 @@ task<void> BashService::make_room() {
 
 task<BashService::SessionPtr> BashService::create(CreateParams params) {
   if (!params.session_id.empty() && !valid_session_id(params.session_id))
-    co_return fail(Code::invalid_argument, "session_id is longer than 128 bytes, has a slash or control characters, or is a dot name");
+    co_return fail(Code::invalid_argument,
+                   "session_id is longer than 128 bytes, has a slash or control characters, or is a dot name");
   const std::string id = params.session_id.empty() ? sys::random_hex(16) : params.session_id;
   if (SessionPtr existing = table_.find(id)) {
     existing->touch();

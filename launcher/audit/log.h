@@ -21,10 +21,10 @@ enum class Event {
   agent_violation,
   client_violation,  // the same at the control socket
   request_refused,   // a well-formed request that was refused: op, why
-  session_request,  // what was asked: domain, label, narrowing; before anything is done
-  session_start,    // the session runs: tier, policy digest, report
-  session_refused,  // it does not: step, errno, why
-  exec_request,     // argv, cwd, names of environment variables; before the process exists
+  session_request,   // what was asked: domain, label, narrowing; before anything is done
+  session_start,     // the session runs: tier, policy digest, report
+  session_refused,   // it does not: step, errno, why
+  exec_request,      // argv, cwd, names of environment variables; before the process exists
   exec_start,
   exec_refused,
   exec_exit,  // exit code or signal, rusage, limits hit
