@@ -82,7 +82,7 @@ def start(engine, image):
     def run(*options, **environment) -> Served:
         name = f"caisson-test-{os.getpid()}-{len(names)}"
         names.append(name)
-        done = sh(RUN, "--engine", engine, "--json", "--name", name, "--port", free_port(), *options, env=environment)
+        done = sh(RUN, "--engine", engine, "--json", "--name", name, "--port", free_port(), "--wait", 30, *options, env=environment)
         return Served(engine, name, json.loads(done.stdout), done.stderr)
 
     yield run
