@@ -177,6 +177,9 @@ task<void> BashService::kill(SessionPtr session, std::string signal) {
 
 task<void> BashService::close(SessionPtr session, std::string reason) {
   forget(session);
+  // In a tier without PID namespaces the launcher ends the commands one by one, and their exits come as plain signals.
+  for (const CommandPtr& command : session->commands)
+    if (command->running()) command->note_kill();
   auto destroyed = co_await launcher_.session_destroy(session->handle, std::move(reason));
   for (const CommandPtr& command : session->commands) command->release();
   co_return destroyed;
