@@ -9,6 +9,7 @@
 
 #include <cstring>
 
+#include "launcher/base/scm.h"
 #include "launcher/base/sys.h"
 #include "launcher/confine/landlock.h"
 #include "launcher/confine/raw.h"
@@ -68,18 +69,14 @@ Result<std::vector<Fd>> receive_fds(int socket) {
   msghdr header{};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
-  header.msg_control = control;
-  header.msg_controllen = sizeof control;
+  scm::Buffer control;
+  scm::expect(header, control);
   if (::recvmsg(socket, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != 1) return sys_error("receive descriptors");
+  int raw[scm::kMaxFds];
+  const std::size_t count = scm::take(header, raw);
   std::vector<Fd> fds;
-  const cmsghdr* c = CMSG_FIRSTHDR(&header);
-  if (c == nullptr || c->cmsg_type != SCM_RIGHTS) return fail(Code::internal, "no descriptors handed over");
-  for (std::size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); ++i) {
-    int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof fd);
-    fds.emplace_back(fd);
-  }
+  for (std::size_t i = 0; i < count; ++i) fds.emplace_back(raw[i]);
+  if (fds.empty()) return fail(Code::internal, "no descriptors handed over");
   return fds;
 }
 

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "launcher/base/init_protocol.h"
+#include "launcher/base/scm.h"
 #include "launcher/confine/caps.h"
 #include "launcher/confine/landlock.h"
 #include "launcher/confine/mount.h"
@@ -27,14 +28,8 @@ void send_fds(int socket, const int* fds, std::size_t count, StepWriter& steps, 
   msghdr header{};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))] = {};
-  header.msg_control = control;
-  header.msg_controllen = CMSG_SPACE(count * sizeof(int));
-  cmsghdr* c = CMSG_FIRSTHDR(&header);
-  c->cmsg_level = SOL_SOCKET;
-  c->cmsg_type = SCM_RIGHTS;
-  c->cmsg_len = CMSG_LEN(count * sizeof(int));
-  std::memcpy(CMSG_DATA(c), fds, count * sizeof(int));
+  scm::Buffer control;
+  scm::put(header, control, fds, count);
   if (::sendmsg(socket, &header, MSG_NOSIGNAL) != 1) steps.failed(step, errno);
 }
 

@@ -20,6 +20,7 @@
 #include <cerrno>
 
 #include "launcher/base/init_protocol.h"
+#include "launcher/base/scm.h"
 
 namespace {
 
@@ -49,16 +50,8 @@ void send_reply(const Reply& reply, int fd = -1) {
   msghdr header{};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  if (fd >= 0) {
-    header.msg_control = control;
-    header.msg_controllen = sizeof control;
-    cmsghdr* c = CMSG_FIRSTHDR(&header);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(c), &fd, sizeof fd);
-  }
+  caisson::scm::Buffer control;
+  caisson::scm::put(header, control, &fd, fd >= 0 ? 1 : 0);
   // A launcher that is gone or does not read ends the session.
   if (sendmsg(kSocketFd, &header, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof reply)) die(1);
 }
@@ -252,17 +245,14 @@ void handle_request() {
   msghdr header{};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
-  header.msg_control = control;
-  header.msg_controllen = sizeof control;
+  caisson::scm::Buffer control;
+  caisson::scm::expect(header, control);
   const ssize_t n = recvmsg(kSocketFd, &header, MSG_CMSG_CLOEXEC);
   if (n < 0 && errno == EINTR) return;
   if (n < static_cast<ssize_t>(sizeof(Request)) || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) end_session();
 
   int fds[4] = {-1, -1, -1, -1};
-  const cmsghdr* c = CMSG_FIRSTHDR(&header);
-  const size_t count = c != nullptr && c->cmsg_type == SCM_RIGHTS ? (c->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
-  if (count > 0) memcpy(fds, CMSG_DATA(c), count * sizeof(int));
+  const size_t count = caisson::scm::take(header, fds);
 
   Request request;
   memcpy(&request, g_request, sizeof request);

@@ -5,7 +5,11 @@
 #include <array>
 #include <cstring>
 
+#include "launcher/base/scm.h"
+
 namespace caisson::ipc {
+
+static_assert(kMaxFds == scm::kMaxFds);
 
 Status send(int socket, const json::Value& body, std::span<const int> fds) {
   if (fds.size() > kMaxFds) return fail(Code::internal, "more descriptors than a message may carry");
@@ -16,16 +20,8 @@ Status send(int socket, const json::Value& body, std::span<const int> fds) {
   msghdr header{};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(kMaxFds * sizeof(int))] = {};
-  if (!fds.empty()) {
-    header.msg_control = control;
-    header.msg_controllen = CMSG_SPACE(fds.size_bytes());
-    cmsghdr* c = CMSG_FIRSTHDR(&header);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(fds.size_bytes());
-    std::memcpy(CMSG_DATA(c), fds.data(), fds.size_bytes());
-  }
+  scm::Buffer control;
+  scm::put(header, control, fds.data(), fds.size());
   ssize_t n;
   do n = ::sendmsg(socket, &header, MSG_NOSIGNAL);
   while (n < 0 && errno == EINTR);
@@ -33,34 +29,14 @@ Status send(int socket, const json::Value& body, std::span<const int> fds) {
   return {};
 }
 
-namespace {
-
-// Takes every descriptor out of the control data, so that none stays open unowned whatever else is wrong.
-std::vector<Fd> take_fds(msghdr& header) {
-  std::vector<Fd> fds;
-  for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof fd);
-      fds.emplace_back(fd);
-    }
-  }
-  return fds;
-}
-
-}  // namespace
-
 Result<std::optional<Message>> receive(int socket, Wait wait) {
   static std::array<char, kMaxMessage + 1> buffer;  // single-threaded users only; too large for a stack frame
   iovec part{buffer.data(), buffer.size()};
   msghdr header{};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(kMaxFds * sizeof(int))];
-  header.msg_control = control;
-  header.msg_controllen = sizeof control;
+  scm::Buffer control;
+  scm::expect(header, control);
 
   ssize_t n;
   do n = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC | (wait == Wait::no ? MSG_DONTWAIT : 0));
@@ -69,7 +45,10 @@ Result<std::optional<Message>> receive(int socket, Wait wait) {
   if (n < 0) return sys_error("recvmsg");
 
   Message message;
-  message.fds = take_fds(header);
+  // Owned at once, so that none stays open whatever else is wrong.
+  int raw[scm::kMaxFds];
+  const std::size_t count = scm::take(header, raw);
+  for (std::size_t i = 0; i < count; ++i) message.fds.emplace_back(raw[i]);
   // The kernel cuts silently: a cut message would otherwise be parsed as a different, valid one.
   if ((header.msg_flags & MSG_TRUNC) != 0) return fail(Code::protocol, "message over the size limit");
   if ((header.msg_flags & MSG_CTRUNC) != 0) return fail(Code::protocol, "message with too many descriptors");

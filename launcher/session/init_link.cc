@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "launcher/base/scm.h"
+
 namespace caisson::session {
 
 Status InitLink::send(const std::string& message, const int* fds, std::size_t count) {
@@ -11,16 +13,8 @@ Status InitLink::send(const std::string& message, const int* fds, std::size_t co
   msghdr header{};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))] = {};
-  if (count > 0) {
-    header.msg_control = control;
-    header.msg_controllen = CMSG_SPACE(count * sizeof(int));
-    cmsghdr* c = CMSG_FIRSTHDR(&header);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(count * sizeof(int));
-    std::memcpy(CMSG_DATA(c), fds, count * sizeof(int));
-  }
+  scm::Buffer control;
+  scm::put(header, control, fds, count);
   if (::sendmsg(socket_.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) return sys_error("send to caisson-init");
   return {};
 }
@@ -71,21 +65,20 @@ Result<std::optional<InitEvent>> InitLink::receive() {
   msghdr header{};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-  header.msg_control = control;
-  header.msg_controllen = sizeof control;
+  scm::Buffer control;
+  scm::expect(header, control);
   const ssize_t n = ::recvmsg(socket_.get(), &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
   if (n < 0) return sys_error("receive from caisson-init");
-  if (const cmsghdr* c = CMSG_FIRSTHDR(&header);
-      c != nullptr && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int))) {
-    int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(c), sizeof fd);
-    event.fd = Fd(fd);
-  }
+  // Owned at once: a hostile init must not be able to fill our descriptor table with what it sends too much of.
+  int raw[scm::kMaxFds];
+  const std::size_t count = scm::take(header, raw);
+  std::vector<Fd> fds;
+  for (std::size_t i = 0; i < count; ++i) fds.emplace_back(raw[i]);
   if (n == 0) return fail(Code::not_found, "caisson-init is gone");
-  if (n != static_cast<ssize_t>(sizeof event.reply) || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0)
+  if (n != static_cast<ssize_t>(sizeof event.reply) || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 || count > 1)
     return fail(Code::protocol, "malformed message from caisson-init");
+  if (count == 1) event.fd = std::move(fds.front());
   std::memcpy(&event.reply, buffer, sizeof event.reply);
   if (event.fd && event.reply.type != init::Type::started) return fail(Code::protocol, "descriptor where none belongs");
   return event;

@@ -1,0 +1,48 @@
+// Descriptors over UNIX sockets (SCM_RIGHTS, unix(7)): the one place that lays out control messages. Async-signal-safe, no
+// allocation, so that caisson-init and the children between clone and exec can use it as well.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <cstring>
+
+namespace caisson::scm {
+
+inline constexpr std::size_t kMaxFds = 4;
+
+struct Buffer {
+  alignas(cmsghdr) char bytes[CMSG_SPACE(kMaxFds * sizeof(int))] = {};
+};
+
+// Adds `count` (at most kMaxFds) descriptors to a message to be sent; `buffer` must live until then.
+inline void put(msghdr& header, Buffer& buffer, const int* fds, std::size_t count) {
+  if (count == 0) return;
+  header.msg_control = buffer.bytes;
+  header.msg_controllen = CMSG_SPACE(count * sizeof(int));
+  cmsghdr* c = CMSG_FIRSTHDR(&header);
+  c->cmsg_level = SOL_SOCKET;
+  c->cmsg_type = SCM_RIGHTS;
+  c->cmsg_len = CMSG_LEN(count * sizeof(int));
+  std::memcpy(CMSG_DATA(c), fds, count * sizeof(int));
+}
+
+// Makes room for descriptors before recvmsg. More than kMaxFds show as MSG_CTRUNC.
+inline void expect(msghdr& header, Buffer& buffer) {
+  header.msg_control = buffer.bytes;
+  header.msg_controllen = sizeof buffer.bytes;
+}
+
+// Every descriptor that came, to be owned or closed by the caller whatever else is wrong with the message.
+[[nodiscard]] inline std::size_t take(msghdr& header, int (&fds)[kMaxFds]) {
+  std::size_t count = 0;
+  for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t here = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < here && count < kMaxFds; ++i)
+      std::memcpy(&fds[count++], CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+  }
+  return count;
+}
+
+}  // namespace caisson::scm
