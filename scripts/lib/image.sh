@@ -22,14 +22,14 @@ build_image() {
   if [ "$ENGINE_KIND" = podman ]; then
     flags+=(--format docker --layers --pull=never)
     # The builder's roots of trust, for mirrors that are reached by https behind an inspecting network. Mounted for the
-    # build's commands only: no layer of the image holds them.
+    # build's commands only, on a directory that Debian has anyway: no layer of the image holds them or their place.
     if [ -n "$bundle" ]; then
       local mount
       mount=$STATE/build-ca
       mkdir -p "$mount"
       cp -L "$bundle" "$mount/ca.crt"
-      printf 'Acquire::https::CaInfo "/run/build-ca/ca.crt";\n' >"$mount/apt.conf"
-      flags+=(-v "$mount:/run/build-ca:ro" --build-arg APT_CONFIG=/run/build-ca/apt.conf)
+      printf 'Acquire::https::CaInfo "/mnt/ca.crt";\n' >"$mount/apt.conf"
+      flags+=(-v "$mount:/mnt:ro" --build-arg APT_CONFIG=/mnt/apt.conf)
     fi
   fi
   (cd "$ROOT" && step "build image $IMAGE (minutes the first time)" "${ENGINE[@]}" build "${flags[@]}" .) ||

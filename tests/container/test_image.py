@@ -37,13 +37,14 @@ def test_tools_of_the_sessions(inside):
 
 
 def test_no_build_tools_and_no_leftovers(inside):
-    assert inside("for t in g++ g++-14 cmake ninja; do command -v $t; done; ls /var/lib/apt/lists /build /src /run/build-ca "
-                  "/etc/passwd- 2>/dev/null | grep -v '^/var/lib/apt/lists:'; true") == ""
+    assert inside("for t in g++ g++-14 cmake ninja; do command -v $t; done; ls -d /build /src /etc/passwd- /run/build-ca; "
+                  "find /var/lib/apt/lists /mnt -mindepth 1; true") == ""
 
 
 def test_launcher_links_neither_boost_nor_ssl(inside):
     libraries = inside("ldd /usr/lib/caisson/caisson-launcher")
-    assert "libc.so" in libraries and "libssl" not in libraries and "boost" not in libraries
+    assert "libc.so" in libraries or "statically linked" in libraries
+    assert "libssl" not in libraries and "boost" not in libraries
 
 
 def test_init_is_static(inside):
