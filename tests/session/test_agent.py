@@ -64,7 +64,9 @@ def hostile(fresh, double_program):
 
 
 def agent_pid(launcher):
-    return next((p for p in descendants(launcher.pid) if processes().get(p, ("", "", 0))[2] == 990), None)
+    # By its uid and its program: between the change of uid and the exec the child still has the launcher's descriptors.
+    mine = (p for p in descendants(launcher.pid) if processes().get(p, ("", "", 0))[2] == 990)
+    return next((p for p in mine if os.path.realpath(f"/proc/{p}/exe") != os.path.realpath(f"/proc/{launcher.pid}/exe")), None)
 
 
 def test_an_agent_gets_no_session_of_another_client(fresh, hostile):
@@ -176,7 +178,8 @@ def test_the_agent_is_confined(real, field, value):
 
 def test_the_agent_has_no_descriptor_of_an_audit_log(real):
     real.control().create()
-    targets = [os.path.realpath(fd) for fd in pathlib.Path(f"/proc/{agent_pid(real)}/fd").iterdir()]
+    agent = eventually(lambda: agent_pid(real))
+    targets = [os.path.realpath(fd) for fd in pathlib.Path(f"/proc/{agent}/fd").iterdir()]
     assert len(targets) > 3 and not [t for t in targets if t.startswith(str(real.audit)) or t == "/etc/passwd"]
 
 
@@ -195,7 +198,8 @@ def test_nothing_survives_a_killed_launcher(fresh, stopped):
     eventually(lambda: control.call("session_stat", session=session)[0]["processes"] >= 4)
     below = descendants(fresh.pid)
     if stopped:  # a stopped process must not keep the others
-        os.kill(next(p for p in below if processes().get(p, (0, ""))[1] == "sleep"), signal.SIGSTOP)
+        sleeper = eventually(lambda: next((p for p in below if processes().get(p, (0, ""))[1] == "sleep"), None))
+        os.kill(sleeper, signal.SIGSTOP)
     fresh.process.kill()
     fresh.process.wait()
     assert len(below) > 4
