@@ -117,6 +117,11 @@ class Planner {
     if (!plan_.mount_ns) {
       const auto conflicts = policy::landlock_conflicts(policy_);
       if (!conflicts.empty()) return fail(Code::invalid_argument, conflicts.front().text());
+      // Granting the shared ones instead would be wider than what the policy or the request says.
+      if (policy_.home == policy::Scope::private_ || policy_.tmp == policy::Scope::private_)
+        return fail(Code::unavailable, "policy '" + policy_.domain +
+                                           "' gives a session a home or /tmp of its own, which needs a mount namespace, and there is "
+                                           "none here (see: caisson probe)");
     }
     for (const Grant& grant : policy_.grants) {
       const auto it = sources_.find(grant.source);

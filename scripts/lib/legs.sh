@@ -29,16 +29,11 @@ ctest_leg() {
   if [ "$status" != 0 ] && [ "$LEG_FAILED" = 0 ]; then tally 0 1 0; fi
 }
 
-leg_unit() { ctest_leg unit -j "$(jobs_count)" -LE 'session|escape'; }
+leg_unit() { ctest_leg unit -j "$(jobs_count)"; }
 
 leg_session() {
   is_root || { skip_leg "session tests build real sessions: they need root"; return 0; }
   pytest_leg session tests/session /usr/bin/python3
-}
-
-leg_escape() {
-  is_root || { skip_leg "escape tests build real sessions: they need root"; return 0; }
-  ctest_leg escape -L escape
 }
 
 # pytest_leg LEG FOLDER [PYTHON]: by default with the SDK in a virtual environment of our own over Debian's packages.

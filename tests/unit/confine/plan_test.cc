@@ -71,6 +71,15 @@ TEST(Plan, FloorTierKeepsLandlockAndSaysWhatIsMissing) {
   EXPECT_FALSE((*plan)->residual.empty());
 }
 
+TEST(Plan, PrivateHomeNeedsAMountNamespace) {
+  Bench bench;
+  bench.policy.home = policy::Scope::private_;
+  EXPECT_TRUE(bench.plan(Tier::t3));
+  const auto plan = bench.plan(Tier::t0);
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().code, Code::unavailable);
+}
+
 TEST(Plan, OneUidIsSaid) {
   const auto plan = Bench().plan(Tier::t1);
   ASSERT_TRUE(plan);
