@@ -40,6 +40,9 @@ class Loop {
   // Called once, when that child of ours has been reaped. Children without a callback (orphans that were reparented to us)
   // are reaped silently.
   void on_exit(pid_t pid, Exited exited) { children_[pid] = std::move(exited); }
+  // For an owner that goes away first: the child is then reaped silently.
+  void forget_exit(pid_t pid) { children_.erase(pid); }
+  [[nodiscard]] bool expects(pid_t pid) const { return children_.contains(pid); }
   // Runs before children are reaped: the moment to register those that only a pipe tells of.
   void before_reap(std::function<void()> f) { before_reap_ = std::move(f); }
   void on_signal(int signal, std::function<void()> f) { signals_[signal] = std::move(f); }

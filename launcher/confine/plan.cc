@@ -41,10 +41,10 @@ class Planner {
     plan_.tier = features_.tier();
     namespaces();
     credentials();
+    TRY(demands());
     TRY(paths());
     landlock();
     limits();
-    TRY(demands());
     return std::make_shared<const Plan>(std::move(plan_));
   }
 
@@ -119,9 +119,10 @@ class Planner {
       if (!conflicts.empty()) return fail(Code::invalid_argument, conflicts.front().text());
       // Granting the shared ones instead would be wider than what the policy or the request says.
       if (policy_.home == policy::Scope::private_ || policy_.tmp == policy::Scope::private_)
-        return fail(Code::unavailable, "policy '" + policy_.domain +
-                                           "' gives a session a home or /tmp of its own, which needs a mount namespace, and there is "
-                                           "none here (see: caisson probe)");
+        return fail(Code::unavailable,
+                    "policy '" + policy_.domain +
+                        "' gives a session a home or /tmp of its own, which needs a mount namespace, and there is "
+                        "none here (see: caisson probe)");
     }
     for (const Grant& grant : policy_.grants) {
       const auto it = sources_.find(grant.source);

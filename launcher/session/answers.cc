@@ -203,13 +203,14 @@ Status Manager::answer_create(ipc::Connection& c, const ipc::Connection::Request
   TRY(only(request.body, {"domain", "label", "narrow"}));
   TRY_ASSIGN(const std::string name, need_string(request.body, "domain"));
   TRY_ASSIGN(const auto label, json::get_string(request.body, "label"));
+  if (label && label->size() > kMaxLabel)
+    return fail(Code::invalid_argument, "'label' is over " + std::to_string(kMaxLabel) + " bytes");
   if (const auto refused = refused_domains_.find(name); refused != refused_domains_.end())
     return fail(Code::unavailable, refused->second);
   const auto domain = domains_.find(name);
   if (domain == domains_.end()) return fail(Code::not_found, "no policy domain " + quote(name));
   TRY(refresh(domain->second));
-  json::Value asked{
-      {"domain", name}, {"label", label.value_or("").substr(0, kMaxLabel)}, {"policy_digest", domain->second.policy->digest}};
+  json::Value asked{{"domain", name}, {"label", label.value_or("")}, {"policy_digest", domain->second.policy->digest}};
 
   Entry* entry = nullptr;
   if (const auto narrow = request.body.find("narrow"); narrow != request.body.end() && !narrow->is_null()) {
@@ -314,7 +315,7 @@ json::Value Manager::stat(const Entry& entry) const {
     j["memory_peak_bytes"] = c.memory_peak;
     j["cpu_us"] = c.cpu_us;
   } else {
-    const Usage u = ProcessTree::read().usage(s.pid());
+    const Usage u = processes().usage(s.pid());
     j["processes"] = u.processes;
     j["memory_bytes"] = u.memory_bytes;
     j["cpu_us"] = u.cpu_us + static_cast<std::uint64_t>(s.totals().cpu_us);

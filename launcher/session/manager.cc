@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::int64_t kWatchdogUs = 500'000;
 constexpr std::int64_t kRefreshUs = 1'000'000;
+constexpr std::int64_t kLogRetryUs = 10'000'000;
 constexpr std::int64_t kRefillDelayUs = 3'000;
 constexpr uid_t kFirstUid = 20000, kLastUid = 29999;  // T0: one for each living session
 constexpr uid_t kWorkspaceUid = 20001;                // where the home belongs to root or is made by us
@@ -145,7 +146,8 @@ std::vector<policy::Problem> Manager::reload() {
 
 void Manager::record(audit::Event event, json::Value fields) {
   // A launcher's log that cannot be written is said on stderr; sessions are refused by their own logs on the same disk.
-  if (launcher_log_->poisoned()) {
+  if (launcher_log_->poisoned() && sys::monotonic_us() - log_retry_us_ > kLogRetryUs) {
+    log_retry_us_ = sys::monotonic_us();
     // The disk was full. There may be room again: a new log, whose first record says that one before it broke off.
     auto again = audit::Log::create_rotated(settings_.audit_dir, "launcher");
     if (again && again->append(audit::Event::boot, {{"version", CAISSON_VERSION}, {"after_write_error", true}}))
@@ -230,7 +232,11 @@ Status Manager::assign(Entry& entry) {
   TRY_ASSIGN(audit::Log log, audit::Log::create(settings_.audit_dir, session.id()));
   entry.log = std::make_unique<audit::Log>(std::move(log));
   entry.created_at = sys::rfc3339(sys::realtime_ns());
-  TRY(entry.log->append(audit::Event::session_request, entry.request));
+  if (Status written = entry.log->append(audit::Event::session_request, entry.request); !written) {
+    // Not even one record: an empty file would only look like a log that somebody emptied.
+    (void)::unlink((settings_.audit_dir + "/" + session.id() + ".ndjson").c_str());
+    return written;
+  }
   if (session.state() == State::idle) TRY(entry.log->append(audit::Event::session_start, {{"report", session.report()}}));
   return {};
 }
@@ -336,16 +342,28 @@ void Manager::on_ended(Session& session) {
   });
 }
 
+// One pass over /proc serves everybody for ten times as long as it took: however often a client asks, a tenth of the
+// launcher's time goes to it.
+const ProcessTree& Manager::processes() const {
+  if (const std::int64_t begin = sys::monotonic_us(); begin > tree_until_us_) {
+    tree_ = ProcessTree::read();
+    const std::int64_t end = sys::monotonic_us();
+    tree_until_us_ = end + 10 * (end - begin);
+  }
+  return tree_;
+}
+
 // Stands in for the cgroup: counts what a session really uses and ends it when it is over.
 void Manager::watchdog() {
   loop_.after(kWatchdogUs, [this] { watchdog(); });
   if (std::ranges::none_of(entries_, [](const auto& e) { return e.second->session->state() == State::running; })) return;
-  const ProcessTree tree = ProcessTree::read();
+  const ProcessTree& tree = processes();
   for (auto& [id, entry] : entries_) {
     Session& session = *entry->session;
     if (session.state() != State::running) continue;
-    const Usage usage = tree.usage(session.pid());
+    Usage usage = tree.usage(session.pid());
     const policy::Limits& limits = session.policy().limits;
+    if (usage.memory_bytes > limits.memory_bytes) usage.memory_bytes = tree.proportional_bytes(session.pid());
     const char* limit = usage.memory_bytes > limits.memory_bytes ? "memory"
                         : usage.processes > limits.processes     ? "processes"
                                                                  : nullptr;

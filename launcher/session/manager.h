@@ -14,6 +14,7 @@
 #include "launcher/confine/cgroup.h"
 #include "launcher/ipc/connection.h"
 #include "launcher/policy/load.h"
+#include "launcher/session/process_tree.h"
 #include "launcher/session/session.h"
 
 namespace caisson::session {
@@ -86,6 +87,7 @@ class Manager {
   void on_exited(Session& session, Exec& exec, const init::Reply& reply);
   void on_ended(Session& session);
   void watchdog();
+  [[nodiscard]] const ProcessTree& processes() const;
   [[nodiscard]] std::string exit_reason(const Session& session, const Exec& exec, const init::Reply& reply) const;
 
   // answers.cc: one function an op
@@ -113,6 +115,9 @@ class Manager {
   std::set<uid_t> uids_;
   std::set<std::string> refill_;
   bool refill_scheduled_ = false;
+  mutable ProcessTree tree_;
+  mutable std::int64_t tree_until_us_ = 0;
+  std::int64_t log_retry_us_ = 0;
   std::function<void()> shut_down_;
 };
 

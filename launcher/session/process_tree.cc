@@ -7,11 +7,25 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 
 #include "launcher/base/sys.h"
 
 namespace caisson::session {
+
+namespace {
+
+constexpr unsigned long kWorthAsking = 32UL << 20;
+
+// "Name:   123 kB" of a /proc file, in bytes; 0 when it cannot be read.
+std::uint64_t kib_field(const std::string& path, const char* name) {
+  const auto text = sys::read_file(path, 16384);
+  const auto at = text ? text->find(name) : std::string::npos;
+  return at == std::string::npos ? 0 : std::strtoull(text->c_str() + at + std::strlen(name), nullptr, 10) * 1024;
+}
+
+}  // namespace
 
 ProcessTree ProcessTree::read() {
   ProcessTree tree;
@@ -39,6 +53,8 @@ ProcessTree ProcessTree::read() {
     const auto statm = sys::read_file(base + "/statm", 256);
     if (statm && std::sscanf(statm->c_str(), "%*u %lu %lu", &resident, &shared) == 2 && resident > shared)
       p.memory_bytes = (resident - shared) * static_cast<unsigned long>(page);
+    // "shared" holds mapped files, too, which are not the session's; asked for only where it could matter.
+    if (shared * static_cast<unsigned long>(page) > kWorthAsking) p.memory_bytes += kib_field(base + "/status", "RssShmem:");
     tree.processes_[pid] = p;
     tree.children_.emplace(parent, pid);
   }
@@ -60,6 +76,13 @@ std::vector<pid_t> ProcessTree::descendants(pid_t root) const {
   return out;
 }
 
+std::vector<pid_t> ProcessTree::children(pid_t parent) const {
+  std::vector<pid_t> out;
+  const auto [from, to] = children_.equal_range(parent);
+  for (auto it = from; it != to; ++it) out.push_back(it->second);
+  return out;
+}
+
 Usage ProcessTree::usage(pid_t root) const {
   Usage sum;
   std::vector<pid_t> all = descendants(root);
@@ -70,6 +93,19 @@ Usage ProcessTree::usage(pid_t root) const {
     sum.processes += it->second.threads;
     sum.memory_bytes += it->second.memory_bytes;
     sum.cpu_us += it->second.cpu_us;
+  }
+  return sum;
+}
+
+std::uint64_t ProcessTree::proportional_bytes(pid_t root) const {
+  std::uint64_t sum = 0;
+  std::vector<pid_t> all = descendants(root);
+  all.push_back(root);
+  for (const pid_t pid : all) {
+    const std::string path = "/proc/" + std::to_string(pid) + "/smaps_rollup";
+    const std::uint64_t anonymous = kib_field(path, "Pss_Anon:"), shared = kib_field(path, "Pss_Shmem:");
+    const auto it = processes_.find(pid);
+    sum += anonymous + shared != 0 || it == processes_.end() ? anonymous + shared : it->second.memory_bytes;
   }
   return sum;
 }

@@ -12,7 +12,7 @@ namespace caisson::session {
 
 struct Usage {
   std::uint64_t processes = 0;     // threads count
-  std::uint64_t memory_bytes = 0;  // anonymous resident memory of all
+  std::uint64_t memory_bytes = 0;  // anonymous and shared memory that is resident; what several share counts for each
   std::uint64_t cpu_us = 0;        // of the processes that are alive
 };
 
@@ -21,7 +21,10 @@ class ProcessTree {
  public:
   [[nodiscard]] static ProcessTree read();
   [[nodiscard]] std::vector<pid_t> descendants(pid_t root) const;  // without root
-  [[nodiscard]] Usage usage(pid_t root) const;                     // with root
+  [[nodiscard]] std::vector<pid_t> children(pid_t parent) const;
+  // As usage().memory_bytes, but what several processes share counts once. Slow: for a session that seems to be over its limit.
+  [[nodiscard]] std::uint64_t proportional_bytes(pid_t root) const;
+  [[nodiscard]] Usage usage(pid_t root) const;  // with root
 
  private:
   struct Process {

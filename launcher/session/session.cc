@@ -13,6 +13,9 @@ namespace caisson::session {
 namespace {
 
 constexpr std::int64_t kBuildDeadlineUs = 10'000'000;
+// A session can stop the child that init waits for (SIGSTOP between fork and exec, a lease on the file): init is then deaf, and
+// what the launcher asked of it does not happen. What must be true the launcher then does itself, to the whole session.
+constexpr std::int64_t kStartDeadlineUs = 10'000'000, kKillDeadlineUs = 2'000'000;
 
 }  // namespace
 
@@ -39,7 +42,10 @@ Session::~Session() {
   if (status_) loop_.unwatch(status_.get());
   if (link_) loop_.unwatch(link_->fd());
   loop_.cancel(deadline_);
-  for (auto& [id, exec] : execs_) loop_.cancel(exec.timer);
+  for (auto& [id, exec] : execs_) cancel_timers(exec);
+  // The child that forked the first process may still be about to exit.
+  if (!child_gone_) loop_.forget_exit(child_pid_);
+  if (pid_ != 0 && !first_gone_) loop_.forget_exit(pid_);
 }
 
 Status Session::adopt(confine::Started started) {
@@ -115,6 +121,7 @@ void Session::take(InitEvent event) {
     case init::Type::started:
       if (exec.started || exec.pty != event.fd.valid()) return end("init_protocol");
       exec.started = true;
+      loop_.cancel(exec.start_timer);
       if (exec.pty) exec.ends.push_back(std::move(event.fd));
       events_.exec_started(*this, exec, reply.pid);
       exec.ends.clear();
@@ -126,7 +133,7 @@ void Session::take(InitEvent event) {
           sys_error(step + " " + quote(reply.step == init::Step::chdir ? exec.request.cwd : exec.request.argv.front()),
                     reply.error > 0 && reply.error < 4096 ? reply.error : EIO)
               .error();
-      loop_.cancel(exec.timer);
+      cancel_timers(exec);
       events_.exec_failed(*this, exec, error, step);
       execs_.erase(it);
       return;
@@ -142,7 +149,7 @@ void Session::take(InitEvent event) {
 void Session::take_exited(const init::Reply& reply) {
   auto node = execs_.extract(reply.exec_id);
   Exec& exec = node.mapped();
-  loop_.cancel(exec.timer);
+  cancel_timers(exec);
   totals_.cpu_us += std::max<std::int64_t>(reply.user_us, 0) + std::max<std::int64_t>(reply.system_us, 0);
   events_.exec_exited(*this, exec, reply);
 }
@@ -197,8 +204,15 @@ Result<Exec*> Session::exec(ExecRequest request, bool with_stdin, std::int64_t h
       const auto it = execs_.find(id);
       if (it == execs_.end()) return;
       it->second.reason = "hard_timeout";
-      if (!link_->signal(id, SIGKILL, it->second.pty ? init::Scope::posix_session : init::Scope::group)) end("init_protocol");
+      if (!link_->signal(id, SIGKILL, it->second.pty ? init::Scope::posix_session : init::Scope::group))
+        return end("init_protocol");
+      it->second.timer = loop_.after(kKillDeadlineUs, [this, id] {
+        if (execs_.contains(id)) end("init_hung");
+      });
     });
+  exec.start_timer = loop_.after(kStartDeadlineUs, [this, id] {
+    if (const auto it = execs_.find(id); it != execs_.end() && !it->second.started) end("init_hung");
+  });
   return &execs_.emplace(id, std::move(exec)).first->second;
 }
 
@@ -222,12 +236,36 @@ void Session::kill_now() {
   // In a PID namespace the end of its first process is the end of all others, and the kernel reaps them before it.
   if (plan().pid_ns || pid_ == 0) {
     (void)sys::pidfd_send_signal(pidfd_.get(), SIGKILL);
-  } else {
+  } else if (!first_gone_) {
     kill_tree(pid_, plan().user_ns || !plan().change_uid ? 0 : uid_);
   }
 }
 
+void Session::cancel_timers(Exec& exec) {
+  loop_.cancel(exec.timer);
+  loop_.cancel(exec.start_timer);
+}
+
+// Without a PID namespace a session may kill its own first process, and what is left of it becomes ours. Every child that
+// nobody here expects is such an orphan. Before the end is written down there is none.
+void Session::sweep_orphans() {
+  for (int round = 0; round < 500; ++round) {
+    const ProcessTree tree = ProcessTree::read();
+    bool found = false;
+    for (const pid_t pid : tree.children(::getpid())) {
+      if (loop_.expects(pid)) continue;
+      found = true;
+      for (const pid_t below : tree.descendants(pid)) (void)::kill(below, SIGKILL);
+      (void)::kill(pid, SIGKILL);  // our own child and not reaped: the pid is still its
+      (void)::waitpid(pid, nullptr, WNOHANG);
+    }
+    if (!found) return;
+    ::usleep(1000);
+  }
+}
+
 void Session::gone() {
+  first_gone_ = true;
   if (state_ == State::building) {
     // The child ended before it was ready and said nothing of a failed step.
     state_ = State::ending;
@@ -238,6 +276,7 @@ void Session::gone() {
     if (end_reason_.empty()) end_reason_ = "init_died";
     kill_now();
   }
+  if (!plan().pid_ns) sweep_orphans();
   if (cgroup_) {
     totals_.cgroup = cgroup_->stats();
     // memory.oom.group takes the whole session at once: init did not die by itself.
@@ -259,7 +298,7 @@ void Session::gone() {
     if (execs_.begin()->second.started) take_exited(killed);
     else {
       auto node = execs_.extract(execs_.begin());
-      loop_.cancel(node.mapped().timer);
+      cancel_timers(node.mapped());
       events_.exec_failed(*this, node.mapped(), Error(Code::unavailable, "the session ended"), "session");
     }
   }

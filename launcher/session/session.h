@@ -25,7 +25,7 @@ struct Exec {
   std::string label;  // "e-7"
   bool pty = false, started = false;
   std::vector<Fd> ends;  // for the client, with the reply: our ends of the pipes
-  Loop::TimerId timer = 0;
+  Loop::TimerId timer = 0, start_timer = 0;
   std::string reason;  // why it was ended by us ("hard_timeout"), or ""
   std::int64_t begin_us = 0;
 };
@@ -100,6 +100,8 @@ class Session {
   void gone();  // the first process has been reaped
   void finish_removal(int attempt);
   void kill_now();
+  void sweep_orphans();
+  void cancel_timers(Exec& exec);
 
   const std::string id_;
   const std::shared_ptr<const confine::Template> prepared_;
@@ -110,7 +112,7 @@ class Session {
   State state_ = State::building;
   Fd status_, pidfd_;
   pid_t child_pid_ = 0, pid_ = 0;
-  bool child_gone_ = false, ready_ = false;
+  bool child_gone_ = false, first_gone_ = false, ready_ = false;
   std::optional<InitLink> link_;
   std::vector<confine::StepRecord> steps_;
   confine::Verified verified_;

@@ -300,6 +300,7 @@ def test_stat_counts(control):
     session = control.create(label="mine")
     control.output(session, "true")
     control.start(session, "sleep", "60")
+    eventually(lambda: control.call("session_stat", session=session)[0]["processes"] == 2)
     stat = control.call("session_stat", session=session)[0]
     assert [stat[k] for k in ("session", "domain", "label", "state", "execs", "total_execs", "tier")] == [
         session,
