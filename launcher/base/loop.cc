@@ -89,7 +89,7 @@ void Loop::read_signals() {
 }
 
 void Loop::reap() {
-  if (before_reap_) before_reap_();
+  announce();
   for (;;) {
     int status = 0;
     ChildExit exit;

@@ -45,6 +45,9 @@ class Loop {
   [[nodiscard]] bool expects(pid_t pid) const { return children_.contains(pid); }
   // Runs before children are reaped: the moment to register those that only a pipe tells of.
   void before_reap(std::function<void()> f) { before_reap_ = std::move(f); }
+  void announce() {
+    if (before_reap_) before_reap_();
+  }
   void on_signal(int signal, std::function<void()> f) { signals_[signal] = std::move(f); }
 
   // Until stop(). Errors: io, when epoll itself fails.

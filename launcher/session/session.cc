@@ -251,6 +251,7 @@ void Session::cancel_timers(Exec& exec) {
 void Session::sweep_orphans() {
   for (int round = 0; round < 500; ++round) {
     const ProcessTree tree = ProcessTree::read();
+    loop_.announce();  // a domain with PID namespaces may be building a session whose first process only its pipe tells of
     bool found = false;
     for (const pid_t pid : tree.children(::getpid())) {
       if (loop_.expects(pid)) continue;
