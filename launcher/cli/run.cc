@@ -13,11 +13,13 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "launcher/base/hash.h"
 #include "launcher/base/json.h"
 #include "launcher/base/loop.h"
 #include "launcher/base/sys.h"
 #include "launcher/cli/args.h"
 #include "launcher/cli/commands.h"
+#include "launcher/cli/frozen.h"
 #include "launcher/cli/relay.h"
 #include "launcher/confine/build.h"
 #include "launcher/confine/caps.h"
@@ -37,7 +39,10 @@ constexpr Flag kFlags[] = {
     {"--policy", "-p", true}, {"--grant", "-g", true}, {"--cwd", "-C", true}, {"--env", "-e", true}, {"--report", "", true}};
 
 struct Run {
-  std::shared_ptr<const policy::Policy> policy;
+  std::string policies, domain;
+  std::optional<Frozen> frozen;                  // where it is, `loaded` is its policy, without the rules
+  std::shared_ptr<const policy::Policy> loaded;  // as the files say
+  std::shared_ptr<const policy::Policy> policy;  // with the --grants
   std::vector<std::string> command, env;
   std::string cwd;
   std::string report_file;
@@ -61,18 +66,22 @@ Result<policy::Grant> parse_grant(const std::string& text) {
   return grant;
 }
 
-Result<std::shared_ptr<const policy::Policy>> load_policy(const std::string& directory, const std::string& domain,
-                                                          const std::vector<std::string>& grants) {
-  policy::LoadResult loaded = policy::load_directory(directory, domain);
+Result<std::shared_ptr<const policy::Policy>> read_policy(const Run& run) {
+  policy::LoadResult loaded = policy::load_directory(run.policies, run.domain);
   if (!loaded.problems.empty()) {
     std::string text = "the policies have problems:";
     for (const auto& p : loaded.problems) text += "\n  " + p.text();
     return fail(Code::invalid_argument, text);
   }
-  const auto it = loaded.policies.find(domain);
-  if (it == loaded.policies.end()) return fail(Code::not_found, "no policy " + quote(domain) + " in " + directory);
-  if (grants.empty()) return it->second;
-  auto widened = std::make_shared<policy::Policy>(*it->second);
+  const auto it = loaded.policies.find(run.domain);
+  if (it == loaded.policies.end()) return fail(Code::not_found, "no policy " + quote(run.domain) + " in " + run.policies);
+  return it->second;
+}
+
+Result<std::shared_ptr<const policy::Policy>> widen(std::shared_ptr<const policy::Policy> policy,
+                                                    const std::vector<std::string>& grants) {
+  if (grants.empty()) return policy;
+  auto widened = std::make_shared<policy::Policy>(*policy);
   for (const std::string& text : grants) {
     TRY_ASSIGN(policy::Grant grant, parse_grant(text));
     // What the session makes itself would cover such a grant, or be replaced by it: refused as in a policy file.
@@ -83,7 +92,24 @@ Result<std::shared_ptr<const policy::Policy>> load_policy(const std::string& dir
     widened->grants.push_back(std::move(grant));
   }
   std::ranges::sort(widened->grants, {}, &policy::Grant::path);
+  widened->digest = sha256_hex(caisson::json::dump(policy::to_json(*widened)));
   return widened;
+}
+
+// The filter compiled when the policy was frozen, where it fits this plan; else a new one from the files.
+Result<confine::Program> filter(const Run& run, const confine::Plan& plan) {
+  const auto enforced = confine::enforced_mechanisms(plan);
+  const auto needs = filter_needs(*run.loaded, enforced);
+  if (run.frozen && run.frozen->needs == needs) return run.frozen->filter;
+  std::shared_ptr<const policy::Policy> whole = run.loaded;
+  if (run.frozen) {
+    TRY_ASSIGN(whole, read_policy(run));
+    if (whole->digest != run.loaded->digest)
+      return fail(Code::unavailable, "the policies changed while the session was being made: try again");
+  }
+  TRY_ASSIGN(auto program, confine::compile_seccomp(policy::effective_sets(*whole, enforced)));
+  FrozenPolicies(run.policies, run.domain).store({whole, needs, program});
+  return program;
 }
 
 Result<Run> parse(Arguments args, Options& options) {
@@ -107,7 +133,15 @@ Result<Run> parse(Arguments args, Options& options) {
   if (options.help) return run;
   if (run.command.empty()) return fail(Code::invalid_argument, "no command; usage: caisson run --policy DOMAIN -- COMMAND");
   TRY_ASSIGN(const Args parsed, Args::parse(own, kFlags, 0, 0));
-  TRY_ASSIGN(run.policy, load_policy(options.policies, parsed.last("--policy").value_or("run"), parsed.all("--grant")));
+  run.policies = options.policies;
+  run.domain = parsed.last("--policy").value_or("run");
+  run.frozen = FrozenPolicies(run.policies, run.domain).load();
+  if (run.frozen) {
+    run.loaded = run.frozen->policy;
+  } else {
+    TRY_ASSIGN(run.loaded, read_policy(run));
+  }
+  TRY_ASSIGN(run.policy, widen(run.loaded, parsed.all("--grant")));
   run.report_file = parsed.last("--report").value_or("");
   run.cwd = parsed.last("--cwd").value_or(run.policy->home_path);
   std::map<std::string, std::optional<std::string>> asked;
@@ -135,41 +169,53 @@ struct Session {
   std::shared_ptr<const confine::Plan> plan;
   confine::Program seccomp;
   confine::Started started;
-  pid_t pid = 0;
   std::vector<confine::StepRecord> steps;
+  confine::Verified verified;
+  ~Session() {
+    if (started.child_pid <= 0) return;
+    // The first process ends with its socket at the latest; its PID namespace and everything in it end with it.
+    (void)sys::pidfd_send_signal(started.child.get(), SIGKILL);
+    while (::waitpid(started.child_pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
 };
 
-// Reads the step records to their end, which is the exec of caisson-init.
+// Reads the step records to their end, which is the exec of caisson-init. Behind the filter nothing but that exec is left:
+// the facts are read while it happens.
 Status read_steps(Session& s) {
   TRY(sys::set_nonblocking(s.started.status.get(), false));
   confine::StepRecord record;
+  bool verified = false;
   while (::read(s.started.status.get(), &record, sizeof record) == static_cast<ssize_t>(sizeof record)) {
     if (record.error != 0) return std::unexpected(confine::step_error(*s.plan, record));
-    if (record.step == confine::Step::pid) s.pid = record.value;
     s.steps.push_back(record);
+    if (record.step != confine::Step::seccomp) continue;
+    TRY_ASSIGN(s.verified, confine::verify_session(*s.plan, s.started.child_pid, s.steps));
+    verified = true;
   }
-  if (s.pid == 0) return fail(Code::internal, "the session's child ended early");
+  if (!verified) return fail(Code::internal, "the session's child ended early");
   return {};
 }
 
-Result<Session> build(const Run& run, const confine::Features& features) {
-  Session s;
+Result<std::unique_ptr<Session>> build(const Run& run, const confine::Features& features) {
+  auto s = std::make_unique<Session>();
   TRY_ASSIGN(const confine::Sources sources, confine::resolve_sources(*run.policy));
   const confine::Place place{"", "", init_path()};
-  TRY_ASSIGN(s.plan, confine::make_plan(run.policy, features, sources, place));
-  TRY_ASSIGN(s.seccomp, confine::compile_plan(*s.plan));
+  TRY_ASSIGN(s->plan, confine::make_plan(run.policy, features, sources, place));
+  TRY_ASSIGN(s->seccomp, filter(run, *s->plan));
   confine::Builder builder;
   TRY_ASSIGN(builder.init_exe, sys::open(place.init_path, O_PATH));
   TRY_ASSIGN(builder.null, sys::open("/dev/null", O_RDWR));
   builder.root_dir = "/tmp";  // covered in the child's own mount namespace only, after every grant was opened
-  const bool root = ::geteuid() == 0;
-  TRY_ASSIGN(s.started, builder.start_single(*s.plan, s.seccomp, root ? kRunUid : ::geteuid(), root ? kRunUid : ::getegid(), -1));
-  TRY(read_steps(s));
+  const uid_t uid = ::geteuid() == 0 ? kRunUid : ::geteuid();
+  const gid_t gid = ::geteuid() == 0 ? kRunUid : ::getegid();
+  TRY_ASSIGN(s->started, builder.start_single(*s->plan, s->seccomp, uid, gid, -1));
+  TRY(read_steps(*s));
   return s;
 }
 
 // First as if everything worked, which saves the probe's ten children; when a step says otherwise, once more from facts.
-Result<Session> build_best(const Run& run) {
+Result<std::unique_ptr<Session>> build_best(const Run& run) {
   auto first = build(run, confine::optimistic_features());
   if (first) return first;
   const confine::Features features = confine::probe_features();
@@ -186,15 +232,17 @@ Result<int> execute(const Run& run, Session& s, Loop& loop) {
   std::unique_ptr<Relay> relay;
   Result<int> outcome = fail(Code::internal, "the session ended before the command");
 
+  // Not after `ready`: the request waits in the socket, not we for caisson-init.
+  session::ExecRequest request{1, run.command, run.env, run.cwd, terminal, 80, 24, run.policy->umask};
+  winsize size{};
+  if (terminal && ::ioctl(0, TIOCGWINSZ, &size) == 0) request.cols = size.ws_col, request.rows = size.ws_row;
+  const int stdio[3] = {0, 1, 2};
+  TRY(link.exec(request, stdio));
+
   auto handle = [&](session::InitEvent event) -> Status {
     switch (event.reply.type) {
-      case init::Type::ready: {
-        session::ExecRequest request{1, run.command, run.env, run.cwd, terminal, 80, 24, run.policy->umask};
-        winsize size{};
-        if (terminal && ::ioctl(0, TIOCGWINSZ, &size) == 0) request.cols = size.ws_col, request.rows = size.ws_row;
-        const int stdio[3] = {0, 1, 2};
-        return link.exec(request, stdio);
-      }
+      case init::Type::ready:
+        return {};
       case init::Type::started:
         if (terminal) {
           TRY_ASSIGN(relay, Relay::start(std::move(event.fd), loop));
@@ -250,19 +298,14 @@ int run_main(Arguments args, const Options& given) {
   if (!loop) return report_error(loop.error(), options), kExitNotRun;
   auto session = build_best(*run);
   if (!session) return report_error(std::move(session.error()).wrap("the session was not started"), options), kExitNotRun;
-  const auto verified = confine::verify_session(*session->plan, session->pid, session->steps);
-  if (!verified) return report_error(verified.error(), options), kExitNotRun;
   if (!run->report_file.empty()) {
     auto file = sys::open(run->report_file, O_WRONLY | O_CREAT | O_TRUNC, 0644);
     if (!file) return report_error(file.error(), options), kExitNotRun;
-    (void)sys::write_all(file->get(),
-                         caisson::json::dump(confine::report_json(*session->plan, *verified, {}, session->steps), 2) + "\n");
+    const auto report = confine::report_json(*(*session)->plan, (*session)->verified, {}, (*session)->steps);
+    (void)sys::write_all(file->get(), caisson::json::dump(report, 2) + "\n");
   }
-  const auto status = execute(*run, *session, **loop);
-  // The first process ends with its socket at the latest; its PID namespace and everything in it end with it.
-  if (auto pidfd = sys::pidfd_open(session->pid)) (void)sys::pidfd_send_signal(pidfd->get(), SIGKILL);
-  while (::waitpid(session->pid, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  const auto status = execute(*run, **session, **loop);
+  session->reset();
   if (!status) return report_error(status.error(), options), kExitNotRun;
   return *status;
 }

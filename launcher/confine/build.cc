@@ -121,7 +121,7 @@ Result<Built> run_builder(ChildMain main, ChildArgs args, uid_t uid, gid_t gid) 
   return built;
 }
 
-Result<Started> fork_session(ChildMain main, ChildArgs args, int cgroup_fd, Fd* go_write = nullptr) {
+Result<Started> fork_session(ChildMain main, ChildArgs args, int cgroup_fd, unsigned long namespaces = 0, Fd* go_write = nullptr) {
   TRY_ASSIGN(auto status, sys::pipe());
   TRY_ASSIGN(auto socket, sys::seqpacket_pair());
   TRY_ASSIGN(auto go, sys::pipe());
@@ -130,8 +130,8 @@ Result<Started> fork_session(ChildMain main, ChildArgs args, int cgroup_fd, Fd* 
   args.go_write = go.second.get();
   args.init_socket = socket.second.get();
   int pidfd = -1;
-  const pid_t pid = raw::fork_into(&pidfd, cgroup_fd);
-  if (pid < 0) return sys_error("fork session");
+  const pid_t pid = raw::fork_into(&pidfd, cgroup_fd, namespaces);
+  if (pid < 0) return sys_error(namespaces != 0 ? "clone into new namespaces" : "fork session");
   if (pid == 0) main(args);
   Started started{std::move(status.first), Fd(pidfd), pid, std::move(socket.first)};
   if (go_write != nullptr) *go_write = std::move(go.second);
@@ -158,11 +158,15 @@ Error step_error(const Plan& plan, const StepRecord& record) {
   return sys_error(std::move(what), record.error).error();
 }
 
-Result<Program> compile_plan(const Plan& plan) {
+std::set<Mechanism> enforced_mechanisms(const Plan& plan) {
   std::set<Mechanism> enforced;
   for (int m = 0; m < kMechanismCount; ++m)
     if (plan.mechanisms[m].state == MechanismState::enforced) enforced.insert(static_cast<Mechanism>(m));
-  return compile_seccomp(policy::effective_sets(*plan.policy, enforced));
+  return enforced;
+}
+
+Result<Program> compile_plan(const Plan& plan) {
+  return compile_seccomp(policy::effective_sets(*plan.policy, enforced_mechanisms(plan)));
 }
 
 Result<Builder> Builder::open(const std::string& init_path, const std::string& run_dir) {
@@ -248,12 +252,9 @@ Result<Started> Builder::start_single(const Plan& plan, const Program& seccomp, 
   args.uid = outer_uid;
   args.gid = outer_gid;
   Fd go;
-  TRY_ASSIGN(Started started, fork_session(single_child, args, cgroup_fd, &go));
+  TRY_ASSIGN(Started started, fork_session(single_child, args, cgroup_fd, all_namespaces(plan), &go));
   if (!plan.user_ns) return started;
   Child guard(started.child_pid, std::move(started.child));  // a child that waits for maps must not outlive a failure
-  TRY_ASSIGN(const auto record, next_record(started.status.get(), sys::monotonic_us() + kBuildDeadlineUs));
-  if (!record) return fail(Code::internal, "the session's child ended without a word");
-  if (record->error != 0) return std::unexpected(step_error(plan, *record));
   TRY(answer_maps(started.child_pid, outer_uid, outer_gid, go));
   started.child = guard.release();
   return started;

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -54,13 +55,14 @@ struct Builder {
   [[nodiscard]] Result<Template> make_template(std::shared_ptr<const Plan> plan, const Workspace& workspace) const;
   // uid: the session's own uid in T0 (ignored with a user namespace).
   [[nodiscard]] Result<Started> start(const Template& prepared, const Workspace& workspace, uid_t uid, int cgroup_fd) const;
-  // Everything in one child, nothing shared. Writes the id maps, so it blocks until the child asks for them.
+  // Everything in one child, nothing shared: child_pid is the session's first process.
   [[nodiscard]] Result<Started> start_single(const Plan& plan, const Program& seccomp, uid_t outer_uid, gid_t outer_gid,
                                              int cgroup_fd) const;
 };
 
 // "mount: attach_grants '/srv/data': EACCES (Permission denied)".
 [[nodiscard]] Error step_error(const Plan& plan, const StepRecord& record);
+[[nodiscard]] std::set<Mechanism> enforced_mechanisms(const Plan& plan);
 // The sets that apply in this plan, compiled.
 [[nodiscard]] Result<Program> compile_plan(const Plan& plan);
 

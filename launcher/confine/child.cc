@@ -33,13 +33,17 @@ void send_fds(int socket, const int* fds, std::size_t count, StepWriter& steps, 
   if (::sendmsg(socket, &header, MSG_NOSIGNAL) != 1) steps.failed(step, errno);
 }
 
-// unshare(NEWUSER), then waits for the launcher to write the maps: only it may map an outer uid that is not ours.
+// The launcher writes the maps: only it may map an outer uid that is not ours.
+void await_maps(const ChildArgs& args) {
+  char go = 0;
+  if (::read(args.go, &go, 1) != 1 || go != 'y') ::_exit(1);
+}
+
 void make_user_ns(const ChildArgs& args, StepWriter& steps) {
   // Else /proc/<pid>/uid_map would belong to root, and a launcher that is not root could not write it.
   if (::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) != 0 || ::unshare(CLONE_NEWUSER) != 0) steps.failed(Step::user_ns, errno);
   steps.done(Step::user_ns, -1);  // value -1: waiting for the maps
-  char go = 0;
-  if (::read(args.go, &go, 1) != 1 || go != 'y') ::_exit(1);
+  await_maps(args);
 }
 
 int open_ns(const char* name, StepWriter& steps, Step step) {
@@ -54,10 +58,6 @@ void enter(int fd, int type, StepWriter& steps, Step step) {
   if (fd >= 0 && ::setns(fd, type) != 0) steps.failed(step, errno);
 }
 
-unsigned long session_namespaces(const Plan& plan) {
-  return (plan.mount_ns ? CLONE_NEWNS : 0UL) | (plan.ipc_ns ? CLONE_NEWIPC : 0UL) | (plan.uts_ns ? CLONE_NEWUTS : 0UL) |
-         (plan.cgroup_ns ? CLONE_NEWCGROUP : 0UL);
-}
 
 // The forked child is the session's first process and the launcher's own child, so that the launcher can wait for it. It
 // starts only when the record with its pid is in the pipe: the launcher can never reap a pid that it has not heard of.
@@ -188,6 +188,16 @@ void raise_oom_score() {
 
 }  // namespace
 
+unsigned long session_namespaces(const Plan& plan) {
+  return (plan.mount_ns ? CLONE_NEWNS : 0UL) | (plan.ipc_ns ? CLONE_NEWIPC : 0UL) | (plan.uts_ns ? CLONE_NEWUTS : 0UL) |
+         (plan.cgroup_ns ? CLONE_NEWCGROUP : 0UL);
+}
+
+unsigned long all_namespaces(const Plan& plan) {
+  return session_namespaces(plan) | (plan.user_ns ? CLONE_NEWUSER : 0UL) | (plan.pid_ns ? CLONE_NEWPID : 0UL) |
+         (plan.net_ns ? CLONE_NEWNET : 0UL);
+}
+
 void workspace_child(const ChildArgs& args) {
   StepWriter steps(args.status);
   make_user_ns(args, steps);
@@ -250,30 +260,28 @@ void session_child(const ChildArgs& args) {
 
 void single_child(const ChildArgs& args) {
   StepWriter steps(args.status);
+  ::close(args.go_write);  // else our own copy would keep the pipe open when the other end dies
   raise_oom_score();
-  if (args.plan->user_ns) make_user_ns(args, steps);
-  const unsigned long flags = session_namespaces(*args.plan) | (args.plan->net_ns ? CLONE_NEWNET : 0UL);
-  if (flags != 0 && ::unshare(static_cast<int>(flags)) != 0) steps.failed(Step::namespaces, errno);
+  if (args.plan->user_ns) await_maps(args);
   steps.done(Step::namespaces);
+  if (args.plan->pid_ns && ::getpid() != 1) steps.failed(Step::pid, ESRCH);
   if (args.plan->net_ns) {
     if (const int error = loopback_up(); error != 0) steps.failed(Step::net_ns, error);
     steps.done(Step::net_ns);
   }
-  in_new_pid_ns(args, steps, [&args](StepWriter& own) {
-    ChildArgs mine = args;
-    if (args.plan->mount_ns) {
-      if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) own.failed(Step::mount_ns, errno);
-      build_root(*args.plan, args.stage_dir, own);
-      mount_instance(*args.plan, true, own);
-    }
-    if (args.plan->landlock_fs != 0) {
-      unsigned entry = 0;
-      mine.landlock = landlock_make(*args.plan, args.init_exe, &entry);
-      if (mine.landlock < 0) own.failed(Step::landlock_rules, errno, static_cast<std::uint16_t>(entry));
-      own.done(Step::landlock_rules);
-    }
-    confine_and_exec(mine, own);
-  });
+  ChildArgs mine = args;
+  if (args.plan->mount_ns) {
+    if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) steps.failed(Step::mount_ns, errno);
+    build_root(*args.plan, args.stage_dir, steps);
+    mount_instance(*args.plan, true, steps);
+  }
+  if (args.plan->landlock_fs != 0) {
+    unsigned entry = 0;
+    mine.landlock = landlock_make(*args.plan, args.init_exe, &entry);
+    if (mine.landlock < 0) steps.failed(Step::landlock_rules, errno, static_cast<std::uint16_t>(entry));
+    steps.done(Step::landlock_rules);
+  }
+  confine_and_exec(mine, steps);
 }
 
 }  // namespace caisson::confine

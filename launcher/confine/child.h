@@ -27,13 +27,17 @@ struct ChildArgs {
   gid_t gid = 0;         // T0: the workspace's gid
 };
 
+// CLONE_NEW* of what every session has for itself, and of all that a session which shares nothing starts in.
+[[nodiscard]] unsigned long session_namespaces(const Plan& plan);
+[[nodiscard]] unsigned long all_namespaces(const Plan& plan);
+
 // Makes user, network and mount namespaces; hands over their descriptors in this order: user, net, mount.
 [[noreturn]] void workspace_child(const ChildArgs& args);
 // In the workspace's namespaces: builds the tree; hands over mount namespace and Landlock ruleset.
 [[noreturn]] void template_child(const ChildArgs& args);
 // Enters what is prepared, makes what is the session's own, executes caisson-init.
 [[noreturn]] void session_child(const ChildArgs& args);
-// All of the above in one go, for a session that shares nothing with others (caisson run).
+// All of the above in one go, for a session that shares nothing with others (caisson run). Cloned into all_namespaces.
 [[noreturn]] void single_child(const ChildArgs& args);
 
 }  // namespace caisson::confine

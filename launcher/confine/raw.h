@@ -60,10 +60,11 @@ struct CloneArgs {  // struct clone_args of clone3(2), 88 bytes since Linux 5.7
   std::uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid, set_tid_size, cgroup;
 };
 // clone3(2) like fork. pidfd: receives a descriptor of the child. cgroup_fd >= 0: the child starts in that cgroup, so
-// that no instruction of it runs outside its limits.
-inline pid_t fork_into(int* pidfd, int cgroup_fd) {
+// that no instruction of it runs outside its limits. namespaces: CLONE_NEW* that it starts in; with CLONE_NEWUSER the others
+// belong to the new user namespace.
+inline pid_t fork_into(int* pidfd, int cgroup_fd, unsigned long namespaces = 0) {
   CloneArgs args{};
-  args.flags = CLONE_PIDFD;
+  args.flags = CLONE_PIDFD | namespaces;
   args.pidfd = reinterpret_cast<std::uint64_t>(pidfd);
   args.exit_signal = SIGCHLD;
   if (cgroup_fd >= 0) {
@@ -73,7 +74,7 @@ inline pid_t fork_into(int* pidfd, int cgroup_fd) {
   const long pid = ::syscall(SYS_clone3, &args, sizeof args);
   if (pid >= 0 || errno != ENOSYS || cgroup_fd >= 0) return static_cast<pid_t>(pid);
   // Docker's default profile answers clone3 with ENOSYS, so that callers fall back to what its filter can inspect.
-  return static_cast<pid_t>(::syscall(SYS_clone, CLONE_PIDFD | SIGCHLD, nullptr, pidfd, nullptr, nullptr));
+  return static_cast<pid_t>(::syscall(SYS_clone, CLONE_PIDFD | SIGCHLD | namespaces, nullptr, pidfd, nullptr, nullptr));
 }
 
 }  // namespace caisson::raw
