@@ -1,30 +1,25 @@
 // caisson-init: the first process inside every session. It runs what the launcher asks for over its socket, opens
-// terminals, reaps, reports. Static, fixed buffers, no C++ runtime: what a session could reach in it is as small as can be.
+// terminals, reaps, reports. Fixed buffers, no library at all: what a session could reach in it is as small as can be.
 // It is already confined when it starts; nothing here is trusted by the launcher (session/init_link.cc checks it all).
 #include <dirent.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <termios.h>
-#include <unistd.h>
 
 #include <cerrno>
 
 #include "launcher/base/init_protocol.h"
 #include "launcher/base/scm.h"
+#include "launcher/init/kernel.h"
 
 namespace {
 
 using namespace caisson::init;
+namespace k = caisson::init::kernel;
 
 constexpr int kMaxExecs = 1024;  // the launcher's own limit (limits.execs) is lower
 
@@ -36,14 +31,13 @@ struct Exec {
 Exec g_execs[kMaxExecs];
 alignas(Request) char g_request[kMaxRequest + 1];
 char* g_strings[kMaxStrings + 3];
+alignas(16) char g_stack[64 * 1024];  // of the child between clone and exec; one at a time, because init waits for it
 
 struct Strings {
   const char* cwd = nullptr;
   char** argv = nullptr;
   char** envp = nullptr;
 };
-
-[[noreturn]] void die(int status) { _exit(status); }
 
 void send_reply(const Reply& reply, int fd = -1) {
   iovec part{const_cast<Reply*>(&reply), sizeof reply};
@@ -53,7 +47,7 @@ void send_reply(const Reply& reply, int fd = -1) {
   caisson::scm::Buffer control;
   caisson::scm::put(header, control, &fd, fd >= 0 ? 1 : 0);
   // A launcher that is gone or does not read ends the session.
-  if (sendmsg(kSocketFd, &header, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof reply)) die(1);
+  if (k::sendmsg(kSocketFd, &header, MSG_NOSIGNAL) != static_cast<long>(sizeof reply)) k::exit(1);
 }
 
 void send_failed(std::uint32_t id, Step step, int error) {
@@ -84,67 +78,76 @@ bool split(const Request& request, char* at, char* end, Strings* out) {
   return at == end;
 }
 
+bool starts_with(const char* text, const char* with, size_t length) {
+  for (size_t i = 0; i < length; ++i)
+    if (text[i] != with[i]) return false;
+  return true;
+}
+
 const char* env_value(char** envp, const char* name) {
   const size_t length = strlen(name);
   for (; *envp != nullptr; ++envp)
-    if (strncmp(*envp, name, length) == 0 && (*envp)[length] == '=') return *envp + length + 1;
+    if (starts_with(*envp, name, length) && (*envp)[length] == '=') return *envp + length + 1;
   return nullptr;
 }
 
-// execvpe with the PATH of the new environment, not of init's.
-void exec_search(const Strings& s) {
+// Where `c` is, or the end of the text.
+const char* find(const char* text, char c) {
+  while (*text != '\0' && *text != c) ++text;
+  return text;
+}
+
+// execvpe with the PATH of the new environment, not of init's. Returns the errno.
+int exec_search(const Strings& s) {
   const char* file = s.argv[0];
-  if (strchr(file, '/') != nullptr) {
-    execve(file, s.argv, s.envp);
-    return;
-  }
+  if (*find(file, '/') == '/') return static_cast<int>(-k::execve(file, s.argv, s.envp));
   const char* path = env_value(s.envp, "PATH");
   if (path == nullptr) path = "/usr/local/bin:/usr/bin:/bin";
+  const size_t size = strlen(file) + 1;
   int best = ENOENT;
   char full[4096];
   while (true) {
-    const char* colon = strchr(path, ':');
-    const size_t length = colon != nullptr ? static_cast<size_t>(colon - path) : strlen(path);
-    if (length > 0 && path[0] == '/' && length + strlen(file) + 2 <= sizeof full) {
+    const char* colon = find(path, ':');
+    const auto length = static_cast<size_t>(colon - path);
+    if (length > 0 && path[0] == '/' && length + 1 + size <= sizeof full) {
       memcpy(full, path, length);
       full[length] = '/';
-      memcpy(full + length + 1, file, strlen(file) + 1);
-      execve(full, s.argv, s.envp);
-      if (errno != ENOENT && errno != ENOTDIR) best = errno;
+      memcpy(full + length + 1, file, size);
+      const int error = static_cast<int>(-k::execve(full, s.argv, s.envp));
+      if (error != ENOENT && error != ENOTDIR) best = error;
     }
-    if (colon == nullptr) break;
+    if (*colon == '\0') return best;
     path = colon + 1;
   }
-  errno = best;
 }
 
-struct Failure {
-  volatile Step step = Step::none;
-  volatile int error = 0;
+struct Child {
+  const Request& request;
+  const Strings& strings;
+  const int (&stdio)[3];
+  Step step = Step::none;
+  int error = 0;
+
+  bool did(Step what, long result) {
+    step = what;
+    if (result < 0) error = static_cast<int>(-result);
+    return result >= 0;
+  }
 };
 
-// Runs in the vfork child: shares memory with init, so it only calls the kernel and writes `failure`.
-[[noreturn]] void run_child(const Request& request, const Strings& s, const int (&stdio)[3], Failure* failure) {
-  failure->step = Step::setsid;
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-  umask(request.umask);
-  if (setsid() >= 0) {
-    failure->step = Step::stdio;
-    if (request.stdio == Stdio::pipes || ioctl(stdio[0], TIOCSCTTY, 0) == 0) {
-      // Descriptors 0-2 are init's /dev/null and the given ones are above 3: dup2 can overwrite none of its sources.
-      if (dup2(stdio[0], 0) == 0 && dup2(stdio[1], 1) == 1 && dup2(stdio[2], 2) == 2) {
-        failure->step = Step::chdir;
-        if (chdir(s.cwd) == 0) {
-          failure->step = Step::exec;
-          exec_search(s);
-        }
-      }
-    }
-  }
-  failure->error = errno;
-  _exit(127);
+// Runs in the child that shares our memory: it only calls the kernel and writes its own Child.
+void run_child(void* argument) {
+  Child& c = *static_cast<Child*>(argument);
+  k::sigprocmask(SIG_SETMASK, 0);
+  k::umask(c.request.umask);
+  const bool pipes = c.request.stdio == Stdio::pipes;
+  // Descriptors 0-2 are init's /dev/null and the given ones are above 3: dup can overwrite none of its sources.
+  bool ready = c.did(Step::setsid, k::setsid()) && (pipes || c.did(Step::stdio, k::ioctl(c.stdio[0], TIOCSCTTY, 0)));
+  for (int i = 0; i < 3 && ready; ++i)
+    if (c.stdio[i] == i) ready = c.did(Step::stdio, k::fcntl(i, F_SETFD, 0));
+    else ready = c.did(Step::stdio, k::dup(c.stdio[i], i));
+  if (ready && c.did(Step::chdir, k::chdir(c.strings.cwd))) (void)c.did(Step::exec, -exec_search(c.strings));
+  k::exit(127);
 }
 
 Exec* free_slot() {
@@ -153,23 +156,23 @@ Exec* free_slot() {
   return nullptr;
 }
 
+// The master, or -errno.
 int open_pty(const Request& request, int* slave) {
-  const int master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
-  if (master < 0) return -1;
+  const auto master = static_cast<int>(k::open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC));
+  if (master < 0) return master;
   int unlock = 0;
   winsize size{};
   size.ws_col = static_cast<unsigned short>(request.cols);
   size.ws_row = static_cast<unsigned short>(request.rows);
-  *slave = -1;
+  long result = k::ioctl(master, TIOCSPTLCK, k::word(&unlock));
+  if (result >= 0) result = k::ioctl(master, TIOCSWINSZ, k::word(&size));
   // TIOCGPTPEER (Linux 4.13) opens the peer without a path, so that nothing mounted on /dev/pts can be put between.
-  if (ioctl(master, TIOCSPTLCK, &unlock) == 0 && ioctl(master, TIOCSWINSZ, &size) == 0)
-    *slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
-  if (*slave < 0) {
-    const int error = errno;
-    close(master);
-    errno = error;
-    return -1;
+  if (result >= 0) result = k::ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (result < 0) {
+    k::close(master);
+    return static_cast<int>(result);
   }
+  *slave = static_cast<int>(result);
   return master;
 }
 
@@ -179,49 +182,65 @@ void start(const Request& request, const Strings& s, int (&stdio)[3]) {
   int master = -1;
   if (request.stdio == Stdio::pty) {
     master = open_pty(request, &stdio[0]);
-    if (master < 0) return send_failed(request.exec_id, Step::pty, errno);
+    if (master < 0) return send_failed(request.exec_id, Step::pty, -master);
     stdio[1] = stdio[2] = stdio[0];
   }
-  Failure failure;
-  const pid_t pid = vfork();
-  if (pid == 0) run_child(request, s, stdio, &failure);
+  Child child{request, s, stdio};
+  const long pid = k::spawn(g_stack + sizeof g_stack, run_child, &child);
+  __asm__ volatile("" ::: "memory");  // the child has written `child`
   if (pid < 0) {
-    send_failed(request.exec_id, Step::fork, errno);
-  } else if (failure.error != 0) {
-    while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+    send_failed(request.exec_id, Step::fork, static_cast<int>(-pid));
+  } else if (child.error != 0) {
+    while (k::wait(static_cast<pid_t>(pid), nullptr, 0, nullptr) == -EINTR) {
     }
-    send_failed(request.exec_id, failure.step, failure.error);
+    send_failed(request.exec_id, child.step, child.error);
   } else {
-    *slot = {request.exec_id, pid};
+    *slot = {request.exec_id, static_cast<pid_t>(pid)};
     Reply reply{};
     reply.type = Type::started;
     reply.exec_id = request.exec_id;
-    reply.pid = pid;
+    reply.pid = static_cast<pid_t>(pid);
     send_reply(reply, master);
   }
   if (master >= 0) {
-    close(master);
-    close(stdio[0]);
+    k::close(master);
+    k::close(stdio[0]);
     stdio[0] = stdio[1] = stdio[2] = -1;
   }
 }
 
+// A decimal number, or 0.
+pid_t pid_of(const char* name) {
+  pid_t pid = 0;
+  for (; *name != '\0'; ++name) {
+    if (*name < '0' || *name > '9' || pid > 100'000'000) return 0;
+    pid = pid * 10 + (*name - '0');
+  }
+  return pid;
+}
+
 // Signals every process whose POSIX session is `sid`. Needs /proc; without one only the group is reached.
 void signal_posix_session(pid_t sid, int signal) {
-  DIR* proc = opendir("/proc");
-  if (proc == nullptr) return;
-  while (const dirent* entry = readdir(proc)) {
-    const pid_t pid = static_cast<pid_t>(atoi(entry->d_name));
-    if (pid > 1 && pid != getpid() && getsid(pid) == sid) kill(pid, signal);
+  const auto proc = static_cast<int>(k::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (proc < 0) return;
+  const long self = k::getpid();
+  alignas(dirent64) static char entries[16 * 1024];
+  for (long size; (size = k::getdents(proc, entries, sizeof entries)) > 0;) {
+    for (long at = 0; at < size;) {
+      const auto* entry = reinterpret_cast<const dirent64*>(entries + at);
+      const pid_t pid = pid_of(entry->d_name);
+      if (pid > 1 && pid != self && k::getsid(pid) == sid) k::kill(pid, signal);
+      at += entry->d_reclen;
+    }
   }
-  closedir(proc);
+  k::close(proc);
 }
 
 void handle_signal(const Request& request) {
   for (const Exec& e : g_execs) {
     if (e.pid == 0 || e.id != request.exec_id) continue;
     // The leader is not yet reaped (we reap it ourselves), so its pid and group cannot have been reused.
-    kill(-e.pid, static_cast<int>(request.signal));
+    k::kill(-e.pid, static_cast<int>(request.signal));
     if (request.scope == Scope::posix_session) signal_posix_session(e.pid, static_cast<int>(request.signal));
     return;
   }
@@ -229,27 +248,30 @@ void handle_signal(const Request& request) {
 
 void close_all(int (&fds)[4]) {
   for (int& fd : fds)
-    if (fd >= 0) close(fd), fd = -1;
+    if (fd >= 0) k::close(fd), fd = -1;
 }
 
 // The launcher is gone. In a PID namespace our end is the end of all; without one everybody that we may signal goes first:
 // the session's own uid (T0), or its own Landlock domain (T1: kill(2) reaches no further than the domain's scope).
 [[noreturn]] void end_session() {
-  if (getpid() != 1) kill(-1, SIGKILL);
-  die(0);
+  if (k::getpid() != 1) k::kill(-1, SIGKILL);
+  k::exit(0);
 }
 
 // One message of the launcher. It is well-formed by construction; a broken one means that something is very wrong.
 void handle_request() {
-  iovec part{g_request, kMaxRequest};
+  // The address is computed, not a constant to be copied: that would be a relocation, and nobody applies one here.
+  char* buffer = g_request;
+  __asm__("" : "+r"(buffer));
+  iovec part{buffer, kMaxRequest};
   msghdr header{};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
   caisson::scm::Buffer control;
   caisson::scm::expect(header, control);
-  const ssize_t n = recvmsg(kSocketFd, &header, MSG_CMSG_CLOEXEC);
-  if (n < 0 && errno == EINTR) return;
-  if (n < static_cast<ssize_t>(sizeof(Request)) || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) end_session();
+  const long n = k::recvmsg(kSocketFd, &header, MSG_CMSG_CLOEXEC);
+  if (n == -EINTR) return;
+  if (n < static_cast<long>(sizeof(Request)) || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) end_session();
 
   int fds[4] = {-1, -1, -1, -1};
   const size_t count = caisson::scm::take(header, fds);
@@ -269,7 +291,7 @@ void handle_request() {
       start(request, s, stdio);
     }
   } else {
-    die(1);
+    k::exit(1);
   }
   close_all(fds);
 }
@@ -278,7 +300,7 @@ void reap() {
   for (;;) {
     int status = 0;
     rusage usage{};
-    const pid_t pid = wait4(-1, &status, WNOHANG, &usage);
+    const long pid = k::wait(-1, &status, WNOHANG, &usage);
     if (pid <= 0) return;
     for (Exec& e : g_execs) {
       if (e.pid != pid) continue;
@@ -299,38 +321,31 @@ void reap() {
 
 }  // namespace
 
-int main() {
+extern "C" [[noreturn]] void caisson_init() {
   // Not dumpable: other processes of the session, which have the same uid, can neither trace nor read this one.
-  if (prctl(PR_SET_DUMPABLE, 0) != 0) die(2);
+  if (k::prctl(PR_SET_DUMPABLE, 0) != 0) k::exit(2);
   // Without a PID namespace orphans would leave the session's process tree: keep them below us.
-  if (getpid() != 1 && prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) die(2);
-  if (fcntl(kSocketFd, F_SETFD, FD_CLOEXEC) != 0) die(2);
+  const long self = k::getpid();
+  if (self != 1 && k::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) k::exit(2);
+  if (k::fcntl(kSocketFd, F_SETFD, FD_CLOEXEC) != 0) k::exit(2);
 
   // What the launcher ignores (SIGPIPE) would stay ignored in every command.
-  struct sigaction standard{};
-  standard.sa_handler = SIG_DFL;
-  for (int signal = 1; signal < NSIG; ++signal) sigaction(signal, &standard, nullptr);
-  sigset_t all;
-  sigfillset(&all);
-  if (sigprocmask(SIG_SETMASK, &all, nullptr) != 0) die(2);
-  sigset_t child;
-  sigemptyset(&child);
-  sigaddset(&child, SIGCHLD);
-  const int signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (signals < 0) die(2);
+  for (int signal = 1; signal <= 64; ++signal) k::default_action(signal);
+  if (k::sigprocmask(SIG_SETMASK, ~std::uint64_t{0}) != 0) k::exit(2);
+  const auto signals = static_cast<int>(k::signalfd(std::uint64_t{1} << (SIGCHLD - 1), O_CLOEXEC | O_NONBLOCK));
+  if (signals < 0) k::exit(2);
 
   Reply ready{};
   ready.type = Type::ready;
-  ready.pid = getpid();
+  ready.pid = static_cast<pid_t>(self);
   send_reply(ready);
 
   for (;;) {
     pollfd watched[2] = {{kSocketFd, POLLIN, 0}, {signals, POLLIN, 0}};
-    if (poll(watched, 2, -1) < 0 && errno != EINTR) die(1);
+    if (const long n = k::poll(watched, 2); n < 0 && n != -EINTR) k::exit(1);
     if (watched[1].revents != 0) {
       signalfd_siginfo info;
-      while (read(signals, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-      }
+      (void)k::read(signals, &info, sizeof info);  // one SIGCHLD at most is pending, for any number of children
       reap();
     }
     if ((watched[0].revents & POLLIN) != 0) handle_request();
