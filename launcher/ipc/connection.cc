@@ -2,6 +2,8 @@
 
 #include <sys/epoll.h>
 
+#include <utility>
+
 namespace caisson::ipc {
 namespace {
 
@@ -94,7 +96,10 @@ bool Connection::flush() {
     std::vector<int> fds;
     for (const Fd& fd : queue_.front().fds) fds.push_back(fd.get());
     const Status sent = send(socket_.get(), queue_.front().body, fds);
-    if (!sent && would_block(sent.error())) return loop_.rewatch(socket_.get(), EPOLLIN | EPOLLOUT).has_value();
+    if (!sent && would_block(sent.error())) {
+      waiting_ = true;
+      return loop_.rewatch(socket_.get(), EPOLLIN | EPOLLOUT).has_value();
+    }
     // A peer that is gone is noticed by reading; a reply that is too large must not look like silence.
     if (!sent && sent.error().code == Code::limit) {
       const json::Value id = queue_.front().body.value("id", json::Value());
@@ -104,7 +109,7 @@ bool Connection::flush() {
     }
     queue_.pop_front();
   }
-  return loop_.rewatch(socket_.get(), EPOLLIN).has_value();
+  return !std::exchange(waiting_, false) || loop_.rewatch(socket_.get(), EPOLLIN).has_value();
 }
 
 }  // namespace caisson::ipc

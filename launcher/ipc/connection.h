@@ -60,6 +60,7 @@ class Connection {
   State state_ = State::greeting;
   std::set<std::int64_t> pending_;  // ids without a reply yet
   std::deque<Outgoing> queue_;
+  bool waiting_ = false;  // for EPOLLOUT
   std::uint64_t number_;
   bool dead_ = false;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // expires with this object

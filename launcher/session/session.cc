@@ -93,17 +93,14 @@ void Session::read_status() {
   if (ready_) take_ready();
 }
 
+// One message a turn: epoll says when there is another, for less than asking in vain costs each time.
 void Session::read_init() {
-  while (link_) {
-    auto event = link_->receive();
-    if (event && !*event) return;
-    if (!event) {
-      loop_.unwatch(link_->fd());
-      if (event.error().code == Code::protocol) return end("init_protocol");
-      return end("init_died");
-    }
-    take(std::move(**event));
-  }
+  if (!link_) return;
+  auto event = link_->receive();
+  if (event && !*event) return;
+  if (event) return take(std::move(**event));
+  loop_.unwatch(link_->fd());
+  end(event.error().code == Code::protocol ? "init_protocol" : "init_died");
 }
 
 void Session::take(InitEvent event) {
