@@ -88,8 +88,16 @@ Status run(Options options) {
   TRY(prepare_process());
   TRY(prepare_directories(options));
   TRY_ASSIGN(const auto loop, Loop::create({SIGTERM, SIGINT, SIGHUP}));
-  session::Settings settings{options.policies, options.audit,     options.run,          options.init,
-                             options.home,     options.workspace, options.max_sessions, options.ready_sessions};
+  session::Settings settings{.policy_dir = options.policies,
+                             .audit_dir = options.audit,
+                             .run_dir = options.run,
+                             .init_path = options.init,
+                             .home = options.home,
+                             .default_cwd = options.workspace,
+                             .port = options.port,
+                             .attest_key = options.attest_key,
+                             .max_sessions = options.max_sessions,
+                             .ready_sessions = options.ready_sessions};
   TRY_ASSIGN(const auto manager, session::Manager::create(settings, *loop));
   say_tier(manager->features());
   Fd control;

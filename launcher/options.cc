@@ -22,6 +22,7 @@ as root on a host it works the same. See also: caisson --help
   --home DIR      home of the sessions      CAISSON_HOME, /home/gem
   --port N        port of the API           CAISSON_PORT, 8080
   --bind ADDRESS  address of the API        CAISSON_BIND, 0.0.0.0
+  --attest-key F  PEM of the Ed25519 key that signs attestations; without one, each start makes its own   CAISSON_ATTEST_KEY
   --agent PATH, --init PATH                 the other programs (default: beside this one, or /usr/lib/caisson)
   --help, --version
 
@@ -50,6 +51,7 @@ constexpr Row kRows[] = {
     {"--init", nullptr, &Options::init, nullptr, 0},
     {"--port", "CAISSON_PORT", nullptr, &Options::port, 65535},
     {"--bind", "CAISSON_BIND", &Options::bind, nullptr, 0},
+    {"--attest-key", "CAISSON_ATTEST_KEY", &Options::attest_key, nullptr, 0},
     {nullptr, "WORKSPACE", &Options::workspace, nullptr, 0},
     {nullptr, "SANDBOX_API_KEY", &Options::api_key, nullptr, 0},
     {nullptr, "CAISSON_AGENT_UID", nullptr, &Options::agent_uid, 0x7ffffffe},

@@ -11,7 +11,7 @@ inline constexpr int kSocketFd = 3;                       // init's end of the p
 inline constexpr std::uint32_t kMaxRequest = 128 * 1024;  // header plus strings
 inline constexpr std::uint32_t kMaxStrings = 4096;        // argv and environment together
 
-enum class Type : std::uint32_t { exec = 1, signal = 2, ready = 3, started = 4, failed = 5, exited = 6 };
+enum class Type : std::uint32_t { exec = 1, signal = 2, ready = 3, started = 4, failed = 5, exited = 6, probe = 7, probed = 8 };
 enum class Stdio : std::uint32_t { pipes = 0, pty = 1 };
 enum class Scope : std::uint32_t { group = 0, posix_session = 1 };
 // Where an exec failed before the program ran.
@@ -23,7 +23,8 @@ enum class Step : std::uint32_t { none = 0, request, pty, fork, setsid, stdio, c
 }
 
 // launcher -> init. exec: followed by cwd, argv..., environment..., each NUL-terminated; descriptors: in pipes mode the
-// read end of stdin (when has_stdin), the write ends of stdout and stderr.
+// read end of stdin (when has_stdin), the write ends of stdout and stderr. probe: followed by Targets (probes.h); answered by
+// one probed for each Probe, in order.
 struct Request {
   Type type;
   std::uint32_t exec_id;
@@ -42,9 +43,9 @@ struct Reply {
   std::uint32_t exec_id;
   std::int32_t pid;       // started: as seen inside
   Step step;              // failed
-  std::int32_t error;     // failed: errno
-  std::int32_t signaled;  // exited: 1 when ended by a signal
-  std::int32_t status;    // exited: exit code or signal number
+  std::int32_t error;     // failed, probed: errno
+  std::int32_t signaled;  // exited, probed: 1 when ended by a signal
+  std::int32_t status;    // exited: exit code or signal number; probed: what the attack returned, or the signal
   std::uint32_t reserved;
   std::int64_t user_us, system_us, max_rss_bytes;  // exited: rusage of the process and its waited-for children
 };

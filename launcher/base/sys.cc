@@ -94,6 +94,13 @@ Result<std::string> read_file(const std::string& path, std::size_t max_bytes) {
   return content;
 }
 
+std::string status_field(const std::string& status, std::string_view name) {
+  const auto at = status.find("\n" + std::string(name) + ":\t");
+  if (at == std::string::npos) return {};
+  const auto from = at + name.size() + 3;
+  return status.substr(from, status.find('\n', from) - from);
+}
+
 Status write_file(const std::string& path, std::string_view content) { return write_file_at(AT_FDCWD, path, content); }
 
 Status write_file_at(int dir, const std::string& path, std::string_view content) {

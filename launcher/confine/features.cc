@@ -152,13 +152,6 @@ Outcome probe_seccomp() {
   return {errno == 0 ? ENOSYS : errno, "seccomp(2)"};
 }
 
-std::string status_field(const std::string& status, std::string_view name) {
-  const auto at = status.find("\n" + std::string(name) + ":\t");
-  if (at == std::string::npos) return {};
-  const auto from = at + name.size() + 3;
-  return status.substr(from, status.find('\n', from) - from);
-}
-
 void ask_cheaply(Features& f) {
   utsname name{};
   if (::uname(&name) == 0) f.kernel = name.release;
@@ -207,9 +200,9 @@ Features probe_features() {
     f.proc_subset = try_in_child(probe_proc_subset, true);
   }
   const std::string status = sys::read_file("/proc/self/status", 16384).value_or("");
-  f.no_new_privs = status_field(status, "NoNewPrivs") == "1";
-  f.outer_seccomp = std::atoi(status_field(status, "Seccomp").c_str());
-  f.capabilities = status_field(status, "CapEff");
+  f.no_new_privs = sys::status_field(status, "NoNewPrivs") == "1";
+  f.outer_seccomp = std::atoi(sys::status_field(status, "Seccomp").c_str());
+  f.capabilities = sys::status_field(status, "CapEff");
   const std::string map = sys::read_file("/proc/self/uid_map", 4096).value_or("");
   unsigned inside = 0, outside = 0;
   f.uid_remapped = std::sscanf(map.c_str(), "%u %u", &inside, &outside) == 2 && outside != 0;

@@ -51,6 +51,8 @@ class Planner {
  private:
   MechanismPlan& state(Mechanism m) { return plan_.mechanisms[static_cast<std::size_t>(m)]; }
 
+  void residual(const char* id, std::string what) { plan_.residual.push_back({id, std::move(what)}); }
+
   // Decides one mechanism: the policy may have disabled it by name, the host may not offer it.
   bool decide(Mechanism m, bool works, const std::string& why_not) {
     if (policy_.disable.contains(m)) {
@@ -81,10 +83,9 @@ class Planner {
     if (fresh) plan_.proc = features_.proc_full.ok() ? Proc::full : Proc::subset;
     else plan_.proc = policy_.proc_shared_fallback ? Proc::shared : Proc::none;
     if (plan_.proc == Proc::shared)
-      plan_.residual.push_back("/proc is the container's: names and command lines of its processes can be read");
+      residual("proc-shared", "/proc is the container's: names and command lines of its processes can be read");
     if (!plan_.mount_ns)
-      plan_.residual.push_back("no mount namespace: names and metadata (stat) of files outside the grants can be seen");
-    if (!plan_.ipc_ns) plan_.residual.push_back("no IPC namespace: System V IPC and POSIX queues are refused by seccomp instead");
+      residual("names-visible", "no mount namespace: names and metadata (stat) of files outside the grants can be seen");
 
     plan_.inet = plan_.net_ns && policy_.network == policy::Network::loopback;
     if (!plan_.net_ns) {
@@ -93,8 +94,8 @@ class Planner {
     plan_.cgroup = decide(Mechanism::cgroup, features_.cgroup.ok(), features_.cgroup_reason);
     if (!plan_.cgroup) {
       state(Mechanism::cgroup).reason += "; rlimits and a watchdog stand in";
-      plan_.residual.push_back(
-          "no cgroup: memory and process limits are enforced by a watchdog within a second, CPU share is not limited");
+      residual("watchdog-limits",
+               "no cgroup: memory and process limits are enforced by a watchdog within a second, CPU share is not limited");
     }
   }
 
@@ -103,9 +104,9 @@ class Planner {
     plan_.change_uid = plan_.user_ns || features_.change_uid.ok();
     decide(Mechanism::uid, plan_.change_uid, because(features_.change_uid));
     if (!plan_.change_uid)
-      plan_.residual.push_back(
-          "one uid for launcher, agent and sessions: only Landlock domains stand between them; command lines, "
-          "priorities and resource limits of the others can be seen or changed");
+      residual("one-uid",
+               "one uid for launcher, agent and sessions: only Landlock domains stand between them; command lines, "
+               "priorities and resource limits of the others can be seen or changed");
     for (const Mechanism m :
          {Mechanism::capabilities, Mechanism::no_new_privs, Mechanism::rlimits, Mechanism::fds, Mechanism::env})
       decide(m, true, "");
@@ -204,7 +205,9 @@ class Planner {
     plan_.landlock_scoped = landlock_scopes(abi);
     state(Mechanism::landlock).reason = "ABI " + std::to_string(abi);
     if (plan_.landlock_scoped == 0)
-      plan_.residual.push_back("Landlock ABI " + std::to_string(abi) + " has no scopes (needs 6, Linux 6.12)");
+      residual("landlock-no-scopes", "Landlock ABI " + std::to_string(abi) +
+                                         " has no scopes (needs 6, Linux 6.12): signals and abstract sockets are "
+                                         "stopped by namespaces and uids alone");
     const std::uint64_t everything = landlock_read(abi, true) | landlock_write(abi);
     const std::uint64_t device = (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_IOCTL_DEV |
                                   LANDLOCK_ACCESS_FS_TRUNCATE) &
@@ -327,13 +330,19 @@ Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const Policy> poli
   return Planner(std::move(policy), features, sources, place).run();
 }
 
+nlohmann::json residual_json(const Plan& plan) {
+  nlohmann::json out = nlohmann::json::array();
+  for (const Residual& r : plan.residual) out.push_back({{"id", r.id}, {"what", r.what}});
+  return out;
+}
+
 nlohmann::json plan_json(const Plan& plan) {
   nlohmann::json j{{"domain", plan.policy->domain},
                    {"tier", tier_name(plan.tier)},
                    {"proc", proc_name(plan.proc)},
                    {"inet", plan.inet},
                    {"absent", plan.absent},
-                   {"residual", plan.residual},
+                   {"residual", residual_json(plan)},
                    {"binds", nlohmann::json::array()},
                    {"landlock", nlohmann::json::array()}};
   for (const Bind& b : plan.binds)

@@ -55,6 +55,11 @@ struct MechanismPlan {
   std::string reason;  // why unavailable or disabled; a detail when enforced
 };
 
+struct Residual {
+  std::string id;    // "proc-shared"; what the escape program names where it gets through
+  std::string what;  // in plain words
+};
+
 struct Plan {
   std::shared_ptr<const policy::Policy> policy;
   Tier tier = Tier::t1;
@@ -74,7 +79,7 @@ struct Plan {
   std::vector<std::pair<int, rlimit>> limits;
   MechanismPlan mechanisms[kMechanismCount];
   std::vector<std::string> absent;    // grants that are not required and not there
-  std::vector<std::string> residual;  // what is not stopped in this tier, in words
+  std::vector<Residual> residual;     // what is not stopped in this tier
 };
 
 struct Place {              // what the plan needs to know of where it runs
@@ -89,5 +94,6 @@ struct Place {              // what the plan needs to know of where it runs
                                                             const Features& features, const Sources& sources, const Place& place);
 
 [[nodiscard]] nlohmann::json plan_json(const Plan& plan);
+[[nodiscard]] nlohmann::json residual_json(const Plan& plan);  // [{"id", "what"}]
 
 }  // namespace caisson::confine

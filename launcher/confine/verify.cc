@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 
 #include "launcher/base/sys.h"
 
@@ -11,13 +12,6 @@ namespace caisson::confine {
 namespace {
 
 using nlohmann::json;
-
-std::string field(const std::string& status, std::string_view name) {
-  const auto at = status.find("\n" + std::string(name) + ":\t");
-  if (at == std::string::npos) return {};
-  const auto from = at + name.size() + 3;
-  return status.substr(from, status.find('\n', from) - from);
-}
 
 bool zero(const std::string& hex) { return !hex.empty() && hex.find_first_not_of('0') == std::string::npos; }
 
@@ -71,10 +65,10 @@ Result<Verified> verify_session(const Plan& plan, pid_t pid, const std::vector<S
   std::copy(std::begin(plan.mechanisms), std::end(plan.mechanisms), out.mechanisms);
   TRY_ASSIGN(const std::string status, sys::read_file("/proc/" + std::to_string(pid) + "/status", 16384));
   for (const char* name : {"CapInh", "CapPrm", "CapEff", "CapAmb"}) {
-    if (!zero(field(status, name))) return broken(name, field(status, name));
-    out.facts[name] = field(status, name);
+    if (!zero(sys::status_field(status, name))) return broken(name, sys::status_field(status, name));
+    out.facts[name] = sys::status_field(status, name);
   }
-  const std::string bounding = field(status, "CapBnd");
+  const std::string bounding = sys::status_field(status, "CapBnd");
   out.facts["CapBnd"] = bounding;
   if (!zero(bounding)) {
     // Only where the launcher has no CAP_SETPCAP and no user namespace: then said, never hidden.
@@ -82,13 +76,13 @@ Result<Verified> verify_session(const Plan& plan, pid_t pid, const std::vector<S
     out.mechanisms[static_cast<std::size_t>(Mechanism::capabilities)].reason =
         "all sets empty but the bounding set, which no_new_privs makes moot";
   }
-  if (field(status, "NoNewPrivs") != "1") return broken("NoNewPrivs", field(status, "NoNewPrivs"));
-  if (field(status, "Seccomp") != "2") return broken("Seccomp", field(status, "Seccomp"));
-  if (!one_unprivileged_id(field(status, "Uid")) || !one_unprivileged_id(field(status, "Gid")))
-    return broken("Uid/Gid", field(status, "Uid") + " / " + field(status, "Gid"));
-  if (plan.change_uid && field(status, "Groups").find_first_not_of(" \t") != std::string::npos)
-    return broken("Groups", field(status, "Groups"));
-  for (const char* name : {"NoNewPrivs", "Seccomp", "Seccomp_filters", "Uid", "Gid"}) out.facts[name] = field(status, name);
+  if (sys::status_field(status, "NoNewPrivs") != "1") return broken("NoNewPrivs", sys::status_field(status, "NoNewPrivs"));
+  if (sys::status_field(status, "Seccomp") != "2") return broken("Seccomp", sys::status_field(status, "Seccomp"));
+  if (!one_unprivileged_id(sys::status_field(status, "Uid")) || !one_unprivileged_id(sys::status_field(status, "Gid")))
+    return broken("Uid/Gid", sys::status_field(status, "Uid") + " / " + sys::status_field(status, "Gid"));
+  if (plan.change_uid && sys::status_field(status, "Groups").find_first_not_of(" \t") != std::string::npos)
+    return broken("Groups", sys::status_field(status, "Groups"));
+  for (const char* name : {"NoNewPrivs", "Seccomp", "Seccomp_filters", "Uid", "Gid"}) out.facts[name] = sys::status_field(status, name);
   TRY(check_namespaces(plan, pid, out.facts));
   for (const Step needed : {Step::fds, Step::limits, Step::credentials, Step::capabilities, Step::no_new_privs, Step::seccomp})
     if (std::ranges::none_of(steps, [needed](const StepRecord& r) { return r.step == needed && r.error == 0; }))
@@ -99,26 +93,74 @@ Result<Verified> verify_session(const Plan& plan, pid_t pid, const std::vector<S
   return out;
 }
 
-json report_json(const Plan& plan, const Verified& verified, const std::vector<StepRecord>& template_steps,
-                 const std::vector<StepRecord>& steps) {
+namespace {
+
+// Which line of /proc/<pid>/status shows a mechanism.
+struct FactRow {
+  Mechanism mechanism;
+  const char* name;
+};
+constexpr FactRow kFacts[] = {{Mechanism::capabilities, "CapEff"}, {Mechanism::capabilities, "CapPrm"},
+                              {Mechanism::capabilities, "CapInh"}, {Mechanism::capabilities, "CapBnd"},
+                              {Mechanism::capabilities, "CapAmb"}, {Mechanism::no_new_privs, "NoNewPrivs"},
+                              {Mechanism::seccomp, "Seccomp"},     {Mechanism::seccomp, "Seccomp_filters"},
+                              {Mechanism::uid, "Uid"},             {Mechanism::uid, "Gid"}};
+
+json verified_by(const Plan& plan, Mechanism mechanism, const json& facts, const std::vector<StepRecord>& steps,
+                 const json& canaries) {
+  json out = json::array();
+  std::set<Step> seen;
+  for (const StepRecord& r : steps)
+    if (const StepRow& row = kSteps[static_cast<std::size_t>(r.step)]; row.mechanism == mechanism && seen.insert(r.step).second)
+      out.push_back({{"by", "step"}, {"what", row.name}, {"result", "done"}});
+  for (const FactRow& row : kFacts)
+    if (row.mechanism == mechanism && facts.contains(row.name))
+      out.push_back({{"by", "proc"}, {"what", row.name}, {"result", facts[row.name]}});
+  for (const NsRow& row : kNamespaces)
+    if (row.mechanism == mechanism && facts.contains("ns") && facts["ns"].contains(row.name))
+      out.push_back({{"by", "proc"}, {"what", std::string("ns/") + row.name}, {"result", std::to_string(facts["ns"][row.name].get<ino_t>())}});
+  for (const json& canary : canaries)
+    if (canary["mechanism"] == mechanism_name(mechanism))
+      out.push_back({{"by", "canary"}, {"what", canary["probe"]}, {"result", canary["answer"]}});
+  if (mechanism == Mechanism::env && plan.policy != nullptr)
+    out.push_back({{"by", "construction"}, {"what", "execve with the policy's variables alone"}, {"result", "done"}});
+  return out;
+}
+
+}  // namespace
+
+json mechanisms_json(const Plan& plan, const Verified& verified, const std::vector<StepRecord>& steps, const ProbeResults* canary) {
   static constexpr const char* kStates[] = {"enforced", "unavailable", "disabled_by_policy"};
+  const json canaries = canary != nullptr ? canary_json(plan, *canary) : json();
+  json out = json::array();
+  for (int m = 0; m < kMechanismCount; ++m) {
+    const auto mechanism = static_cast<Mechanism>(m);
+    const MechanismPlan& state = verified.mechanisms[m];
+    json row{{"name", mechanism_name(mechanism)}, {"state", kStates[static_cast<int>(state.state)]}};
+    if (!state.reason.empty()) row["detail"] = state.reason;
+    if (canary != nullptr && state.state == MechanismState::enforced)
+      row["verified"] = verified_by(plan, mechanism, verified.facts, steps, canaries);
+    out.push_back(std::move(row));
+  }
+  return out;
+}
+
+json report_json(const Plan& plan, const Verified& verified, const std::vector<StepRecord>& template_steps,
+                 const std::vector<StepRecord>& steps, const ProbeResults* canary) {
+  std::vector<StepRecord> all = template_steps;
+  all.insert(all.end(), steps.begin(), steps.end());
   json report{{"schema", 1},
               {"domain", plan.policy->domain},
               {"policy_digest", plan.policy->digest},
               {"tier", tier_name(plan.tier)},
+              {"tier_required", tier_name(plan.policy->min_tier)},
               {"proc", proc_name(plan.proc)},
-              {"residual", plan.residual},
+              {"residual", residual_json(plan)},
               {"absent", plan.absent},
               {"weaken", plan.policy->weaken},
               {"facts", verified.facts},
-              {"mechanisms", json::array()},
+              {"mechanisms", mechanisms_json(plan, verified, all, canary)},
               {"grants", json::array()}};
-  for (int m = 0; m < kMechanismCount; ++m) {
-    json row{{"name", mechanism_name(static_cast<Mechanism>(m))},
-             {"state", kStates[static_cast<int>(verified.mechanisms[m].state)]}};
-    if (!verified.mechanisms[m].reason.empty()) row["detail"] = verified.mechanisms[m].reason;
-    report["mechanisms"].push_back(std::move(row));
-  }
   for (const Bind& b : plan.binds) {
     if (b.device || b.staged) continue;
     report["grants"].push_back({{"path", b.target},

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "launcher/base/result.h"
+#include "launcher/confine/canary.h"
 #include "launcher/confine/plan.h"
 #include "launcher/confine/steps.h"
 
@@ -22,8 +23,14 @@ struct Verified {
 // `pid`: the session's first process, after it executed caisson-init. Errors: internal, naming the fact that is not so.
 [[nodiscard]] Result<Verified> verify_session(const Plan& plan, pid_t pid, const std::vector<StepRecord>& steps);
 
+// The mechanisms with their state and with what each was verified by: steps whose post-condition held, facts of /proc, canary
+// probes. `canary`: nullptr for the states alone.
+[[nodiscard]] nlohmann::json mechanisms_json(const Plan& plan, const Verified& verified, const std::vector<StepRecord>& steps,
+                                             const ProbeResults* canary);
+
 // The session's report (see SECURITY.md, "Confinement report").
 [[nodiscard]] nlohmann::json report_json(const Plan& plan, const Verified& verified,
-                                         const std::vector<StepRecord>& template_steps, const std::vector<StepRecord>& steps);
+                                         const std::vector<StepRecord>& template_steps, const std::vector<StepRecord>& steps,
+                                         const ProbeResults* canary = nullptr);
 
 }  // namespace caisson::confine

@@ -15,6 +15,7 @@
 #include "launcher/base/init_protocol.h"
 #include "launcher/base/scm.h"
 #include "launcher/init/kernel.h"
+#include "launcher/init/probes.h"
 
 namespace {
 
@@ -246,6 +247,38 @@ void handle_signal(const Request& request) {
   }
 }
 
+struct Attempt {
+  Probe probe;
+  const Targets& targets;
+  long result = 0;
+};
+
+// One probe at a time, each in a child of its own: some end the process that makes them.
+void probe_all(const Targets& targets) {
+  for (std::uint32_t i = 0; i < kProbeCount; ++i) {
+    Attempt attempt{static_cast<Probe>(i), targets};
+    const auto body = [](void* argument) {
+      Attempt& a = *static_cast<Attempt*>(argument);
+      a.result = run_probe(a.probe, a.targets);
+      k::exit(0);
+    };
+    const long pid = k::spawn(g_stack + sizeof g_stack, body, &attempt);
+    __asm__ volatile("" ::: "memory");  // the child has written `attempt`
+    int status = 0;
+    if (pid < 0) attempt.result = pid;
+    else while (k::wait(static_cast<pid_t>(pid), &status, 0, nullptr) == -EINTR) {
+      }
+    Reply reply{};
+    reply.type = Type::probed;
+    reply.exec_id = i;
+    reply.signaled = WIFSIGNALED(status) ? 1 : 0;
+    if (reply.signaled != 0) reply.status = WTERMSIG(status);
+    else if (attempt.result < 0) reply.error = static_cast<int>(-attempt.result);
+    else reply.status = static_cast<int>(attempt.result);
+    send_reply(reply);
+  }
+}
+
 void close_all(int (&fds)[4]) {
   for (int& fd : fds)
     if (fd >= 0) k::close(fd), fd = -1;
@@ -290,6 +323,11 @@ void handle_request() {
       if (wanted > 0) memcpy(&stdio[3 - wanted], fds, wanted * sizeof(int));
       start(request, s, stdio);
     }
+  } else if (request.type == Type::probe && n == static_cast<long>(sizeof request + sizeof(Targets))) {
+    Targets targets;
+    memcpy(&targets, g_request + sizeof request, sizeof targets);
+    targets.outside[sizeof targets.outside - 1] = '\0';
+    probe_all(targets);
   } else {
     k::exit(1);
   }

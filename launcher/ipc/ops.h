@@ -22,6 +22,7 @@ enum class Op {
   exec_signal,      // {session, exec, signal} -> {}
   session_stat,     // {session} -> {session, domain, state, processes, memory_bytes, cpu_us, ...}
   session_report,   // {session} -> {report}
+  attest,           // {session?, nonce?} -> {token, key}: a signed statement of the boot, or of one session
   session_list,     // {} -> {sessions: [...]}
   session_destroy,  // {session, reason?} -> {} once nothing of the session is left
 };
@@ -39,6 +40,7 @@ inline constexpr OpRow kOps[] = {
     {Op::exec_signal, "exec_signal", static_cast<unsigned>(State::open)},
     {Op::session_stat, "session_stat", static_cast<unsigned>(State::open)},
     {Op::session_report, "session_report", static_cast<unsigned>(State::open)},
+    {Op::attest, "attest", static_cast<unsigned>(State::open)},
     {Op::session_list, "session_list", static_cast<unsigned>(State::open)},
     {Op::session_destroy, "session_destroy", static_cast<unsigned>(State::open)},
 };

@@ -143,6 +143,8 @@ void Manager::on_request(ipc::Connection& c, ipc::Connection::Request request) {
         TRY(answer_exec(c, request));
         return json::Value();  // answered when it has started
       }
+      case ipc::Op::attest:
+        return answer_attest(c, request.body);
       case ipc::Op::session_list: {
         json::Value list = json::Value::array();
         const bool all = clients_.at(c.number()).role == Role::operator_;
@@ -218,10 +220,10 @@ Status Manager::answer_create(ipc::Connection& c, const ipc::Connection::Request
     TRY_ASSIGN(const policy::Narrowing by, policy::parse_narrowing(*narrow));
     TRY_ASSIGN(auto narrowed, policy::narrow(domain->second.policy, by));
     asked["policy_digest"] = narrowed->digest;
-    TRY_ASSIGN(const Domain single, prepare_domain(std::move(narrowed)));
+    TRY_ASSIGN(const Domain single, prepare_domain(std::move(narrowed), &domain->second.canary));
     TRY_ASSIGN(entry, start(name, single.prepared));
   } else if (domain->second.prepared->plan->single_use) {
-    TRY_ASSIGN(const Domain single, prepare_domain(domain->second.policy));
+    TRY_ASSIGN(const Domain single, prepare_domain(domain->second.policy, &domain->second.canary));
     TRY_ASSIGN(entry, start(name, single.prepared));
   } else if ((entry = ready_entry(name)) != nullptr) {
     refill_later(name);
@@ -230,6 +232,7 @@ Status Manager::answer_create(ipc::Connection& c, const ipc::Connection::Request
     refill_later(name);
   }
   entry->owner = c.number();
+  entry->canary = domain->second.canary;
   entry->label = asked["label"].get<std::string>();
   entry->request = std::move(asked);
   if (Status assigned = assign(*entry); !assigned) {

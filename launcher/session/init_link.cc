@@ -58,6 +58,15 @@ Status InitLink::signal(std::uint32_t exec_id, int signal, init::Scope scope) {
   return send(message, nullptr, 0);
 }
 
+Status InitLink::probe(const init::Targets& targets) {
+  init::Request head{};
+  head.type = init::Type::probe;
+  std::string message(sizeof head + sizeof targets, '\0');
+  std::memcpy(message.data(), &head, sizeof head);
+  std::memcpy(message.data() + sizeof head, &targets, sizeof targets);
+  return send(message, nullptr, 0);
+}
+
 Result<std::optional<InitEvent>> InitLink::receive() {
   InitEvent event{};
   char buffer[sizeof event.reply + 1];

@@ -10,6 +10,7 @@
 
 #include "launcher/base/fd.h"
 #include "launcher/base/init_protocol.h"
+#include "launcher/base/probes.h"
 #include "launcher/base/result.h"
 
 namespace caisson::session {
@@ -37,6 +38,8 @@ class InitLink {
   // NUL or too many of them; limit when init does not read.
   [[nodiscard]] Status exec(const ExecRequest& request, const int (&stdio)[3]);
   [[nodiscard]] Status signal(std::uint32_t exec_id, int signal, init::Scope scope);
+  // The canary probes, answered by kProbeCount replies of type probed.
+  [[nodiscard]] Status probe(const init::Targets& targets);
   // nullopt: nothing there. not_found: init is gone. protocol: it is not what it should be.
   [[nodiscard]] Result<std::optional<InitEvent>> receive();
 

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "launcher/base/sys.h"
+#include "launcher/session/canary_session.h"
 #include "launcher/session/process_tree.h"
 
 namespace caisson::session {
@@ -51,6 +52,7 @@ Status Manager::prepare() {
   }
   TRY_ASSIGN(audit::Log log, audit::Log::create_rotated(settings_.audit_dir, "launcher"));
   launcher_log_ = std::make_unique<audit::Log>(std::move(log));
+  TRY_ASSIGN(key_, settings_.attest_key.empty() ? attest::Key::generate() : attest::Key::load(settings_.attest_key));
   features_ = confine::probe_features();
   if (features_.cgroup.ok()) {
     TRY_ASSIGN(confine::CgroupRoot root, confine::CgroupRoot::open(confine::CgroupRoot::look().path));
@@ -71,6 +73,8 @@ Status Manager::prepare() {
   json::Value digests = json::Value::object();
   for (const auto& [name, p] : loaded.policies) digests[name] = p->digest;
   TRY(launcher_log_->append(audit::Event::boot, {{"version", CAISSON_VERSION},
+                                                 {"boot", boot_id_},
+                                                 {"attestation_key", key_->jwk()},
                                                  {"features", confine::features_json(features_)},
                                                  {"why_not_higher", confine::why_not_higher(features_)},
                                                  {"policies", digests}}));
@@ -92,7 +96,35 @@ Status Manager::prepare() {
   return {};
 }
 
-Result<Manager::Domain> Manager::prepare_domain(std::shared_ptr<const policy::Policy> policy) {
+// A file that everybody may read outside and that no grant covers: only the walls that a session has stand before it.
+std::string Manager::ungranted_file(const confine::Plan& plan) const {
+  const auto below = [](const std::string& path, const std::string& top) { return (path + "/").starts_with(top + "/"); };
+  for (const std::string& path : {settings_.policy_dir + "/base.json", std::string("/var/lib/dpkg/status")}) {
+    const bool granted = below(path, "/tmp") || below(path, settings_.home) ||
+                         std::ranges::any_of(plan.policy->grants, [&](const auto& g) { return below(path, g.source); });
+    if (!granted && ::access(path.c_str(), R_OK) == 0) return path;
+  }
+  return "/root";
+}
+
+Result<confine::ProbeResults> Manager::ask_canary(const confine::Template& prepared) {
+  init::Targets targets{};
+  targets.launcher = ::getpid();
+  targets.port = settings_.port;
+  const std::string outside = ungranted_file(*prepared.plan);
+  if (outside.size() >= sizeof targets.outside) return fail(Code::invalid_argument, "path too long: " + quote(outside));
+  std::memcpy(targets.outside, outside.c_str(), outside.size() + 1);
+  TRY_ASSIGN(const uid_t uid, take_uid());
+  auto results = run_canary(builder_, prepared, workspace_, uid, targets);
+  uids_.erase(uid);
+  if (!results) return std::unexpected(std::move(results).error().wrap("canary session"));
+  // Fails closed: the domain is refused, and hello, probe and log say why.
+  if (auto fault = confine::canary_fault(*prepared.plan, *results))
+    return fail(Code::unavailable, "policy '" + prepared.plan->policy->domain + "' is not enforced here: " + *fault);
+  return *results;
+}
+
+Result<Manager::Domain> Manager::prepare_domain(std::shared_ptr<const policy::Policy> policy, const confine::ProbeResults* known) {
   Domain domain;
   TRY_ASSIGN(domain.sources, confine::resolve_sources(*policy));
   confine::Sources with_home = domain.sources;
@@ -103,6 +135,11 @@ Result<Manager::Domain> Manager::prepare_domain(std::shared_ptr<const policy::Po
              confine::make_plan(policy, features_, with_home, {settings_.home, builder_.stage_dir, settings_.init_path}));
   TRY_ASSIGN(confine::Template prepared, builder_.make_template(plan, workspace_));
   domain.prepared = std::make_shared<const confine::Template>(std::move(prepared));
+  if (known != nullptr) {
+    domain.canary = *known;
+  } else {
+    TRY_ASSIGN(domain.canary, ask_canary(*domain.prepared));
+  }
   domain.policy = std::move(policy);
   domain.checked_us = sys::monotonic_us();
   return domain;

@@ -8,9 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "launcher/attest/key.h"
 #include "launcher/audit/log.h"
 #include "launcher/base/loop.h"
+#include "launcher/base/sys.h"
 #include "launcher/confine/build.h"
+#include "launcher/confine/canary.h"
 #include "launcher/confine/cgroup.h"
 #include "launcher/ipc/connection.h"
 #include "launcher/policy/load.h"
@@ -22,6 +25,8 @@ namespace caisson::session {
 struct Settings {
   std::string policy_dir, audit_dir, run_dir, init_path, home;
   std::string default_cwd;  // where clients start, told in hello
+  unsigned port = 0;        // where the agent listens: what a canary tries to reach
+  std::string attest_key;   // PEM file of the key that signs statements; empty: one is made at each start
   std::size_t max_sessions = 1024;
   std::size_t ready_sessions = 2;  // kept built per domain; 0: none
 };
@@ -56,6 +61,7 @@ class Manager {
     std::unique_ptr<audit::Log> log;
     std::uint64_t owner = 0;  // number of the client's connection; 0: ready, not yet given away
     std::string domain, label, created_at, destroy_reason;
+    confine::ProbeResults canary;
     std::int64_t create_id = 0;                                      // request to be answered once it is built
     json::Value request;                                             // what was asked, for the log
     std::map<std::uint32_t, std::int64_t> exec_ids;                  // exec -> request to be answered
@@ -66,12 +72,17 @@ class Manager {
     std::shared_ptr<const policy::Policy> policy;
     confine::Sources sources;
     std::shared_ptr<const confine::Template> prepared;
+    confine::ProbeResults canary;  // of a session of `prepared`, or of the domain's own where a request narrowed it
     std::int64_t checked_us = 0;
   };
 
   Manager(Settings settings, Loop& loop) : settings_(std::move(settings)), loop_(loop) {}
   [[nodiscard]] Status prepare();
-  [[nodiscard]] Result<Domain> prepare_domain(std::shared_ptr<const policy::Policy> policy);
+  // known: the canary's results of the same domain, for a policy that only narrows it.
+  [[nodiscard]] Result<Domain> prepare_domain(std::shared_ptr<const policy::Policy> policy,
+                                              const confine::ProbeResults* known = nullptr);
+  [[nodiscard]] std::string ungranted_file(const confine::Plan& plan) const;
+  [[nodiscard]] Result<confine::ProbeResults> ask_canary(const confine::Template& prepared);
   [[nodiscard]] Status refresh(Domain& domain);
 
   // manager.cc: life of sessions
@@ -90,6 +101,11 @@ class Manager {
   [[nodiscard]] const ProcessTree& processes() const;
   [[nodiscard]] std::string exit_reason(const Session& session, const Exec& exec, const init::Reply& reply) const;
 
+  // statement.cc: what is attested
+  [[nodiscard]] json::Value boot_statement() const;
+  [[nodiscard]] json::Value session_statement(const Entry& entry) const;
+  [[nodiscard]] Result<json::Value> answer_attest(const ipc::Connection& connection, const json::Value& body);
+
   // answers.cc: one function an op
   void on_request(ipc::Connection& connection, ipc::Connection::Request request);
   void on_closed(std::uint64_t number, const std::string& violation);
@@ -103,6 +119,8 @@ class Manager {
 
   const Settings settings_;
   Loop& loop_;
+  const std::string boot_id_ = sys::random_hex(16), boot_time_ = sys::rfc3339(sys::realtime_ns());
+  std::optional<attest::Key> key_;  // always there once create() succeeded
   confine::Features features_;
   confine::Builder builder_;
   std::unique_ptr<confine::CgroupRoot> cgroups_;

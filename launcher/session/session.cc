@@ -314,8 +314,8 @@ void Session::finish_removal(int attempt) {
   events_.ended(*this);
 }
 
-nlohmann::json Session::report() const {
-  nlohmann::json report = confine::report_json(plan(), verified_, prepared_->steps, steps_);
+nlohmann::json Session::report(const confine::ProbeResults* canary) const {
+  nlohmann::json report = confine::report_json(plan(), verified_, prepared_->steps, steps_, canary);
   report["session"] = id_;
   return report;
 }

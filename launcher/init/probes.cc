@@ -1,0 +1,129 @@
+#include "launcher/init/probes.h"
+
+#include <fcntl.h>
+#include <linux/keyctl.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+
+#include <cerrno>
+
+#include "launcher/init/kernel.h"
+
+namespace caisson::init {
+namespace {
+
+namespace k = kernel;
+
+constexpr long kUnknownCall = 0x3fff;
+constexpr int kProtocolMptcp = 262;
+
+long connect(std::uint32_t address, std::uint32_t port) {
+  const long fd = k::call(SYS_socket, AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return fd;
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = __builtin_bswap16(static_cast<std::uint16_t>(port));
+  to.sin_addr.s_addr = __builtin_bswap32(address);
+  return k::call(SYS_connect, fd, k::word(&to), sizeof to);
+}
+
+long socket_and_close(int family, int type, int protocol) {
+  const long fd = k::call(SYS_socket, family, type | SOCK_CLOEXEC, protocol);
+  return fd < 0 ? fd : k::close(static_cast<int>(fd));
+}
+
+long raise_limit() {
+  struct {
+    std::uint64_t soft, hard;
+  } limit{};
+  const long asked = k::call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, k::word(&limit));
+  if (asked < 0) return asked;
+  ++limit.hard;
+  return k::call(SYS_prlimit64, 0, RLIMIT_NOFILE, k::word(&limit), 0);
+}
+
+long open_descriptors() {
+  long open = 0;
+  for (int fd = 5; fd < 256; ++fd)
+    if (k::fcntl(fd, F_GETFD, 0) >= 0) ++open;
+  return open;
+}
+
+#if defined(__x86_64__)
+constexpr long kGetpid32 = 20, kX32Bit = 0x40000000;
+long i386_call() {
+  long result = kGetpid32;
+  __asm__ volatile("int $0x80" : "+a"(result) : : "r8", "r9", "r10", "r11", "memory");
+  return result;
+}
+long x32_call() { return k::call(kX32Bit | SYS_getpid); }
+#else
+long i386_call() { return -ENOEXEC; }  // no such entry on this architecture
+long x32_call() { return -ENOEXEC; }
+#endif
+
+}  // namespace
+
+long run_probe(Probe probe, const Targets& targets) {
+  switch (probe) {
+    case Probe::read_ungranted:
+      return k::open(targets.outside, O_RDONLY | O_CLOEXEC);
+    case Probe::write_read_only:
+      return k::call(SYS_openat, AT_FDCWD, k::word("/usr/.caisson-canary"), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    case Probe::write_root:
+      return k::call(SYS_mkdirat, AT_FDCWD, k::word("/.caisson-canary"), 0700);
+    case Probe::write_proc:
+      return k::open("/proc/self/comm", O_WRONLY | O_CLOEXEC);
+    case Probe::proc_sys:
+      return k::open("/proc/sys/kernel/core_pattern", O_WRONLY | O_CLOEXEC);
+    case Probe::read_init:
+      return k::open("/proc/1/environ", O_RDONLY | O_CLOEXEC);
+    case Probe::kill_launcher:
+      return k::kill(targets.launcher, 0);
+    case Probe::parent_is_init:
+      return k::call(SYS_getppid);
+    case Probe::connect_launcher:
+      return connect(INADDR_LOOPBACK, targets.port);
+    case Probe::connect_metadata:
+      return connect(0xa9fea9fe, 80);
+    case Probe::socket_vsock:
+      return socket_and_close(AF_VSOCK, SOCK_STREAM, 0);
+    case Probe::socket_mptcp:
+      return socket_and_close(AF_INET, SOCK_STREAM, kProtocolMptcp);
+    case Probe::unshare_user:
+      return k::call(SYS_unshare, CLONE_NEWUSER);
+    case Probe::keyctl:
+      return k::call(SYS_keyctl, KEYCTL_GET_KEYRING_ID, KEY_SPEC_SESSION_KEYRING, 0);
+    case Probe::io_uring: {
+      alignas(8) char parameters[120] = {};  // struct io_uring_params
+      return k::call(SYS_io_uring_setup, 1, k::word(parameters));
+    }
+    case Probe::personality:
+      return k::call(SYS_personality, ADDR_NO_RANDOMIZE);
+    case Probe::tiocsti: {
+      char byte = 'x';
+      return k::ioctl(0, TIOCSTI | 1UL << 32, k::word(&byte));
+    }
+    case Probe::unknown_call:
+      return k::call(kUnknownCall);
+    case Probe::i386_call:
+      return i386_call();
+    case Probe::x32_call:
+      return x32_call();
+    case Probe::set_uid_0:
+      return k::call(SYS_setresuid, 0, 0, 0);
+    case Probe::chroot:
+      return k::call(SYS_chroot, k::word("/"));
+    case Probe::raise_limit:
+      return raise_limit();
+    case Probe::no_new_privs:
+      return k::prctl(PR_GET_NO_NEW_PRIVS, 0);
+    case Probe::descriptors:
+      return open_descriptors();
+  }
+  return -EINVAL;
+}
+
+}  // namespace caisson::init

@@ -1,0 +1,134 @@
+// What the launcher attests (launcher/attest/statement.schema.json): of the boot, and of one session. Every claim comes from the
+// kernel or from what the launcher did, none from the agent or a session.
+#include <sys/utsname.h>
+
+#include <cstdio>
+
+#include "launcher/attest/token.h"
+#include "launcher/base/sys.h"
+#include "launcher/session/manager.h"
+
+namespace caisson::session {
+namespace {
+
+constexpr std::size_t kMaxProcFile = 64 * 1024;
+
+std::string proc_text(const char* path) {
+  std::string text = sys::read_file(path, kMaxProcFile).value_or("");
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\0')) text.pop_back();
+  return text;
+}
+
+// "0 100000 65536" for each line of a map.
+json::Value id_map(const char* path) {
+  json::Value out = json::Value::array();
+  const std::string text = proc_text(path);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    unsigned inner = 0, outer = 0, count = 0;
+    if (std::sscanf(text.c_str() + at, "%u %u %u", &inner, &outer, &count) == 3 && out.size() < 32)
+      out.push_back({{"inside", inner}, {"outside", outer}, {"count", count}});
+    at = end + 1;
+  }
+  return out;
+}
+
+json::Value kernel_json(const confine::Features& features) {
+  utsname name{};
+  (void)::uname(&name);
+  json::Value lsm = json::Value::array();
+  const std::string list = proc_text("/sys/kernel/security/lsm");
+  for (std::size_t at = 0; at < list.size();) {
+    const std::size_t end = std::min(list.find(',', at), list.size());
+    lsm.push_back(list.substr(at, end - at));
+    at = end + 1;
+  }
+  return {{"release", features.kernel}, {"machine", name.machine}, {"landlock_abi", features.landlock_abi}, {"lsm", std::move(lsm)}};
+}
+
+// The container that the launcher itself runs in, as it sees it from inside.
+json::Value outer_json(const confine::Features& features) {
+  const std::string status = sys::read_file("/proc/self/status", kMaxProcFile).value_or("");
+  return {{"uid_map", id_map("/proc/self/uid_map")},
+          {"gid_map", id_map("/proc/self/gid_map")},
+          {"uid_remapped", features.uid_remapped},
+          {"capabilities", {{"effective", sys::status_field(status, "CapEff")}, {"bounding", sys::status_field(status, "CapBnd")}}},
+          {"no_new_privs", features.no_new_privs},
+          {"seccomp", {{"mode", features.outer_seccomp}, {"filters", sys::status_field(status, "Seccomp_filters")}}},
+          {"lsm_label", features.lsm_label},
+          {"cgroup", {{"usable", features.cgroup.ok()}, {"reason", features.cgroup_reason}}},
+          {"proc_sys_writable", features.proc_sys_writable}};
+}
+
+}  // namespace
+
+json::Value Manager::boot_statement() const {
+  json::Value policies = json::Value::array();
+  std::map<std::string, std::string> residual;  // said once, whatever number of domains has it
+  for (const auto& [name, domain] : domains_) {
+    const confine::Plan& plan = *domain.prepared->plan;
+    json::Value mechanisms = json::Value::object(), canaries = json::Value::object(), ids = json::Value::array();
+    confine::Verified planned;
+    std::copy(std::begin(plan.mechanisms), std::end(plan.mechanisms), planned.mechanisms);
+    for (const json::Value& m : confine::mechanisms_json(plan, planned, {}, nullptr))
+      mechanisms[m["name"].get<std::string>()] = m["state"];
+    for (const json::Value& c : confine::canary_json(plan, domain.canary)) canaries[c["probe"].get<std::string>()] = c["answer"];
+    for (const confine::Residual& r : plan.residual) {
+      ids.push_back(r.id);
+      residual[r.id] = r.what;
+    }
+    policies.push_back({{"domain", name},
+                        {"digest", domain.policy->digest},
+                        {"tier_required", tier_name(domain.policy->min_tier)},
+                        {"state", "ready"},
+                        {"mechanisms", std::move(mechanisms)},
+                        {"canaries", std::move(canaries)},
+                        {"residual", std::move(ids)}});
+  }
+  for (const auto& [name, why] : refused_domains_) policies.push_back({{"domain", name}, {"state", "refused"}, {"why", why}});
+  json::Value texts = json::Value::array();
+  for (const auto& [id, what] : residual) texts.push_back({{"id", id}, {"what", what}});
+  return {{"kind", "boot"},
+          {"boot", {{"id", boot_id_}, {"started", boot_time_}}},
+          {"version", CAISSON_VERSION},
+          {"kernel", kernel_json(features_)},
+          {"outer", outer_json(features_)},
+          {"tier", tier_name(features_.tier())},
+          {"why_not_higher", confine::why_not_higher(features_)},
+          {"policies", std::move(policies)},
+          {"residual", std::move(texts)}};
+}
+
+json::Value Manager::session_statement(const Entry& entry) const {
+  json::Value report = entry.session->report(&entry.canary);
+  report.erase("timings_us");
+  report.erase("prepared_us");
+  report.erase("schema");
+  const std::string id = entry.session->id();
+  return {{"kind", "session"},
+          {"boot", {{"id", boot_id_}, {"started", boot_time_}}},
+          {"version", CAISSON_VERSION},
+          {"kernel", kernel_json(features_)},
+          {"outer", outer_json(features_)},
+          {"tier", report["tier"]},
+          {"session", {{"id", id}, {"label", entry.label}, {"created", entry.created_at}}},
+          {"audit", {{"file", id + ".ndjson"}, {"count", entry.log->count()}, {"head", entry.log->head()}}},
+          {"confinement", std::move(report)}};
+}
+
+Result<json::Value> Manager::answer_attest(const ipc::Connection& connection, const json::Value& body) {
+  TRY_ASSIGN(const auto nonce, json::get_string(body, "nonce"));
+  if (nonce) TRY(attest::check_nonce(*nonce));
+  json::Value statement;
+  if (body.contains("session")) {
+    TRY_ASSIGN(const Entry* entry, find(connection, body));
+    if (entry->session->state() != State::running) return fail(Code::not_found, "the session is not running");
+    statement = session_statement(*entry);
+  } else {
+    statement = boot_statement();
+  }
+  TRY_ASSIGN(std::string token, attest::make_token(*key_, std::move(statement), nonce.value_or(""), sys::realtime_ns() / 1'000'000'000));
+  return json::Value{{"token", std::move(token)}, {"key", key_->jwk()}};
+}
+
+}  // namespace caisson::session
