@@ -19,8 +19,10 @@ namespace k = kernel;
 constexpr long kUnknownCall = 0x3fff;
 constexpr int kProtocolMptcp = 262;
 
+// Loopback refuses or takes at once; what leads elsewhere may answer never, and is not waited for.
 long connect(std::uint32_t address, std::uint32_t port) {
-  const long fd = k::call(SYS_socket, AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  const int wait = address == INADDR_LOOPBACK ? 0 : SOCK_NONBLOCK;
+  const long fd = k::call(SYS_socket, AF_INET, SOCK_STREAM | wait | SOCK_CLOEXEC, 0);
   if (fd < 0) return fd;
   sockaddr_in to{};
   to.sin_family = AF_INET;
