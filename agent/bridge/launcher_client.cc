@@ -190,6 +190,13 @@ task<json::Value> LauncherClient::session_report(std::string session) {
   co_return co_await query(ipc::Op::session_report, std::move(body), seconds(10));
 }
 
+task<json::Value> LauncherClient::attest(std::string session, std::string nonce) {
+  json::Value body = json::Value::object();
+  if (!session.empty()) body["session"] = std::move(session);
+  if (!nonce.empty()) body["nonce"] = std::move(nonce);
+  co_return co_await query(ipc::Op::attest, std::move(body), seconds(10));
+}
+
 task<json::Value> LauncherClient::session_list() {
   json::Value body = json::Value::object();
   co_return co_await query(ipc::Op::session_list, std::move(body), seconds(10));

@@ -31,6 +31,8 @@ class LauncherClient {
   [[nodiscard]] task<void> exec_signal(std::shared_ptr<ExecHandle> exec, std::string signal);
   [[nodiscard]] task<json::Value> session_stat(std::string session);
   [[nodiscard]] task<json::Value> session_report(std::string session);
+  // {token, key, statement} of the boot, or of a session of ours. nonce: "" for none.
+  [[nodiscard]] task<json::Value> attest(std::string session, std::string nonce);
   [[nodiscard]] task<json::Value> session_list();
   [[nodiscard]] task<void> session_destroy(std::shared_ptr<SessionHandle> session, std::string reason);
 

@@ -94,6 +94,14 @@ Result<std::string> read_file(const std::string& path, std::size_t max_bytes) {
   return content;
 }
 
+std::string program_path(const std::string& name) {
+  char self[4096];
+  const ssize_t n = ::readlink("/proc/self/exe", self, sizeof self);
+  const std::string own(self, n > 0 ? static_cast<std::size_t>(n) : 0);
+  const std::string beside = own.substr(0, own.rfind('/') + 1) + name;
+  return ::access(beside.c_str(), X_OK) == 0 ? beside : "/usr/lib/caisson/" + name;
+}
+
 std::string status_field(const std::string& status, std::string_view name) {
   const auto at = status.find("\n" + std::string(name) + ":\t");
   if (at == std::string::npos) return {};

@@ -47,6 +47,7 @@ int policy_explain(Arguments args, const Options& options);
 int probe_main(Arguments args, const Options& options);
 int version_main(Arguments args, const Options& options);
 int run_main(Arguments args, const Options& options);
+int attest_main(Arguments args, const Options& options);  // becomes caisson-attest
 
 // What `caisson probe` shows: the features of this kernel and container, the tier, and what would raise it.
 [[nodiscard]] nlohmann::json probe_report();

@@ -162,6 +162,27 @@ Name, begin, number of records, size and, for sessions, why they ended. Verifies
 Exit codes: 0; 3 no such directory; 4 not root.
 )",
      false, audit_ls},
+    {"attest", "a signed statement of what is enforced, and its verification",
+     R"help(caisson attest [--nonce TEXT] [--session SESSION] [--token]
+       caisson attest --verify FILE --key KEY [--nonce TEXT] [--max-age SECONDS]
+
+The first form asks the running launcher (root, in its container) for a statement of its boot or of one session, signed with
+its Ed25519 key: tier, policies, every mechanism with how it was verified, and what is not stopped. The second form needs no
+launcher: it checks a statement that somebody was given, and prints it only if the signature holds.
+
+  -n, --nonce TEXT       8 to 88 characters, your own and used once: the statement repeats it, so it cannot be an old one
+  -s, --session SESSION  of this session
+      --token            print the signed token alone (JWS, EAT claims)
+      --verify FILE      a token, or the JSON that the API answered; "-" is standard input
+  -k, --key KEY          the launcher's public key: a file with its JWK, or its x. From the operator, not from the answer
+      --max-age SECONDS  refuse an older one
+
+  caisson attest --nonce "$(openssl rand -hex 16)"
+  curl -H "X-AIO-API-Key: $K" "localhost:8080/v1/attestation?nonce=$N" | caisson attest --verify - --key key.jwk --nonce "$N"
+
+Exit codes: 0; 3 no such session; 4 the signature, nonce or age does not hold, or not root; 6 no launcher answers; 9 no token.
+)help",
+     true, attest_main},
     {"version", "version of the program and of the protocol",
      R"(caisson version [--json]
 )",

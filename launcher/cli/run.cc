@@ -155,14 +155,9 @@ Result<Run> parse(Arguments args, Options& options) {
   return run;
 }
 
-// The program beside our own executable (build tree), or the installed one.
 std::string init_path() {
-  if (const char* given = std::getenv("CAISSON_INIT")) return given;
-  char self[4096];
-  const ssize_t n = ::readlink("/proc/self/exe", self, sizeof self - 1);
-  const std::string own(self, n > 0 ? static_cast<std::size_t>(n) : 0);
-  const std::string beside = own.substr(0, own.rfind('/') + 1) + "caisson-init";
-  return ::access(beside.c_str(), X_OK) == 0 ? beside : "/usr/lib/caisson/caisson-init";
+  const char* given = std::getenv("CAISSON_INIT");
+  return given != nullptr ? given : sys::program_path("caisson-init");
 }
 
 struct Session {

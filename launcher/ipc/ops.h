@@ -22,7 +22,7 @@ enum class Op {
   exec_signal,      // {session, exec, signal} -> {}
   session_stat,     // {session} -> {session, domain, state, processes, memory_bytes, cpu_us, ...}
   session_report,   // {session} -> {report}
-  attest,           // {session?, nonce?} -> {token, key}: a signed statement of the boot, or of one session
+  attest,           // {session?, nonce?} -> {token, key, statement}: a signed statement of the boot, or of one session
   session_list,     // {} -> {sessions: [...]}
   session_destroy,  // {session, reason?} -> {} once nothing of the session is left
 };

@@ -127,8 +127,9 @@ Result<json::Value> Manager::answer_attest(const ipc::Connection& connection, co
   } else {
     statement = boot_statement();
   }
-  TRY_ASSIGN(std::string token, attest::make_token(*key_, std::move(statement), nonce.value_or(""), sys::realtime_ns() / 1'000'000'000));
-  return json::Value{{"token", std::move(token)}, {"key", key_->jwk()}};
+  TRY_ASSIGN(std::string token,
+             attest::make_token(*key_, statement, nonce.value_or(""), sys::realtime_ns() / 1'000'000'000));
+  return json::Value{{"token", std::move(token)}, {"key", key_->jwk()}, {"statement", std::move(statement)}};
 }
 
 }  // namespace caisson::session

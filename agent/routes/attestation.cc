@@ -1,0 +1,46 @@
+// What is enforced here, signed by the launcher. The agent only carries it: it has no key and could not change a byte unseen.
+#include "agent/bridge/launcher_client.h"
+#include "agent/routes/table.h"
+#include "agent/session/bash_service.h"
+#include "agent/session/shell_service.h"
+
+namespace caisson::routes {
+namespace {
+
+task<http::Response> answer(Call call, std::string session) {
+  const std::string nonce(call.request.query_value("nonce").value_or(""));
+  CO_TRY_ASSIGN(json::Value attested, co_await call.services.launcher->attest(std::move(session), nonce));
+  json::Value data = {{"token", std::move(attested["token"])},
+                      {"key", std::move(attested["key"])},
+                      {"statement", std::move(attested["statement"])}};
+  co_return http::ok(std::move(data), "Attested");
+}
+
+task<http::Response> attestation(Call call) { return answer(std::move(call), ""); }
+
+// The launcher's session behind a session of the API; "" when there is none.
+std::string launcher_session(const Call& call) {
+  const std::string id(call.request.param("session_id"));
+  if (const auto bash = call.services.bash->find(id)) return bash->handle->id;
+  if (const auto shell = call.services.shell->find(id)) return shell->handle->id;
+  return {};
+}
+
+task<http::Response> confinement(Call call) {
+  std::string session = launcher_session(call);
+  if (session.empty()) co_return http::session_not_found();
+  co_return co_await answer(std::move(call), std::move(session));
+}
+
+constexpr Route kAttestation[] = {
+    {http::Method::get, "/v1/attestation", "get_attestation", Scope::sandbox, kNone, Unknown::ignore,
+     "What this container enforces, signed; ?nonce= is repeated in it", bind<attestation>()},
+    {http::Method::get, "/v1/sessions/{session_id}/confinement", "get_session_confinement", Scope::sandbox, kNone, Unknown::ignore,
+     "What confines a bash or shell session, wall by wall, signed", bind<confinement>()},
+};
+
+}  // namespace
+
+Area attestation_routes() { return kAttestation; }
+
+}  // namespace caisson::routes

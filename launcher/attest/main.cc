@@ -1,0 +1,145 @@
+// caisson-attest: fetches a signed statement from the running launcher, or verifies one that somebody holds. A program of its
+// own, because `caisson`, which starts it, must not carry libcrypto to every `caisson run`.
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "launcher/attest/base64url.h"
+#include "launcher/attest/token.h"
+#include "launcher/base/sys.h"
+#include "launcher/cli/args.h"
+#include "launcher/cli/commands.h"
+#include "launcher/cli/control_client.h"
+
+namespace caisson::cli {
+namespace {
+
+constexpr std::size_t kMaxFile = 1 << 20;
+
+constexpr Flag kFlags[] = {{"--session", "-s", true}, {"--nonce", "-n", true}, {"--token", "", false},
+                           {"--verify", "", true},    {"--key", "-k", true},   {"--max-age", "", true}};
+
+// A file's text, "-" for standard input, without the white space around it.
+Result<std::string> read_text(const std::string& path) {
+  TRY_ASSIGN(std::string text, path == "-" ? sys::read_fd(0, kMaxFile) : sys::read_file(path, kMaxFile));
+  const auto from = text.find_first_not_of(" \t\r\n"), to = text.find_last_not_of(" \t\r\n");
+  return from == std::string::npos ? std::string() : text.substr(from, to - from + 1);
+}
+
+// A token, or the JSON object with "token" in it that the API and --json give.
+Result<std::string> token_of(const std::string& text) {
+  if (text.empty() || text[0] != '{') return text;
+  TRY_ASSIGN(const json::Value answer, json::parse(text, {.max_bytes = kMaxFile}));
+  const json::Value& inner = answer.contains("data") && answer["data"].is_object() ? answer["data"] : answer;
+  TRY_ASSIGN(const auto token, json::get_string(inner, "token"));
+  if (!token) return fail(Code::invalid_argument, "no 'token' in the JSON object");
+  return *token;
+}
+
+// A JWK in a file, or the thumbprint-independent part of it: the 32 bytes in base64url.
+Result<json::Value> key_of(const std::string& given) {
+  if (given.size() == 43 && attest::from_base64url(given))
+    return json::Value{{"kty", "OKP"}, {"crv", "Ed25519"}, {"x", given}};
+  TRY_ASSIGN(const std::string text, read_text(given));
+  TRY_ASSIGN(json::Value jwk, json::parse(text, {.max_bytes = kMaxFile}));
+  if (!jwk.is_object()) return fail(Code::invalid_argument, "the key must be a JWK, or its x in base64url");
+  return jwk.contains("key") && jwk["key"].is_object() ? jwk["key"] : jwk;
+}
+
+std::string text_of(const json::Value& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
+}
+
+void print_residual(const json::Value& list) {
+  std::printf("\nnot stopped:\n");
+  if (list.empty()) std::printf("  nothing that is known\n");
+  for (const json::Value& r : list) std::printf("  %-20s %s\n", text_of(r, "id").c_str(), text_of(r, "what").c_str());
+}
+
+void print_session(const json::Value& confinement) {
+  std::printf("policy  %s, %s\n\n", text_of(confinement, "domain").c_str(), text_of(confinement, "policy_digest").c_str());
+  for (const json::Value& m : confinement["mechanisms"]) {
+    std::string proof;
+    for (const json::Value& v : m.value("verified", json::Value::array()))
+      proof += (proof.empty() ? "" : ", ") + text_of(v, "what") + "=" + text_of(v, "result");
+    if (proof.empty()) proof = text_of(m, "detail");
+    std::printf("  %-14s %-12s %s\n", text_of(m, "name").c_str(), text_of(m, "state").c_str(), proof.c_str());
+  }
+  print_residual(confinement["residual"]);
+}
+
+void print_boot(const json::Value& statement) {
+  for (const json::Value& p : statement["policies"]) {
+    const bool ready = text_of(p, "state") == "ready";
+    std::printf("policy  %-12s %s\n", text_of(p, "domain").c_str(),
+                ready ? text_of(p, "digest").c_str() : ("refused: " + text_of(p, "why")).c_str());
+  }
+  for (const json::Value& why : statement["why_not_higher"]) std::printf("note    %s\n", why.get<std::string>().c_str());
+  print_residual(statement["residual"]);
+}
+
+void print_statement(const json::Value& claims) {
+  const json::Value& s = claims["caisson"];
+  std::printf("tier    %s\nkernel  %s, Landlock ABI %d\nboot    %s, since %s\nnonce   %s\n", text_of(s, "tier").c_str(),
+              text_of(s["kernel"], "release").c_str(), s["kernel"].value("landlock_abi", 0), text_of(s["boot"], "id").c_str(),
+              text_of(s["boot"], "started").c_str(), claims.contains("eat_nonce") ? text_of(claims, "eat_nonce").c_str() : "none");
+  if (text_of(s, "kind") == "session") print_session(s["confinement"]);
+  else print_boot(s);
+}
+
+Result<int> verify(const Args& args, const Options& options) {
+  const auto key = args.last("--key");
+  if (!key) return fail(Code::invalid_argument, "--verify needs --key: the launcher's public key, known from elsewhere than the token");
+  attest::Expectation expected{args.last("--nonce"), std::nullopt, sys::realtime_ns() / 1'000'000'000};
+  if (const auto age = args.last("--max-age")) {
+    if (age->empty() || age->size() > 9 || age->find_first_not_of("0123456789") != std::string::npos)
+      return fail(Code::invalid_argument, "--max-age must be a number of seconds");
+    expected.max_age_s = std::stoll(*age);
+  }
+  TRY_ASSIGN(const std::string text, read_text(*args.last("--verify")));
+  TRY_ASSIGN(const std::string token, token_of(text));
+  TRY_ASSIGN(const json::Value jwk, key_of(*key));
+  TRY_ASSIGN(const json::Value claims, attest::open_token(token, jwk, expected));
+  if (options.json) return print_json(claims), 0;
+  std::printf("verified: signed by this key%s\n", expected.nonce ? ", for this nonce" : "; no nonce was asked for, so it may be old");
+  print_statement(claims);
+  return 0;
+}
+
+Result<int> fetch(const Args& args, const Options& options) {
+  json::Value request = json::Value::object();
+  if (const auto nonce = args.last("--nonce")) {
+    TRY(attest::check_nonce(*nonce));
+    request["nonce"] = *nonce;
+  }
+  if (const auto session = args.last("--session")) request["session"] = *session;
+  TRY_ASSIGN(ControlClient control, ControlClient::connect(options));
+  TRY_ASSIGN(const json::Value answer, control.ask("attest", std::move(request)));
+  const std::string token = text_of(answer, "token");
+  if (args.has("--token")) return print(token + "\n"), 0;
+  TRY_ASSIGN(const json::Value claims, attest::open_token(token, answer["key"], {args.last("--nonce"), {}, sys::realtime_ns() / 1'000'000'000}));
+  if (options.json) return print_json({{"token", token}, {"key", answer["key"]}, {"claims", claims}}), 0;
+  print_statement(claims);
+  std::printf("\nkey     %s (kid %s)\n", text_of(answer["key"], "x").c_str(), text_of(answer["key"], "kid").c_str());
+  return 0;
+}
+
+int attest_main(Arguments words, const Options& options) {
+  const auto args = Args::parse(words, kFlags, 0, 0);
+  if (!args) return report_error(args.error(), options);
+  const auto status = args->last("--verify") ? verify(*args, options) : fetch(*args, options);
+  return status ? *status : report_error(status.error(), options);
+}
+
+constexpr Command kCommands[] = {{"attest", "a signed statement of what is enforced",
+                                  "caisson attest; it starts this program. Its help: caisson attest --help\n", false, attest_main}};
+
+}  // namespace
+}  // namespace caisson::cli
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
+  const int status = caisson::cli::dispatch(caisson::cli::kCommands, words);
+  return std::fflush(stdout) != 0 && status == 0 ? caisson::code_exit_status(caisson::Code::io) : status;
+}
