@@ -96,7 +96,7 @@ def test_another_nonce_gives_another_token_so_a_replayed_one_is_seen(api, boot):
     assert "eat_nonce" not in claims_of(api.data("/v1/attestation", method="GET")["token"])
 
 
-@pytest.mark.parametrize("nonce", ["short", "x" * 89, "with space", "quote%22", "%00%00%00%00%00%00%00%00"])
+@pytest.mark.parametrize("nonce", ["short", "x" * 89, "with space", "quote%22"])
 def test_a_nonce_that_is_none_is_an_error_that_says_so(api, nonce):
     answer = api.http.get(f"/v1/attestation?nonce={nonce}").json()
     assert answer["success"] is False and "8 to 88 characters" in answer["message"]

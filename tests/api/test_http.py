@@ -124,7 +124,7 @@ def test_another_method_is_405_with_allow_on_every_route(api, operations):
 
 
 def test_head_is_answered_as_get_without_a_body_on_every_route(api, operations):
-    for path in {path for method, path, _ in operations if method == "GET" and "terminal-url" not in path and "{" not in path}:
+    for path in {path for method, path, _ in operations if method == "GET" and "terminal-url" not in path and "unheard-of" not in path}:
         answer = api.http.head(path)
         assert (answer.status_code, answer.content) == (200, b""), path
         assert int(answer.headers["content-length"]) > 0
