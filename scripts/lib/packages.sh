@@ -10,7 +10,7 @@ packages_for() {
   esac
   case $1 in
     build)
-      echo ca-certificates git cmake ninja-build pkg-config libssl-dev nlohmann-json3-dev \
+      echo ca-certificates git cmake ninja-build pkg-config libssl-dev zlib1g-dev libzstd-dev nlohmann-json3-dev \
         libseccomp-dev libcap-ng-dev libnl-3-dev libnl-route-3-dev libgtest-dev libgmock-dev | tr ' ' '\n'
       # GCC 12 and 13 miscompile coroutines; Boost.Beast must be 1.81 or newer.
       if [ "$release" = 12 ]; then printf '%s\n' clang-19 libstdc++-12-dev libboost1.81-dev
