@@ -1,0 +1,58 @@
+"""denials.py CONTROL_SOCKET: one session makes a million refused system calls in a tight loop; what becomes of the exec latency of
+another? Quiet and loaded rounds alternate, so that both meet the same machine."""
+import os
+import pathlib
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+
+from control import Control  # noqa: E402
+
+CALLS, ROUNDS, EXECS = 1_000_000, 4, 100
+# keyctl: refused by every policy; by syscall(2), so that nothing but the refusal is in the loop.
+LOOP = f"""
+import ctypes, time
+call, begin = ctypes.CDLL(None, use_errno=True).syscall, time.monotonic()
+for _ in range({CALLS}):
+    call(250, 0, 0, 0)
+print(ctypes.get_errno(), time.monotonic() - begin)
+"""
+
+
+def start(control, session, argv):
+    return control.start(session, *argv, stdin=False)
+
+
+def exec_us(control, session):
+    begin = time.monotonic()
+    label, fds = start(control, session, ["/usr/bin/true"])
+    control.event("exec_exit", session=session, exec=label)
+    for fd in fds:
+        os.close(fd)
+    return (time.monotonic() - begin) * 1e6
+
+
+def quantile(values, q):
+    return sorted(values)[min(len(values) - 1, int(q * len(values)))]
+
+
+control = Control(sys.argv[1])
+loud, quiet = control.create(), control.create()
+times = {"quiet": [], "denials": []}
+calls_per_second = 0.0
+for _ in range(ROUNDS):
+    times["quiet"] += [exec_us(control, quiet) for _ in range(EXECS)]
+    label, fds = start(control, loud, ["python3", "-c", LOOP])
+    time.sleep(0.2)  # the interpreter starts
+    times["denials"] += [exec_us(control, quiet) for _ in range(EXECS)]
+    control.event("exec_exit", session=loud, exec=label)
+    errno, seconds = os.read(fds[0], 200).split()
+    assert int(errno) == 1, f"keyctl was not refused: errno {errno}"
+    calls_per_second = CALLS / float(seconds)
+    for fd in fds:
+        os.close(fd)
+for name, values in times.items():
+    print(f"exec true, {name:8}  median {quantile(values, 0.5):7.0f} us   p99 {quantile(values, 0.99):7.0f} us   ({len(values)} execs)")
+ratio = quantile(times["denials"], 0.99) / quantile(times["quiet"], 0.99)
+print(f"p99 beside {CALLS} refused calls ({calls_per_second:,.0f} a second) / quiet: {ratio:.2f}   target 2.00   {'held' if ratio <= 2 else 'MISSED'}")
