@@ -186,6 +186,40 @@ void raise_oom_score() {
   ::close(fd);
 }
 
+// Making a network namespace and raising its loopback takes as long as the whole mount tree: a child does it at the same
+// time, and we enter what it made.
+class NetMaker {
+ public:
+  bool start() {
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends_) != 0) return false;
+    pid_ = raw::fork_into(&pidfd_, -1);
+    if (pid_ != 0) return pid_ > 0;
+    ::close(ends_[0]);
+    const int error = ::unshare(CLONE_NEWNET) != 0 ? errno : loopback_up();
+    // Lives until we have entered its namespace, or are gone.
+    char end = 0;
+    if (::write(ends_[1], &error, sizeof error) == static_cast<ssize_t>(sizeof error)) (void)!::read(ends_[1], &end, 1);
+    ::_exit(0);
+  }
+  // 0, or the errno. The child is gone then.
+  int join() {
+    ::close(ends_[1]);
+    int error = EIO;
+    if (::read(ends_[0], &error, sizeof error) != static_cast<ssize_t>(sizeof error)) error = EIO;
+    if (error == 0 && ::setns(pidfd_, CLONE_NEWNET) != 0) error = errno;
+    ::close(ends_[0]);
+    ::close(pidfd_);
+    while (::waitpid(pid_, nullptr, 0) < 0)
+      if (errno != EINTR) return errno;
+    return error;
+  }
+
+ private:
+  int ends_[2] = {-1, -1};
+  int pidfd_ = -1;
+  pid_t pid_ = 0;
+};
+
 }  // namespace
 
 unsigned long session_namespaces(const Plan& plan) {
@@ -194,8 +228,7 @@ unsigned long session_namespaces(const Plan& plan) {
 }
 
 unsigned long all_namespaces(const Plan& plan) {
-  return session_namespaces(plan) | (plan.user_ns ? CLONE_NEWUSER : 0UL) | (plan.pid_ns ? CLONE_NEWPID : 0UL) |
-         (plan.net_ns ? CLONE_NEWNET : 0UL);
+  return session_namespaces(plan) | (plan.user_ns ? CLONE_NEWUSER : 0UL) | (plan.pid_ns ? CLONE_NEWPID : 0UL);
 }
 
 void workspace_child(const ChildArgs& args) {
@@ -265,10 +298,8 @@ void single_child(const ChildArgs& args) {
   if (args.plan->user_ns) await_maps(args);
   steps.done(Step::namespaces);
   if (args.plan->pid_ns && ::getpid() != 1) steps.failed(Step::pid, ESRCH);
-  if (args.plan->net_ns) {
-    if (const int error = loopback_up(); error != 0) steps.failed(Step::net_ns, error);
-    steps.done(Step::net_ns);
-  }
+  NetMaker net;
+  if (args.plan->net_ns && !net.start()) steps.failed(Step::net_ns, errno);
   ChildArgs mine = args;
   if (args.plan->mount_ns) {
     if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) steps.failed(Step::mount_ns, errno);
@@ -280,6 +311,10 @@ void single_child(const ChildArgs& args) {
     mine.landlock = landlock_make(*args.plan, args.init_exe, &entry);
     if (mine.landlock < 0) steps.failed(Step::landlock_rules, errno, static_cast<std::uint16_t>(entry));
     steps.done(Step::landlock_rules);
+  }
+  if (args.plan->net_ns) {
+    if (const int error = net.join(); error != 0) steps.failed(Step::net_ns, error);
+    steps.done(Step::net_ns);
   }
   confine_and_exec(mine, steps);
 }

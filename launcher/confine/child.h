@@ -27,7 +27,8 @@ struct ChildArgs {
   gid_t gid = 0;         // T0: the workspace's gid
 };
 
-// CLONE_NEW* of what every session has for itself, and of all that a session which shares nothing starts in.
+// CLONE_NEW* of what every session has for itself, and of all that a session which shares nothing starts in
+// (its network namespace is made beside the rest).
 [[nodiscard]] unsigned long session_namespaces(const Plan& plan);
 [[nodiscard]] unsigned long all_namespaces(const Plan& plan);
 

@@ -55,15 +55,21 @@ class Assembler {
   void ret(std::uint32_t value) { code_.push_back(BPF_STMT(BPF_RET | BPF_K, value)); }
   void load(std::uint32_t offset) { code_.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset)); }
 
-  // Binary search: the answer of a number costs about log2(ranges) jumps. Conditional jumps reach 255 instructions only,
-  // so each is followed by a JA, which reaches anywhere.
+  // Binary search: the answer of a number costs about log2(ranges) jumps. A conditional jump reaches 255 instructions; where
+  // the lower half is longer, it is followed by a JA, which reaches anywhere.
   void tree(const Range* first, const Range* last) {
     if (last - first == 1) return leaf(first->answer);
     const Range* middle = first + (last - first) / 2;
-    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, middle->from, 0, 1));
-    const std::size_t jump = placeholder();
-    tree(first, middle);
-    land(jump);
+    Assembler lower;
+    lower.tree(first, middle);
+    const Program half = lower.take();
+    if (half.size() <= 255) {
+      code_.push_back(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, middle->from, static_cast<std::uint8_t>(half.size()), 0));
+    } else {
+      code_.push_back(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, middle->from, 0, 1));
+      code_.push_back(BPF_STMT(BPF_JMP | BPF_JA, static_cast<std::uint32_t>(half.size())));
+    }
+    code_.insert(code_.end(), half.begin(), half.end());
     tree(middle, last);
   }
 
