@@ -35,8 +35,8 @@ task<http::Response> confinement(Call call) {
 constexpr Route kAttestation[] = {
     {http::Method::get, "/v1/attestation", "get_attestation", Scope::sandbox, kNone, Unknown::ignore,
      "What this container enforces, signed; ?nonce= is repeated in it", bind<attestation>()},
-    {http::Method::get, "/v1/sessions/{session_id}/confinement", "get_session_confinement", Scope::sandbox, kNone, Unknown::ignore,
-     "What confines a bash or shell session, wall by wall, signed", bind<confinement>()},
+    {http::Method::get, "/v1/sessions/{session_id}/confinement", "get_session_confinement", Scope::sandbox, kNone,
+     Unknown::ignore, "What confines a bash or shell session, wall by wall, signed", bind<confinement>()},
 };
 
 }  // namespace

@@ -10,12 +10,12 @@ namespace caisson::routes {
 
 using Area = std::span<const Route>;
 
-[[nodiscard]] Area system_routes();   // routes/system.cc
-[[nodiscard]] Area sandbox_routes();  // routes/sandbox.cc
-[[nodiscard]] Area bash_routes();     // routes/bash.cc
-[[nodiscard]] Area shell_routes();    // routes/shell.cc
+[[nodiscard]] Area system_routes();       // routes/system.cc
+[[nodiscard]] Area sandbox_routes();      // routes/sandbox.cc
+[[nodiscard]] Area bash_routes();         // routes/bash.cc
+[[nodiscard]] Area shell_routes();        // routes/shell.cc
 [[nodiscard]] Area attestation_routes();  // routes/attestation.cc
-[[nodiscard]] Area docs_routes();     // derive/docs.cc
+[[nodiscard]] Area docs_routes();         // derive/docs.cc
 
 // In this order; made once.
 [[nodiscard]] const std::vector<const Route*>& all_routes();

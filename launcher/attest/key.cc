@@ -41,7 +41,8 @@ void Key::Free::operator()(evp_pkey_st* key) const { EVP_PKEY_free(key); }
 
 Result<Key> Key::take(evp_pkey_st* raw) {
   Key key{Handle(raw)};
-  if (raw == nullptr || EVP_PKEY_get_id(raw) != EVP_PKEY_ED25519) return fail(Code::invalid_argument, "not an Ed25519 private key");
+  if (raw == nullptr || EVP_PKEY_get_id(raw) != EVP_PKEY_ED25519)
+    return fail(Code::invalid_argument, "not an Ed25519 private key");
   unsigned char half[kPublicBytes];
   std::size_t size = sizeof half;
   if (EVP_PKEY_get_raw_public_key(raw, half, &size) != 1 || size != sizeof half)
@@ -63,13 +64,14 @@ Result<Key> Key::load(const std::string& path) {
   struct stat st{};
   if (::fstat(fd.get(), &st) != 0) return sys_error("stat " + quote(path));
   if (!S_ISREG(st.st_mode) || st.st_uid != ::geteuid() || (st.st_mode & 077) != 0)
-    return fail(Code::permission_denied, quote(path) + " must be a regular file that belongs to the launcher's user and that nobody "
-                                                       "else can read (chmod 600)");
+    return fail(Code::permission_denied, quote(path) +
+                                             " must be a regular file that belongs to the launcher's user and that nobody "
+                                             "else can read (chmod 600)");
   TRY_ASSIGN(std::string pem, sys::read_fd(fd.get(), kMaxPem));
-  const std::unique_ptr<BIO, decltype(&BIO_free_all)> bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), BIO_free_all);
+  const std::unique_ptr<BIO, decltype(&BIO_free_all)> bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())),
+                                                          BIO_free_all);
   // The password callback refuses: nobody is there to be asked.
-  evp_pkey_st* key =
-      PEM_read_bio_PrivateKey(bio.get(), nullptr, [](char*, int, int, void*) { return -1; }, nullptr);
+  evp_pkey_st* key = PEM_read_bio_PrivateKey(bio.get(), nullptr, [](char*, int, int, void*) { return -1; }, nullptr);
   OPENSSL_cleanse(pem.data(), pem.size());
   auto taken = take(key);
   if (!taken) return std::unexpected(std::move(taken).error().wrap(quote(path)));

@@ -21,7 +21,7 @@ class Key {
   // else than its owner, which must be us, may read it; invalid_argument when it is no Ed25519 key.
   [[nodiscard]] static Result<Key> load(const std::string& path);
 
-  [[nodiscard]] nlohmann::json jwk() const;  // the public half (RFC 8037), with "kid"
+  [[nodiscard]] nlohmann::json jwk() const;                    // the public half (RFC 8037), with "kid"
   [[nodiscard]] const std::string& id() const { return id_; }  // its thumbprint (RFC 7638)
   // 64 bytes.
   [[nodiscard]] Result<std::string> sign(std::string_view data) const;

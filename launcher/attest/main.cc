@@ -38,8 +38,7 @@ Result<std::string> token_of(const std::string& text) {
 
 // A JWK in a file, or the thumbprint-independent part of it: the 32 bytes in base64url.
 Result<json::Value> key_of(const std::string& given) {
-  if (given.size() == 43 && attest::from_base64url(given))
-    return json::Value{{"kty", "OKP"}, {"crv", "Ed25519"}, {"x", given}};
+  if (given.size() == 43 && attest::from_base64url(given)) return json::Value{{"kty", "OKP"}, {"crv", "Ed25519"}, {"x", given}};
   TRY_ASSIGN(const std::string text, read_text(given));
   TRY_ASSIGN(json::Value jwk, json::parse(text, {.max_bytes = kMaxFile}));
   if (!jwk.is_object()) return fail(Code::invalid_argument, "the key must be a JWK, or its x in base64url");
@@ -83,14 +82,16 @@ void print_statement(const json::Value& claims) {
   const json::Value& s = claims["caisson"];
   std::printf("tier    %s\nkernel  %s, Landlock ABI %d\nboot    %s, since %s\nnonce   %s\n", text_of(s, "tier").c_str(),
               text_of(s["kernel"], "release").c_str(), s["kernel"].value("landlock_abi", 0), text_of(s["boot"], "id").c_str(),
-              text_of(s["boot"], "started").c_str(), claims.contains("eat_nonce") ? text_of(claims, "eat_nonce").c_str() : "none");
+              text_of(s["boot"], "started").c_str(),
+              claims.contains("eat_nonce") ? text_of(claims, "eat_nonce").c_str() : "none");
   if (text_of(s, "kind") == "session") print_session(s["confinement"]);
   else print_boot(s);
 }
 
 Result<int> verify(const Args& args, const Options& options) {
   const auto key = args.last("--key");
-  if (!key) return fail(Code::invalid_argument, "--verify needs --key: the launcher's public key, known from elsewhere than the token");
+  if (!key)
+    return fail(Code::invalid_argument, "--verify needs --key: the launcher's public key, known from elsewhere than the token");
   attest::Expectation expected{args.last("--nonce"), std::nullopt, sys::realtime_ns() / 1'000'000'000};
   if (const auto age = args.last("--max-age")) {
     if (age->empty() || age->size() > 9 || age->find_first_not_of("0123456789") != std::string::npos)
@@ -102,7 +103,8 @@ Result<int> verify(const Args& args, const Options& options) {
   TRY_ASSIGN(const json::Value jwk, key_of(*key));
   TRY_ASSIGN(const json::Value claims, attest::open_token(token, jwk, expected));
   if (options.json) return print_json(claims), 0;
-  std::printf("verified: signed by this key%s\n", expected.nonce ? ", for this nonce" : "; no nonce was asked for, so it may be old");
+  std::printf("verified: signed by this key%s\n",
+              expected.nonce ? ", for this nonce" : "; no nonce was asked for, so it may be old");
   print_statement(claims);
   return 0;
 }
@@ -118,7 +120,8 @@ Result<int> fetch(const Args& args, const Options& options) {
   TRY_ASSIGN(const json::Value answer, control.ask("attest", std::move(request)));
   const std::string token = text_of(answer, "token");
   if (args.has("--token")) return print(token + "\n"), 0;
-  TRY_ASSIGN(const json::Value claims, attest::open_token(token, answer["key"], {args.last("--nonce"), {}, sys::realtime_ns() / 1'000'000'000}));
+  TRY_ASSIGN(const json::Value claims,
+             attest::open_token(token, answer["key"], {args.last("--nonce"), {}, sys::realtime_ns() / 1'000'000'000}));
   if (options.json) return print_json({{"token", token}, {"key", answer["key"]}, {"claims", claims}}), 0;
   print_statement(claims);
   std::printf("\nkey     %s (kid %s)\n", text_of(answer["key"], "x").c_str(), text_of(answer["key"], "kid").c_str());
@@ -133,7 +136,8 @@ int attest_main(Arguments words, const Options& options) {
 }
 
 constexpr Command kCommands[] = {{"attest", "a signed statement of what is enforced",
-                                  "caisson attest; it starts this program. Its help: caisson attest --help\n", false, attest_main}};
+                                  "caisson attest; it starts this program. Its help: caisson attest --help\n", false,
+                                  attest_main}};
 
 }  // namespace
 }  // namespace caisson::cli

@@ -49,9 +49,12 @@ Status check_nonce(std::string_view nonce) {
 
 Result<std::string> make_token(const Key& key, nlohmann::json statement, std::string_view nonce, std::int64_t now_s) {
   const json::Value header{{"alg", "EdDSA"}, {"typ", "eat+jwt"}, {"kid", key.id()}};
-  json::Value claims{{"iss", "caisson"},   {"iat", now_s},
-                     {"eat_profile", kProfile}, {"swname", "caisson"},
-                     {"swversion", json::Value::array({CAISSON_VERSION})}, {"caisson", std::move(statement)}};
+  json::Value claims{{"iss", "caisson"},
+                     {"iat", now_s},
+                     {"eat_profile", kProfile},
+                     {"swname", "caisson"},
+                     {"swversion", json::Value::array({CAISSON_VERSION})},
+                     {"caisson", std::move(statement)}};
   if (!nonce.empty()) claims["eat_nonce"] = nonce;
   std::string token = base64url(json::dump(header)) + "." + base64url(json::dump(claims));
   TRY_ASSIGN(const std::string signature, key.sign(token));
@@ -67,8 +70,10 @@ Result<nlohmann::json> open_token(std::string_view token, const nlohmann::json& 
   TRY_ASSIGN(const Parts parts, split(token));
   TRY_ASSIGN(const json::Value header, decode(parts.header, "header"));
   // The algorithm is ours to name, never the token's: "none" and key confusion end here.
-  if (text_of(header, "alg") != "EdDSA" || header.contains("crit")) return fail(Code::permission_denied, "the token is not signed with EdDSA");
-  if (text_of(jwk, "kty") != "OKP" || text_of(jwk, "crv") != "Ed25519") return fail(Code::invalid_argument, "the key is not an Ed25519 JWK");
+  if (text_of(header, "alg") != "EdDSA" || header.contains("crit"))
+    return fail(Code::permission_denied, "the token is not signed with EdDSA");
+  if (text_of(jwk, "kty") != "OKP" || text_of(jwk, "crv") != "Ed25519")
+    return fail(Code::invalid_argument, "the key is not an Ed25519 JWK");
   const auto half = from_base64url(text_of(jwk, "x")), signature = from_base64url(parts.signature);
   if (!half || !signature) return fail(Code::protocol, "key or signature is not base64url");
   TRY(verify(*half, parts.signed_text, *signature));

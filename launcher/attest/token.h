@@ -18,10 +18,11 @@ inline constexpr std::string_view kProfile = "urn:caisson:attestation:1";
 [[nodiscard]] Status check_nonce(std::string_view nonce);
 
 // statement: becomes the claim "caisson". nonce: empty, or checked before.
-[[nodiscard]] Result<std::string> make_token(const Key& key, nlohmann::json statement, std::string_view nonce, std::int64_t now_s);
+[[nodiscard]] Result<std::string> make_token(const Key& key, nlohmann::json statement, std::string_view nonce,
+                                             std::int64_t now_s);
 
 struct Expectation {
-  std::optional<std::string> nonce;      // must be this one
+  std::optional<std::string> nonce;       // must be this one
   std::optional<std::int64_t> max_age_s;  // since "iat"; a token from the future (over a minute) is refused, too
   std::int64_t now_s = 0;
 };

@@ -24,16 +24,16 @@ enum class Probe : std::uint32_t {
   unshare_user,
   keyctl,
   io_uring,
-  personality,     // ADDR_NO_RANDOMIZE
-  tiocsti,         // with garbage in the upper half of the request
-  unknown_call,    // a number that no kernel has
-  i386_call,       // getpid by int 0x80
-  x32_call,        // getpid by its x32 number
-  set_uid_0,       // setresuid(0, 0, 0)
-  chroot,          // chroot("/")
-  raise_limit,     // the hard limit of open files, by one
-  no_new_privs,    // prctl(PR_GET_NO_NEW_PRIVS)
-  descriptors,     // how many of 5 to 255 are open: 0-2, the launcher's socket and a signalfd are init's own
+  personality,   // ADDR_NO_RANDOMIZE
+  tiocsti,       // with garbage in the upper half of the request
+  unknown_call,  // a number that no kernel has
+  i386_call,     // getpid by int 0x80
+  x32_call,      // getpid by its x32 number
+  set_uid_0,     // setresuid(0, 0, 0)
+  chroot,        // chroot("/")
+  raise_limit,   // the hard limit of open files, by one
+  no_new_privs,  // prctl(PR_GET_NO_NEW_PRIVS)
+  descriptors,   // how many of 5 to 255 are open: 0-2, the launcher's socket and a signalfd are init's own
 };
 inline constexpr std::size_t kProbeCount = static_cast<std::size_t>(Probe::descriptors) + 1;
 

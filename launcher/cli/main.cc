@@ -14,7 +14,8 @@ constexpr Command kCommands[] = {
 
 Builds one session after the policy (default: run), runs the command in it and removes it. Needs no running launcher.
 Standard input, output and error are the command's own; where stdin and stdout are terminals it gets one of its own.
-The checked policy is kept in CAISSON_CACHE_DIR (root: /var/cache/caisson; others: ~/.cache/caisson), used only while no file of it has changed.
+The checked policy is kept in CAISSON_CACHE_DIR (root: /var/cache/caisson; others: ~/.cache/caisson) and used only while no
+file of it has changed.
 
   --policy, -p DOMAIN   the policy file to use
   --grant, -g PATH:MODE ro, rw, rx or rwx; adds to the policy's grants, or replaces the one of that path (repeatable)

@@ -121,7 +121,8 @@ Result<Built> run_builder(ChildMain main, ChildArgs args, uid_t uid, gid_t gid) 
   return built;
 }
 
-Result<Started> fork_session(ChildMain main, ChildArgs args, int cgroup_fd, unsigned long namespaces = 0, Fd* go_write = nullptr) {
+Result<Started> fork_session(ChildMain main, ChildArgs args, int cgroup_fd, unsigned long namespaces = 0,
+                             Fd* go_write = nullptr) {
   TRY_ASSIGN(auto status, sys::pipe());
   TRY_ASSIGN(auto socket, sys::seqpacket_pair());
   TRY_ASSIGN(auto go, sys::pipe());

@@ -17,16 +17,16 @@ namespace {
 using init::Probe;
 
 constexpr const char* kNames[init::kProbeCount] = {
-    "read_ungranted", "write_read_only", "write_root",       "write_proc",       "proc_sys",     "read_init",    "kill_launcher",
-    "parent_is_init", "connect_launcher", "connect_metadata", "socket_vsock",     "socket_mptcp", "unshare_user", "keyctl",
-    "io_uring",       "personality",     "tiocsti",          "unknown_call",     "i386_call",    "x32_call",     "set_uid_0",
-    "chroot",         "raise_limit",     "no_new_privs",     "descriptors"};
+    "read_ungranted", "write_read_only",  "write_root",       "write_proc",   "proc_sys",     "read_init",    "kill_launcher",
+    "parent_is_init", "connect_launcher", "connect_metadata", "socket_vsock", "socket_mptcp", "unshare_user", "keyctl",
+    "io_uring",       "personality",      "tiocsti",          "unknown_call", "i386_call",    "x32_call",     "set_uid_0",
+    "chroot",         "raise_limit",      "no_new_privs",     "descriptors"};
 
 // What a plan claims of a probe. Signals are negative: -SIGSYS.
 struct Claim {
   Mechanism mechanism;
-  std::vector<int> accepted;        // errno, or -signal
-  std::optional<int> value = {};    // instead: it succeeds, with this value
+  std::vector<int> accepted;      // errno, or -signal
+  std::optional<int> value = {};  // instead: it succeeds, with this value
 };
 
 bool enforced(const Plan& plan, Mechanism m) {

@@ -15,8 +15,8 @@
 namespace caisson::confine {
 
 struct ProbeResult {
-  int error = 0;  // errno; 0: it succeeded
-  int value = 0;  // what it returned then
+  int error = 0;   // errno; 0: it succeeded
+  int value = 0;   // what it returned then
   int signal = 0;  // which ended it
 };
 using ProbeResults = std::array<ProbeResult, init::kProbeCount>;

@@ -58,7 +58,6 @@ void enter(int fd, int type, StepWriter& steps, Step step) {
   if (fd >= 0 && ::setns(fd, type) != 0) steps.failed(step, errno);
 }
 
-
 // The forked child is the session's first process and the launcher's own child, so that the launcher can wait for it. It
 // starts only when the record with its pid is in the pipe: the launcher can never reap a pid that it has not heard of.
 template <class Body>

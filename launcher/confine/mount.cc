@@ -53,7 +53,8 @@ void hide_paths(const Plan& plan, int root, Tree& tree, StepWriter& steps) {
   if (!plan.hide.empty() && (::mknodat(root, kFile, S_IFREG, 0) != 0 || ::mkdirat(root, kDirectory, 0) != 0))
     steps.failed(Step::hide, errno);
   for (std::size_t i = 0; i < plan.hide.size(); ++i)
-    if (!tree.cover(plan.hide[i].c_str(), root, kFile, kDirectory)) steps.failed(Step::hide, errno, static_cast<std::uint16_t>(i));
+    if (!tree.cover(plan.hide[i].c_str(), root, kFile, kDirectory))
+      steps.failed(Step::hide, errno, static_cast<std::uint16_t>(i));
   if (!plan.hide.empty() && (::unlinkat(root, kFile, 0) != 0 || ::unlinkat(root, kDirectory, AT_REMOVEDIR) != 0))
     steps.failed(Step::hide, errno);
   steps.done(Step::hide);
@@ -114,8 +115,7 @@ void build_root(const Plan& plan, const char* stage_dir, StepWriter& steps) {
 
   for (std::size_t i = 0; i < plan.files.size(); ++i) {
     const auto& [path, content] = plan.files[i];
-    if (!tree.file(path.c_str(), content.data(), content.size()))
-      steps.failed(Step::files, errno, static_cast<std::uint16_t>(i));
+    if (!tree.file(path.c_str(), content.data(), content.size())) steps.failed(Step::files, errno, static_cast<std::uint16_t>(i));
   }
   for (std::size_t i = 0; i < plan.links.size(); ++i)
     if (!tree.link(plan.links[i].first.c_str(), plan.links[i].second.c_str()))

@@ -78,8 +78,8 @@ struct Plan {
   std::uint64_t landlock_fs = 0, landlock_scoped = 0;
   std::vector<std::pair<int, rlimit>> limits;
   MechanismPlan mechanisms[kMechanismCount];
-  std::vector<std::string> absent;    // grants that are not required and not there
-  std::vector<Residual> residual;     // what is not stopped in this tier
+  std::vector<std::string> absent;  // grants that are not required and not there
+  std::vector<Residual> residual;   // what is not stopped in this tier
 };
 
 struct Place {              // what the plan needs to know of where it runs

@@ -81,8 +81,7 @@ int SourceCloner::clone(const Bind& bind) {
     if (parent_ < 0) return -1;
     std::strcpy(path_, directory);
   }
-  const int tree =
-      ::open_tree(parent_, name, AT_SYMLINK_NOFOLLOW | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  const int tree = ::open_tree(parent_, name, AT_SYMLINK_NOFOLLOW | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
   if (tree < 0) return -1;
   struct stat st{};
   if (::fstat(tree, &st) != 0) return drop(tree), -1;

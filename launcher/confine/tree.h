@@ -39,7 +39,8 @@ class Tree {
   bool file(const char* path, const char* content, std::size_t size);
   bool link(const char* path, const char* target);
   bool attach(int mount, const char* path, bool directory);
-  // Covers what exists at `path` with a clone of `masks`/`file` or `masks`/`directory`, read-only; true also when nothing is there.
+  // Covers what exists at `path` with a clone of `masks`/`file` or `masks`/`directory`, read-only; true also when nothing is
+  // there.
   bool cover(const char* path, int masks, const char* file, const char* directory);
 
  private:
@@ -48,7 +49,7 @@ class Tree {
   int make_parents(char* path);
 
   int root_;
-  int parent_ = -1;     // descriptor of path_; valid because attaching at or above it goes through parent() of something else
+  int parent_ = -1;  // descriptor of path_; valid because attaching at or above it goes through parent() of something else
   char path_[4096] = "";
   const char* name_ = nullptr;
 };

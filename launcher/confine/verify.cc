@@ -82,7 +82,8 @@ Result<Verified> verify_session(const Plan& plan, pid_t pid, const std::vector<S
     return broken("Uid/Gid", sys::status_field(status, "Uid") + " / " + sys::status_field(status, "Gid"));
   if (plan.change_uid && sys::status_field(status, "Groups").find_first_not_of(" \t") != std::string::npos)
     return broken("Groups", sys::status_field(status, "Groups"));
-  for (const char* name : {"NoNewPrivs", "Seccomp", "Seccomp_filters", "Uid", "Gid"}) out.facts[name] = sys::status_field(status, name);
+  for (const char* name : {"NoNewPrivs", "Seccomp", "Seccomp_filters", "Uid", "Gid"})
+    out.facts[name] = sys::status_field(status, name);
   TRY(check_namespaces(plan, pid, out.facts));
   for (const Step needed : {Step::fds, Step::limits, Step::credentials, Step::capabilities, Step::no_new_privs, Step::seccomp})
     if (std::ranges::none_of(steps, [needed](const StepRecord& r) { return r.step == needed && r.error == 0; }))
@@ -100,11 +101,16 @@ struct FactRow {
   Mechanism mechanism;
   const char* name;
 };
-constexpr FactRow kFacts[] = {{Mechanism::capabilities, "CapEff"}, {Mechanism::capabilities, "CapPrm"},
-                              {Mechanism::capabilities, "CapInh"}, {Mechanism::capabilities, "CapBnd"},
-                              {Mechanism::capabilities, "CapAmb"}, {Mechanism::no_new_privs, "NoNewPrivs"},
-                              {Mechanism::seccomp, "Seccomp"},     {Mechanism::seccomp, "Seccomp_filters"},
-                              {Mechanism::uid, "Uid"},             {Mechanism::uid, "Gid"}};
+constexpr FactRow kFacts[] = {{Mechanism::capabilities, "CapEff"},
+                              {Mechanism::capabilities, "CapPrm"},
+                              {Mechanism::capabilities, "CapInh"},
+                              {Mechanism::capabilities, "CapBnd"},
+                              {Mechanism::capabilities, "CapAmb"},
+                              {Mechanism::no_new_privs, "NoNewPrivs"},
+                              {Mechanism::seccomp, "Seccomp"},
+                              {Mechanism::seccomp, "Seccomp_filters"},
+                              {Mechanism::uid, "Uid"},
+                              {Mechanism::uid, "Gid"}};
 
 json verified_by(const Plan& plan, Mechanism mechanism, const json& facts, const std::vector<StepRecord>& steps,
                  const json& canaries) {
@@ -118,7 +124,9 @@ json verified_by(const Plan& plan, Mechanism mechanism, const json& facts, const
       out.push_back({{"by", "proc"}, {"what", row.name}, {"result", facts[row.name]}});
   for (const NsRow& row : kNamespaces)
     if (row.mechanism == mechanism && facts.contains("ns") && facts["ns"].contains(row.name))
-      out.push_back({{"by", "proc"}, {"what", std::string("ns/") + row.name}, {"result", std::to_string(facts["ns"][row.name].get<ino_t>())}});
+      out.push_back({{"by", "proc"},
+                     {"what", std::string("ns/") + row.name},
+                     {"result", std::to_string(facts["ns"][row.name].get<ino_t>())}});
   for (const json& canary : canaries)
     if (canary["mechanism"] == mechanism_name(mechanism))
       out.push_back({{"by", "canary"}, {"what", canary["probe"]}, {"result", canary["answer"]}});
@@ -129,7 +137,8 @@ json verified_by(const Plan& plan, Mechanism mechanism, const json& facts, const
 
 }  // namespace
 
-json mechanisms_json(const Plan& plan, const Verified& verified, const std::vector<StepRecord>& steps, const ProbeResults* canary) {
+json mechanisms_json(const Plan& plan, const Verified& verified, const std::vector<StepRecord>& steps,
+                     const ProbeResults* canary) {
   static constexpr const char* kStates[] = {"enforced", "unavailable", "disabled_by_policy"};
   const json canaries = canary != nullptr ? canary_json(plan, *canary) : json();
   json out = json::array();

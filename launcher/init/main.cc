@@ -266,7 +266,8 @@ void probe_all(const Targets& targets) {
     __asm__ volatile("" ::: "memory");  // the child has written `attempt`
     int status = 0;
     if (pid < 0) attempt.result = pid;
-    else while (k::wait(static_cast<pid_t>(pid), &status, 0, nullptr) == -EINTR) {
+    else
+      while (k::wait(static_cast<pid_t>(pid), &status, 0, nullptr) == -EINTR) {
       }
     Reply reply{};
     reply.type = Type::probed;

@@ -124,7 +124,8 @@ Result<confine::ProbeResults> Manager::ask_canary(const confine::Template& prepa
   return *results;
 }
 
-Result<Manager::Domain> Manager::prepare_domain(std::shared_ptr<const policy::Policy> policy, const confine::ProbeResults* known) {
+Result<Manager::Domain> Manager::prepare_domain(std::shared_ptr<const policy::Policy> policy,
+                                                const confine::ProbeResults* known) {
   Domain domain;
   TRY_ASSIGN(domain.sources, confine::resolve_sources(*policy));
   confine::Sources with_home = domain.sources;

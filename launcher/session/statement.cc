@@ -43,21 +43,23 @@ json::Value kernel_json(const confine::Features& features) {
     lsm.push_back(list.substr(at, end - at));
     at = end + 1;
   }
-  return {{"release", features.kernel}, {"machine", name.machine}, {"landlock_abi", features.landlock_abi}, {"lsm", std::move(lsm)}};
+  return {
+      {"release", features.kernel}, {"machine", name.machine}, {"landlock_abi", features.landlock_abi}, {"lsm", std::move(lsm)}};
 }
 
 // The container that the launcher itself runs in, as it sees it from inside.
 json::Value outer_json(const confine::Features& features) {
   const std::string status = sys::read_file("/proc/self/status", kMaxProcFile).value_or("");
-  return {{"uid_map", id_map("/proc/self/uid_map")},
-          {"gid_map", id_map("/proc/self/gid_map")},
-          {"uid_remapped", features.uid_remapped},
-          {"capabilities", {{"effective", sys::status_field(status, "CapEff")}, {"bounding", sys::status_field(status, "CapBnd")}}},
-          {"no_new_privs", features.no_new_privs},
-          {"seccomp", {{"mode", features.outer_seccomp}, {"filters", sys::status_field(status, "Seccomp_filters")}}},
-          {"lsm_label", features.lsm_label},
-          {"cgroup", {{"usable", features.cgroup.ok()}, {"reason", features.cgroup_reason}}},
-          {"proc_sys_writable", features.proc_sys_writable}};
+  return {
+      {"uid_map", id_map("/proc/self/uid_map")},
+      {"gid_map", id_map("/proc/self/gid_map")},
+      {"uid_remapped", features.uid_remapped},
+      {"capabilities", {{"effective", sys::status_field(status, "CapEff")}, {"bounding", sys::status_field(status, "CapBnd")}}},
+      {"no_new_privs", features.no_new_privs},
+      {"seccomp", {{"mode", features.outer_seccomp}, {"filters", sys::status_field(status, "Seccomp_filters")}}},
+      {"lsm_label", features.lsm_label},
+      {"cgroup", {{"usable", features.cgroup.ok()}, {"reason", features.cgroup_reason}}},
+      {"proc_sys_writable", features.proc_sys_writable}};
 }
 
 }  // namespace
@@ -127,8 +129,7 @@ Result<json::Value> Manager::answer_attest(const ipc::Connection& connection, co
   } else {
     statement = boot_statement();
   }
-  TRY_ASSIGN(std::string token,
-             attest::make_token(*key_, statement, nonce.value_or(""), sys::realtime_ns() / 1'000'000'000));
+  TRY_ASSIGN(std::string token, attest::make_token(*key_, statement, nonce.value_or(""), sys::realtime_ns() / 1'000'000'000));
   return json::Value{{"token", std::move(token)}, {"key", key_->jwk()}, {"statement", std::move(statement)}};
 }
 

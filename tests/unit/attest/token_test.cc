@@ -37,7 +37,8 @@ TEST(Base64url, IsThatOfRfc4648AndTakesOneSpellingOnly) {
 // RFC 8037, appendix A: the key and its thumbprint.
 TEST(AttestKey, HasTheThumbprintOfRfc8037) {
   const char* pem =
-      "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMcrn9g\n-----END PRIVATE KEY-----\n";
+      "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMcrn9g\n-----END PRIVATE "
+      "KEY-----\n";
   char path[] = "/tmp/caisson-key-XXXXXX";
   const Fd fd(::mkstemp(path));
   ASSERT_TRUE(sys::write_all(fd.get(), pem));
@@ -96,7 +97,8 @@ TEST_F(Signed, TheTokenDoesNotChooseTheAlgorithm) {
 }
 
 TEST(Nonce, Is8To88CharactersOfUrls) {
-  for (const char* good : {"01234567", "a.b_c~d+e/f=g-h", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}) EXPECT_TRUE(check_nonce(good)) << good;
+  for (const char* good : {"01234567", "a.b_c~d+e/f=g-h", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"})
+    EXPECT_TRUE(check_nonce(good)) << good;
   EXPECT_FALSE(check_nonce(""));
   EXPECT_FALSE(check_nonce("0123456"));
   EXPECT_FALSE(check_nonce(std::string(89, 'a')));
