@@ -29,7 +29,5 @@ struct Expectation {
 // The claims of a token that `jwk` signed and that is as expected. Errors: permission_denied saying what does not hold,
 // protocol when it is no such token.
 [[nodiscard]] Result<nlohmann::json> open_token(std::string_view token, const nlohmann::json& jwk, const Expectation& expected);
-// The claims of whatever token, unverified.
-[[nodiscard]] Result<nlohmann::json> read_claims(std::string_view token);
 
 }  // namespace caisson::attest

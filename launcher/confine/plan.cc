@@ -336,20 +336,4 @@ nlohmann::json residual_json(const Plan& plan) {
   return out;
 }
 
-nlohmann::json plan_json(const Plan& plan) {
-  nlohmann::json j{{"domain", plan.policy->domain},
-                   {"tier", tier_name(plan.tier)},
-                   {"proc", proc_name(plan.proc)},
-                   {"inet", plan.inet},
-                   {"absent", plan.absent},
-                   {"residual", residual_json(plan)},
-                   {"binds", nlohmann::json::array()},
-                   {"landlock", nlohmann::json::array()}};
-  for (const Bind& b : plan.binds)
-    j["binds"].push_back(
-        {{"target", b.target}, {"source", b.source}, {"read_only", b.read_only}, {"execute", b.execute}, {"device", b.device}});
-  for (const LandlockRule& r : plan.landlock) j["landlock"].push_back({{"path", r.path}, {"access", r.access}});
-  return j;
-}
-
 }  // namespace caisson::confine

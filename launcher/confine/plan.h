@@ -93,7 +93,6 @@ struct Place {              // what the plan needs to know of where it runs
 [[nodiscard]] Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const policy::Policy> policy,
                                                             const Features& features, const Sources& sources, const Place& place);
 
-[[nodiscard]] nlohmann::json plan_json(const Plan& plan);
 [[nodiscard]] nlohmann::json residual_json(const Plan& plan);  // [{"id", "what"}]
 
 }  // namespace caisson::confine

@@ -1,0 +1,64 @@
+// The verifier's half: only caisson-attest uses it.
+#include "launcher/attest/base64url.h"
+#include "launcher/attest/token.h"
+#include "launcher/base/json.h"
+
+namespace caisson::attest {
+namespace {
+
+constexpr std::size_t kMaxToken = 1 << 20;
+constexpr std::int64_t kClockSkew = 60;
+
+Result<json::Value> decode(std::string_view part, std::string_view name) {
+  const auto text = from_base64url(part);
+  if (!text) return fail(Code::protocol, "the token's " + std::string(name) + " is not base64url");
+  auto value = json::parse(*text, {.max_bytes = kMaxToken});
+  if (!value || !value->is_object()) return fail(Code::protocol, "the token's " + std::string(name) + " is not a JSON object");
+  return std::move(*value);
+}
+
+struct Parts {
+  std::string_view header, claims, signature, signed_text;
+};
+Result<Parts> split(std::string_view token) {
+  const auto first = token.find('.'), last = token.rfind('.');
+  if (token.size() > kMaxToken || first == std::string_view::npos || first == last ||
+      token.substr(first + 1, last - first - 1).find('.') != std::string_view::npos)
+    return fail(Code::protocol, "not a token: three parts with dots between them");
+  return Parts{token.substr(0, first), token.substr(first + 1, last - first - 1), token.substr(last + 1), token.substr(0, last)};
+}
+
+std::string text_of(const json::Value& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
+}
+
+}  // namespace
+
+Result<nlohmann::json> open_token(std::string_view token, const nlohmann::json& jwk, const Expectation& expected) {
+  TRY_ASSIGN(const Parts parts, split(token));
+  TRY_ASSIGN(const json::Value header, decode(parts.header, "header"));
+  // The algorithm is ours to name, never the token's: "none" and key confusion end here.
+  if (text_of(header, "alg") != "EdDSA" || header.contains("crit"))
+    return fail(Code::permission_denied, "the token is not signed with EdDSA");
+  if (text_of(jwk, "kty") != "OKP" || text_of(jwk, "crv") != "Ed25519")
+    return fail(Code::invalid_argument, "the key is not an Ed25519 JWK");
+  const auto half = from_base64url(text_of(jwk, "x")), signature = from_base64url(parts.signature);
+  if (!half || !signature) return fail(Code::protocol, "key or signature is not base64url");
+  TRY(verify(*half, parts.signed_text, *signature));
+  TRY_ASSIGN(json::Value claims, decode(parts.claims, "claims"));
+  if (text_of(claims, "eat_profile") != kProfile)
+    return fail(Code::permission_denied, "the token's profile is " + quote(text_of(claims, "eat_profile")));
+  if (expected.nonce && text_of(claims, "eat_nonce") != *expected.nonce)
+    return fail(Code::permission_denied, "the token's nonce is " + quote(text_of(claims, "eat_nonce")) + ", not " +
+                                             quote(*expected.nonce) + ": it was made for another question, or is replayed");
+  TRY_ASSIGN(const auto issued, json::get_int(claims, "iat"));
+  if (!issued) return fail(Code::protocol, "the token has no 'iat'");
+  if (*issued > expected.now_s + kClockSkew) return fail(Code::permission_denied, "the token was issued in the future");
+  if (expected.max_age_s && *issued < expected.now_s - *expected.max_age_s)
+    return fail(Code::permission_denied, "the token is " + std::to_string(expected.now_s - *issued) + " s old, at most " +
+                                             std::to_string(*expected.max_age_s) + " are allowed");
+  return claims;
+}
+
+}  // namespace caisson::attest
