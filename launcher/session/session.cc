@@ -314,6 +314,16 @@ void Session::finish_removal(int attempt) {
   events_.ended(*this);
 }
 
+Status Session::verify_again() {
+  auto verified = confine::verify_session(plan(), pid_, steps_);
+  if (!verified) {
+    end("verification_failed");
+    return std::unexpected(std::move(verified).error());
+  }
+  verified_ = std::move(*verified);
+  return {};
+}
+
 nlohmann::json Session::report(const confine::ProbeResults* canary) const {
   nlohmann::json report = confine::report_json(plan(), verified_, prepared_->steps, steps_, canary);
   report["session"] = id_;

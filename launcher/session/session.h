@@ -74,6 +74,8 @@ class Session {
   [[nodiscard]] std::uint32_t next_exec_id() const { return next_exec_; }
 
   void run() { state_ = State::running; }
+  // Reads the facts back from the kernel once more: what is attested is so now. What no longer holds ends the session.
+  [[nodiscard]] Status verify_again();
   void poll_status() { read_status(); }  // the child's pid, before children are reaped
   // Sends the command to init. hard_timeout_us 0: none. Errors: limit (limits.execs, or init does not read), invalid_argument.
   [[nodiscard]] Result<Exec*> exec(ExecRequest request, bool with_stdin, std::int64_t hard_timeout_us);

@@ -123,8 +123,9 @@ Result<json::Value> Manager::answer_attest(const ipc::Connection& connection, co
   if (nonce) TRY(attest::check_nonce(*nonce));
   json::Value statement;
   if (body.contains("session")) {
-    TRY_ASSIGN(const Entry* entry, find(connection, body));
+    TRY_ASSIGN(Entry * entry, find(connection, body));
     if (entry->session->state() != State::running) return fail(Code::not_found, "the session is not running");
+    TRY(entry->session->verify_again());
     statement = session_statement(*entry);
   } else {
     statement = boot_statement();
