@@ -40,6 +40,23 @@ def test_no_network(tier):
     assert "reached" not in (data["stdout"] or "")
 
 
+def test_what_is_attested_is_the_tier_and_its_walls(tier):
+    """Signed by this launcher for our nonce, and no stronger than what the session shows of itself."""
+    session = tier.bash("true")
+    answer = tier.http.get("/v1/sessions/" + session["session_id"] + "/confinement?nonce=container-tier-1").json()["data"]
+    statement = answer["statement"]
+    assert statement["tier"] == tier.started["tier"] == statement["confinement"]["tier"]
+    states = {m["name"]: m["state"] for m in statement["confinement"]["mechanisms"]}
+    for always in ("capabilities", "no_new_privs", "seccomp", "landlock", "rlimits", "fds", "env"):
+        assert states[always] == "enforced", always
+    assert (states["mount_ns"] == "enforced") == (tier.started["tier"] in ("T2", "T3"))
+    assert (states["pid_ns"] == "enforced") == (tier.started["tier"] == "T3")
+    assert states["cgroup"] == "enforced" or "watchdog-limits" in {r["id"] for r in statement["confinement"]["residual"]}
+    verified = tier.exec("sh", "-c", f"printf %s '{answer['token']}' | caisson attest --verify - --key {answer['key']['x']} "
+                         "--nonce container-tier-1")
+    assert "verified: signed by this key, for this nonce" in verified.stdout
+
+
 def test_audit_verifies(tier):
     """T1 has no root that owns a log directory: there it lies in memory, and the launcher says where at its start."""
     tier.bash("true")
