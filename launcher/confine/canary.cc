@@ -141,7 +141,7 @@ std::string probe_answer(const ProbeResult& result) {
 std::optional<std::string> canary_fault(const Plan& plan, const ProbeResults& results) {
   for (std::size_t i = 0; i < results.size(); ++i) {
     const auto c = claim(plan, static_cast<Probe>(i));
-    if (!c || holds(*c, results[i])) continue;
+    if (!c || results[i].error == kNotAsked || holds(*c, results[i])) continue;
     std::string wanted;
     if (c->value) wanted = std::to_string(*c->value);
     for (const int answer : c->accepted)
@@ -155,7 +155,7 @@ std::optional<std::string> canary_fault(const Plan& plan, const ProbeResults& re
 nlohmann::json canary_json(const Plan& plan, const ProbeResults& results) {
   nlohmann::json out = nlohmann::json::array();
   for (std::size_t i = 0; i < results.size(); ++i)
-    if (const auto c = claim(plan, static_cast<Probe>(i)))
+    if (const auto c = claim(plan, static_cast<Probe>(i)); c && results[i].error != kNotAsked)
       out.push_back({{"probe", kNames[i]}, {"mechanism", mechanism_name(c->mechanism)}, {"answer", probe_answer(results[i])}});
   return out;
 }

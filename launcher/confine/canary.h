@@ -15,10 +15,12 @@
 namespace caisson::confine {
 
 struct ProbeResult {
-  int error = 0;   // errno; 0: it succeeded
+  int error = 0;   // errno; 0: it succeeded; kNotAsked
   int value = 0;   // what it returned then
   int signal = 0;  // which ended it
 };
+// The answer would say nothing, so nothing is claimed by it.
+inline constexpr int kNotAsked = -1;
 using ProbeResults = std::array<ProbeResult, init::kProbeCount>;
 
 [[nodiscard]] const char* probe_name(init::Probe probe);

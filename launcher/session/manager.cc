@@ -118,6 +118,9 @@ Result<confine::ProbeResults> Manager::ask_canary(const confine::Template& prepa
   auto results = run_canary(builder_, prepared, workspace_, uid, targets);
   uids_.erase(uid);
   if (!results) return std::unexpected(std::move(results).error().wrap("canary session"));
+  // As first process of a container we have a number that a process inside has, too: that one was asked.
+  if (prepared.plan->pid_ns && targets.launcher <= static_cast<int>(init::kProbeCount) + 2)
+    (*results)[static_cast<std::size_t>(init::Probe::kill_launcher)].error = confine::kNotAsked;
   // Fails closed: the domain is refused, and hello, probe and log say why.
   if (auto fault = confine::canary_fault(*prepared.plan, *results))
     return fail(Code::unavailable, "policy '" + prepared.plan->policy->domain + "' is not enforced here: " + *fault);

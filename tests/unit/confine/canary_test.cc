@@ -64,6 +64,13 @@ TEST_P(Canary, TakesNoErrnoOfABrokenProbeForAWall) {
   }
 }
 
+TEST_P(Canary, WhatWasNotAskedIsNotClaimed) {
+  const std::size_t claimed = canary_json(*plan, good).size();
+  good[static_cast<std::size_t>(Probe::no_new_privs)].error = kNotAsked;
+  EXPECT_EQ(canary_fault(*plan, good), std::nullopt);
+  EXPECT_EQ(canary_json(*plan, good).size(), claimed - 1);
+}
+
 INSTANTIATE_TEST_SUITE_P(Tiers, Canary, testing::Values(Tier::t0, Tier::t1, Tier::t2, Tier::t3),
                          [](const auto& tier) { return std::string(tier_name(tier.param)); });
 
