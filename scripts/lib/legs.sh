@@ -69,6 +69,11 @@ leg_api() {
   pytest_leg api tests/api
 }
 
+leg_hostile() {
+  is_root || { skip_leg "the hostile tests build real sessions: they need root"; return 0; }
+  pytest_leg hostile tests/hostile /usr/bin/python3
+}
+
 leg_container() {
   is_root || { skip_leg "the container tests start containers with their own ids: they need root"; return 0; }
   pytest_leg container tests/container
