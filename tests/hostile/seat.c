@@ -24,7 +24,7 @@ static int seal(void) {
 static void bomb(void) {
   for (int i = 0; i < 200; ++i) {
     const pid_t pid = fork();
-    if (pid < 0) break;
+    if (pid < 0) _exit(errno);
     if (pid > 0) continue;
     setsid();
     if (fork() != 0) _exit(0);
