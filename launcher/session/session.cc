@@ -246,11 +246,14 @@ void Session::cancel_timers(Exec& exec) {
 // Without a PID namespace a session may kill its own first process, and what is left of it becomes ours. Every child that
 // nobody here expects is such an orphan. Before the end is written down there is none.
 void Session::sweep_orphans() {
-  for (int round = 0; round < 500; ++round) {
-    const ProcessTree tree = ProcessTree::read();
+  for (int round = 0; round < 5000; ++round) {
+    // Deep trees fall by a whole pass; who forks and ends, and so becomes our child, by the quick looks between.
+    const bool pass = round % 10 == 9;
+    const ProcessTree tree = pass ? ProcessTree::read() : ProcessTree();
+    const std::vector<pid_t> ours = children_of(::getpid());
     loop_.announce();  // a domain with PID namespaces may be building a session whose first process only its pipe tells of
     bool found = false;
-    for (const pid_t pid : tree.children(::getpid())) {
+    for (const pid_t pid : ours) {
       if (loop_.expects(pid)) continue;
       found = true;
       for (const pid_t below : tree.descendants(pid)) (void)::kill(below, SIGKILL);
@@ -258,7 +261,7 @@ void Session::sweep_orphans() {
       (void)::waitpid(pid, nullptr, WNOHANG);
     }
     if (!found) return;
-    ::usleep(1000);
+    if (pass) ::usleep(1000);
   }
 }
 

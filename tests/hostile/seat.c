@@ -1,6 +1,6 @@
 /* Holds the agent's place: its uid, its walls and descriptor 3, and says nothing by itself. The tests take the descriptor out of
    it (pidfd_getfd) and speak to the launcher in its name, so that whatever a program can send can be sent.
-   SIGUSR1: closes its end. SIGUSR2: forks without end, as an agent that was taken over before it loaded its filter.
+   SIGUSR1: closes its end. SIGUSR2: forks and daemonises, as an agent that was taken over before it loaded its filter.
    SIGWINCH: loads the filter (descriptor 4) as the agent does, tries to fork and exits with the errno. */
 #include <errno.h>
 #include <linux/filter.h>
@@ -20,7 +20,7 @@ static int seal(void) {
   return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
 }
 
-/* Bounded, so that a launcher that fails the test does not take the machine with it. */
+/* Bounded in number and time, so that a launcher that fails the test does not take the machine with it. */
 static void bomb(void) {
   for (int i = 0; i < 200; ++i) {
     const pid_t pid = fork();
@@ -29,6 +29,7 @@ static void bomb(void) {
     setsid();
     if (fork() != 0) _exit(0);
     signal(SIGTERM, SIG_IGN), signal(SIGHUP, SIG_IGN);
+    alarm(30);
     for (;;) pause();
   }
 }
@@ -36,6 +37,7 @@ static void bomb(void) {
 int main(void) {
   sigset_t set;
   int which = 0;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  /* nobody's seat outlives its launcher, however that ends */
   sigemptyset(&set);
   sigaddset(&set, SIGUSR1), sigaddset(&set, SIGUSR2), sigaddset(&set, SIGWINCH);
   sigprocmask(SIG_BLOCK, &set, NULL);
