@@ -2,11 +2,15 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <cstddef>
 #include <cstdlib>
 
 #include "launcher/base/sys.h"
@@ -19,6 +23,7 @@ namespace caisson {
 namespace {
 
 constexpr int kIpcFd = 3, kSeccompFd = 4;
+constexpr std::int64_t kDropDelayUs = 10'000;  // what it said last is read, so that a violation is on record
 constexpr std::int64_t kFirstDelayUs = 50'000, kLongestDelayUs = 10'000'000, kSettledUs = 30'000'000;
 
 // All that the agent calls once it serves. No exec, no fork, no ptrace, no mount, no keys, no other sockets than TCP: what
@@ -161,6 +166,38 @@ Result<Fd> agent_landlock(const confine::Features& features, const std::string& 
   return ruleset;
 }
 
+// Its own filter comes late, because the dynamic linker needs more than the agent. Until then one thing is refused already: to
+// have a child. A child would outlive the agent, be counted by nobody and hold its end of the socket.
+bool refuse_children() {
+#if defined(__x86_64__)
+  constexpr std::uint32_t kArch = AUDIT_ARCH_X86_64, kForeign = 0x40000000;  // x32 calls
+#else
+  constexpr std::uint32_t kArch = AUDIT_ARCH_AARCH64, kForeign = 0xffffffff;
+#endif
+  constexpr sock_filter kRefuse = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+  sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kArch, 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, kForeign, 0, 1),
+      kRefuse,
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 1),
+      kRefuse,
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
+      kRefuse,
+#if defined(__x86_64__)
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fork, 0, 1),
+      kRefuse,
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_vfork, 0, 1),
+      kRefuse,
+#endif
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  sock_fprog program{static_cast<unsigned short>(std::size(code)), code};
+  return ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0;
+}
+
 // From clone to exec of the agent: everything prepared, nothing returns.
 [[noreturn]] void agent_child(Prepared& p, const std::string& program) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -185,6 +222,7 @@ Result<Fd> agent_landlock(const confine::Features& features, const std::string& 
   if (landlock >= 0 && raw::landlock_restrict_self(landlock) != 0) ::_exit(123);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // again: the change of uid cleared it
   if (::chdir("/") != 0) ::_exit(121);
+  if (!refuse_children()) ::_exit(123);
   // All that is left open above 4 is close-on-exec.
   char* argv[] = {const_cast<char*>(program.c_str()), nullptr};
   raw::execveat(executable, "", argv, p.envp.data(), AT_EMPTY_PATH);
@@ -238,7 +276,7 @@ Status AgentProcess::start() {
   started_us_ = sys::monotonic_us();
   loop_.on_exit(pid, [this](const ChildExit& exit) { exited(exit); });
   manager_.record(audit::Event::agent_start, {{"pid", pid}, {"uid", p.change_uid ? p.uid : ::geteuid()}});
-  manager_.serve(std::move(pair.first), session::Manager::Role::agent, [this, pid](const std::string& violation) {
+  client_ = manager_.serve(std::move(pair.first), session::Manager::Role::agent, [this, pid](const std::string& violation) {
     if (!violation.empty()) {
       manager_.record(audit::Event::agent_violation, {{"pid", pid}, {"what", violation}});
       std::fprintf(stderr, "caisson-launcher: the agent broke the protocol (%s): killed\n", violation.c_str());
@@ -253,6 +291,8 @@ void AgentProcess::exited(const ChildExit& exit) {
   manager_.record(audit::Event::agent_exit, {{"pid", pid_}, {"signaled", exit.signaled}, {"status", exit.status}});
   pid_ = 0;
   pidfd_.reset();
+  // Usually closed by now. Whoever else holds its end must not go on in its name, beside the next agent.
+  loop_.after(kDropDelayUs, [this, client = client_] { manager_.drop(client); });
   if (stopped_) return stopped_();
   std::fprintf(stderr, "caisson-launcher: the agent ended (%s %d), it is started again\n", exit.signaled ? "signal" : "status",
                exit.status);

@@ -29,6 +29,7 @@ class AgentProcess {
   Loop& loop_;
   pid_t pid_ = 0;
   Fd pidfd_;
+  std::uint64_t client_ = 0;  // its connection
   std::int64_t started_us_ = 0;
   std::int64_t delay_us_ = 0;
   std::function<void()> stopped_;

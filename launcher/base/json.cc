@@ -160,6 +160,8 @@ Result<Value> parse(std::string_view text, const Bounds& bounds, Lines* lines) {
     return fail(Code::invalid_argument,
                 "line " + std::to_string(1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(nul), '\n')) +
                     ": NUL byte");
+  // The lexer skips a byte order mark: not JSON (RFC 8259, 8.1), and another parser might not skip it.
+  if (text.starts_with("\xef\xbb\xbf")) return fail(Code::invalid_argument, "line 1: byte order mark");
   Cursor cursor;
   Builder builder(bounds, cursor, lines);
   const bool ok =

@@ -62,7 +62,7 @@ void enter(int fd, int type, StepWriter& steps, Step step) {
 // starts only when the record with its pid is in the pipe: the launcher can never reap a pid that it has not heard of.
 template <class Body>
 [[noreturn]] void in_new_pid_ns(const ChildArgs& args, StepWriter& steps, Body body) {
-  if (!args.plan->pid_ns) {
+  if (!args.plan->pid_ns || faults::skip("pid_ns")) {
     steps.done(Step::pid, ::getpid());
     body(steps);
     ::_exit(1);
@@ -86,6 +86,7 @@ template <class Body>
 void set_limits(const Plan& plan, StepWriter& steps) {
   std::uint16_t entry = 0;
   for (const auto& [resource, wanted] : plan.limits) {
+    if (faults::skip("rlimits")) break;
     rlimit now{};
     if (::getrlimit(static_cast<__rlimit_resource>(resource), &now) != 0) steps.failed(Step::limits, errno, entry);
     const rlim_t value = std::min(wanted.rlim_max, now.rlim_max);  // an outer limit may be lower already
@@ -104,8 +105,10 @@ void arrange_fds(const ChildArgs& args, int* status, int* init_exe, int* landloc
   int* keep[3] = {status, init_exe, landlock};
   for (int* fd : keep)
     if (*fd >= 0 && (*fd = ::fcntl(*fd, F_DUPFD_CLOEXEC, 16)) < 0) steps.failed(Step::fds, errno);
-  if (::dup2(args.null, 0) != 0 || ::dup2(args.null, 1) != 1 || ::dup2(args.null, 2) != 2) steps.failed(Step::stdio, errno);
+  if (!faults::skip("stdio") && (::dup2(args.null, 0) != 0 || ::dup2(args.null, 1) != 1 || ::dup2(args.null, 2) != 2))
+    steps.failed(Step::stdio, errno);
   if (::dup2(args.init_socket, init::kSocketFd) != init::kSocketFd) steps.failed(Step::fds, errno);
+  if (faults::skip("close_fds")) return;
   int kept[3] = {*status, *init_exe, *landlock};
   std::sort(kept, kept + 3);
   unsigned from = init::kSocketFd + 1;
@@ -118,6 +121,7 @@ void arrange_fds(const ChildArgs& args, int* status, int* init_exe, int* landloc
 }
 
 void change_ids(const ChildArgs& args, StepWriter& steps) {
+  if (faults::skip("uid")) return steps.done(Step::credentials);
   const Plan& plan = *args.plan;
   const uid_t uid = plan.user_ns ? kInnerUid : args.uid;
   const gid_t gid = plan.user_ns ? kInnerGid : args.gid;
@@ -136,7 +140,7 @@ void change_ids(const ChildArgs& args, StepWriter& steps) {
 // The last steps, the same in every tier.
 [[noreturn]] void confine_and_exec(const ChildArgs& args, StepWriter& outer_steps) {
   const Plan& plan = *args.plan;
-  if (plan.uts_ns && ::sethostname(plan.policy->hostname.data(), plan.policy->hostname.size()) != 0)
+  if (plan.uts_ns && !faults::skip("hostname") && ::sethostname(plan.policy->hostname.data(), plan.policy->hostname.size()) != 0)
     outer_steps.failed(Step::hostname, errno);
   outer_steps.done(Step::hostname);
   int status = args.status, init_exe = args.init_exe, landlock = args.landlock;
@@ -145,33 +149,36 @@ void change_ids(const ChildArgs& args, StepWriter& steps) {
   steps.done(Step::fds);
   set_limits(plan, steps);
   // A new POSIX session: no controlling terminal of the launcher's is left (TIOCSTI, job control). EPERM: leads one already.
-  if (::setsid() < 0 && errno != EPERM) steps.failed(Step::stdio, errno);
+  if (!faults::skip("stdio") && ::setsid() < 0 && errno != EPERM) steps.failed(Step::stdio, errno);
   ::umask(plan.policy->umask);
   steps.done(Step::stdio);
 
-  const bool bounded = caps_drop_bounding();
+  const bool keep = faults::skip("capabilities"), bounded = keep || caps_drop_bounding();
   change_ids(args, steps);
   // Without a user namespace of ours and without CAP_SETPCAP (T1, a T0 with few capabilities) the bounding set stays;
   // no_new_privs makes it moot, and the report says so.
   if (!bounded && plan.user_ns) steps.failed(Step::capabilities, EPERM);
-  if (!caps_drop_all()) steps.failed(Step::capabilities, errno);
+  if (!keep && !caps_drop_all()) steps.failed(Step::capabilities, errno);
   steps.done(Step::capabilities, bounded ? 1 : 0);
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
+  if (!faults::skip("no_new_privs") &&
+      (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1))
     steps.failed(Step::no_new_privs, errno);
   steps.done(Step::no_new_privs);
   if (landlock >= 0) {
-    if (raw::landlock_restrict_self(landlock) != 0) steps.failed(Step::landlock, errno);
+    if (!faults::skip("landlock") && raw::landlock_restrict_self(landlock) != 0) steps.failed(Step::landlock, errno);
     ::close(landlock);
     steps.done(Step::landlock);
   }
   if (::chdir("/") != 0) steps.failed(Step::exec, errno);
-  if (load_seccomp(*args.seccomp) != 0) steps.failed(Step::seccomp, errno);
-  if (::prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != SECCOMP_MODE_FILTER) steps.failed(Step::seccomp, EINVAL);
+  const bool filter = !faults::skip("seccomp");
+  if (filter && load_seccomp(*args.seccomp) != 0) steps.failed(Step::seccomp, errno);
+  if (filter && ::prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != SECCOMP_MODE_FILTER) steps.failed(Step::seccomp, EINVAL);
   steps.done(Step::seccomp);
 
   char name[] = "caisson-init";
   char* argv[] = {name, nullptr};
   char* envp[] = {nullptr};
+  if (faults::fail("exec_init")) steps.failed(Step::exec, ENOSPC);
   raw::execveat(init_exe, "", argv, envp, AT_EMPTY_PATH);
   steps.failed(Step::exec, errno);
 }
@@ -222,8 +229,11 @@ class NetMaker {
 }  // namespace
 
 unsigned long session_namespaces(const Plan& plan) {
-  return (plan.mount_ns ? CLONE_NEWNS : 0UL) | (plan.ipc_ns ? CLONE_NEWIPC : 0UL) | (plan.uts_ns ? CLONE_NEWUTS : 0UL) |
-         (plan.cgroup_ns ? CLONE_NEWCGROUP : 0UL);
+  if (faults::skip("namespaces")) return 0;
+  return (plan.mount_ns && !faults::skip("namespaces.mnt") ? CLONE_NEWNS : 0UL) |
+         (plan.ipc_ns && !faults::skip("namespaces.ipc") ? CLONE_NEWIPC : 0UL) |
+         (plan.uts_ns && !faults::skip("namespaces.uts") ? CLONE_NEWUTS : 0UL) |
+         (plan.cgroup_ns && !faults::skip("namespaces.cgroup") ? CLONE_NEWCGROUP : 0UL);
 }
 
 unsigned long all_namespaces(const Plan& plan) {
@@ -277,9 +287,9 @@ void template_child(const ChildArgs& args) {
 void session_child(const ChildArgs& args) {
   StepWriter steps(args.status);
   raise_oom_score();
-  enter(args.user_ns, CLONE_NEWUSER, steps, Step::user_ns);
-  enter(args.net_ns, CLONE_NEWNET, steps, Step::net_ns);
-  enter(args.mount_ns, CLONE_NEWNS, steps, Step::mount_ns);
+  if (!faults::skip("user_ns")) enter(args.user_ns, CLONE_NEWUSER, steps, Step::user_ns);
+  if (!faults::skip("net_ns")) enter(args.net_ns, CLONE_NEWNET, steps, Step::net_ns);
+  if (!faults::skip("mount_ns")) enter(args.mount_ns, CLONE_NEWNS, steps, Step::mount_ns);
   // None in T0 and T1, where the container's seccomp profile refuses the call itself.
   const unsigned long flags = session_namespaces(*args.plan);
   if (flags != 0 && ::unshare(static_cast<int>(flags)) != 0) steps.failed(Step::namespaces, errno);

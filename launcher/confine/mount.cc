@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "launcher/confine/faults.h"
 #include "launcher/confine/raw.h"
 #include "launcher/confine/tree.h"
 #include "launcher/confine/user_ns.h"
@@ -19,7 +20,8 @@ bool become_inner() {
 }
 
 int mount_proc(const Plan& plan) {
-  return new_mount("proc", plan.proc == Proc::subset ? "subset=pid" : "", kNoSuidNoDev | MOUNT_ATTR_NOEXEC);
+  return new_mount("proc", plan.proc == Proc::subset && !faults::skip("proc") ? "subset=pid" : "",
+                   kNoSuidNoDev | MOUNT_ATTR_NOEXEC);
 }
 
 bool mount_proc_at(const Plan& plan, Tree& tree) {
@@ -53,7 +55,7 @@ void hide_paths(const Plan& plan, int root, Tree& tree, StepWriter& steps) {
   if (!plan.hide.empty() && (::mknodat(root, kFile, S_IFREG, 0) != 0 || ::mkdirat(root, kDirectory, 0) != 0))
     steps.failed(Step::hide, errno);
   for (std::size_t i = 0; i < plan.hide.size(); ++i)
-    if (!tree.cover(plan.hide[i].c_str(), root, kFile, kDirectory))
+    if (!faults::skip("hide_paths") && !tree.cover(plan.hide[i].c_str(), root, kFile, kDirectory))
       steps.failed(Step::hide, errno, static_cast<std::uint16_t>(i));
   if (!plan.hide.empty() && (::unlinkat(root, kFile, 0) != 0 || ::unlinkat(root, kDirectory, AT_REMOVEDIR) != 0))
     steps.failed(Step::hide, errno);
@@ -73,7 +75,8 @@ void make_private(const Plan& plan, Tree& tree, PrivatePlace& place, StepWriter&
   std::strcpy(options, place.mode);
   std::strncat(options, plan.private_tmp_options.c_str(), sizeof options - std::strlen(options) - 1);
   const int tmp = new_mount("tmpfs", options, kNoSuidNoDev);
-  if (tmp < 0 || !tree.attach(tmp, place.path, true)) steps.failed(Step::private_mounts, errno);
+  if (tmp < 0 || (!faults::skip("private_mounts") && !tree.attach(tmp, place.path, true)))
+    steps.failed(Step::private_mounts, errno);
   ::close(tmp);
 }
 
@@ -113,7 +116,7 @@ void build_root(const Plan& plan, const char* stage_dir, StepWriter& steps) {
     if (!tree.directory(plan.directories[i].c_str())) steps.failed(Step::root, errno, static_cast<std::uint16_t>(i));
   steps.done(Step::root);
 
-  for (std::size_t i = 0; i < plan.files.size(); ++i) {
+  for (std::size_t i = 0; i < plan.files.size() && !faults::skip("make_files"); ++i) {
     const auto& [path, content] = plan.files[i];
     if (!tree.file(path.c_str(), content.data(), content.size())) steps.failed(Step::files, errno, static_cast<std::uint16_t>(i));
   }
@@ -129,7 +132,7 @@ void build_root(const Plan& plan, const char* stage_dir, StepWriter& steps) {
   for (std::size_t i = 0; i < plan.binds.size(); ++i) {
     for (PrivatePlace& place : places)
       if (std::strcmp(place.path, plan.binds[i].target.c_str()) < 0) make_private(plan, tree, place, steps);
-    if (!tree.attach(trees[i], plan.binds[i].target.c_str(), plan.binds[i].directory))
+    if (!faults::skip("attach_grants") && !tree.attach(trees[i], plan.binds[i].target.c_str(), plan.binds[i].directory))
       steps.failed(Step::binds, errno, static_cast<std::uint16_t>(i));
     ::close(trees[i]);
   }
@@ -139,7 +142,7 @@ void build_root(const Plan& plan, const char* stage_dir, StepWriter& steps) {
 
   // A procfs must be visible in this namespace, or the kernel refuses a session a new one (mount_too_revealing).
   if (plan.pid_ns) {
-    if (!mount_proc_at(plan, tree)) steps.failed(Step::proc, errno);
+    if (!faults::skip("template_proc") && !mount_proc_at(plan, tree)) steps.failed(Step::proc, errno);
   } else if (shared_proc >= 0 && !tree.attach(shared_proc, "/proc", true)) {
     steps.failed(Step::proc, errno);
   }
@@ -150,6 +153,8 @@ void build_root(const Plan& plan, const char* stage_dir, StepWriter& steps) {
   // pivot_root and a lazy umount of the old root, not chroot: afterwards the outside is not merely covered but gone.
   mount_attr read_only{};
   read_only.attr_set = MOUNT_ATTR_RDONLY;
+  if (faults::skip("pivot_root")) return steps.done(Step::pivot);
+  if (faults::skip("pivot_root.read_only")) read_only.attr_set = 0;
   if (::fchdir(root) != 0 || raw::pivot_root(".", ".") != 0 || ::umount2(".", MNT_DETACH) != 0 || ::chdir("/") != 0 ||
       ::mount_setattr(AT_FDCWD, "/", 0, &read_only, sizeof read_only) != 0)
     steps.failed(Step::pivot, errno);
@@ -157,20 +162,21 @@ void build_root(const Plan& plan, const char* stage_dir, StepWriter& steps) {
   // Post-condition: the root cannot be written, and the parent of the root is the root.
   struct stat top{}, above{};
   if (::stat("/", &top) != 0 || ::stat("/..", &above) != 0 || top.st_ino != above.st_ino || top.st_dev != above.st_dev ||
-      ::mkdir("/.writable", 0700) == 0 || errno != EROFS)
+      (read_only.attr_set != 0 && (::mkdir("/.writable", 0700) == 0 || errno != EROFS)))
     steps.failed(Step::pivot, EXDEV);
   steps.done(Step::pivot);
 }
 
 void mount_instance(const Plan& plan, bool proc_is_mounted, StepWriter& steps) {
   const int root = ::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (root < 0 || !become_inner()) steps.failed(Step::proc_mount, errno);
+  if (root < 0 || (!faults::skip("uid") && !become_inner())) steps.failed(Step::proc_mount, errno);
   Tree tree(root);
   if (plan.pid_ns) {
     if (!proc_is_mounted && !mount_proc_at(plan, tree)) steps.failed(Step::proc_mount, errno);
-    if (plan.proc == Proc::full) mask_proc(tree, steps);
+    if (plan.proc == Proc::full && !faults::skip("proc")) mask_proc(tree, steps);
     steps.done(Step::proc_mount);
   }
+  if (faults::skip("devices")) return steps.done(Step::devices);
   const int pts = new_mount("devpts", "newinstance,ptmxmode=0666,mode=0620", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
   if (pts < 0 || !tree.attach(pts, "/dev/pts", true)) steps.failed(Step::devices, errno);
   ::close(pts);

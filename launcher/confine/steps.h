@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "launcher/confine/faults.h"
 #include "launcher/policy/terms.h"
 
 namespace caisson::confine {
@@ -93,7 +94,10 @@ struct StepRecord {
 class StepWriter {
  public:
   explicit StepWriter(int fd) : fd_(fd), last_(now()) {}
-  void done(Step step, std::int32_t value = 0) { put({step, kNoEntry, 0, lap(), value}); }
+  void done(Step step, std::int32_t value = 0) {
+    if (faults::fail(kSteps[static_cast<int>(step)].name)) failed(step, ENOSPC);
+    put({step, kNoEntry, 0, lap(), value});
+  }
   [[noreturn]] void failed(Step step, int error, std::uint16_t entry = kNoEntry) {
     put({step, entry, error != 0 ? error : EIO, lap(), 0});
     ::_exit(1);

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "launcher/confine/faults.h"
 #include "launcher/confine/raw.h"
 
 namespace caisson::confine {
@@ -87,8 +88,11 @@ int SourceCloner::clone(const Bind& bind) {
   if (::fstat(tree, &st) != 0) return drop(tree), -1;
   if (bind.device ? !S_ISCHR(st.st_mode) : !bind.staged && (st.st_dev != bind.dev || st.st_ino != bind.ino))
     return drop(tree), errno = ESTALE, -1;
+  const bool read_only = bind.read_only && !faults::skip("open_grants.read_only");
+  const bool execute = bind.execute || faults::skip("open_grants.noexec");
+  if (faults::skip("open_grants.nosuid")) return set_attributes(tree, read_only ? MOUNT_ATTR_RDONLY : 0U);
   return set_attributes(tree, MOUNT_ATTR_NOSUID | (bind.device ? MOUNT_ATTR_NOEXEC : MOUNT_ATTR_NODEV) |
-                                  (bind.read_only ? MOUNT_ATTR_RDONLY : 0U) | (bind.execute ? 0U : MOUNT_ATTR_NOEXEC));
+                                  (read_only ? MOUNT_ATTR_RDONLY : 0U) | (execute ? 0U : MOUNT_ATTR_NOEXEC));
 }
 
 // Opens the directory `path`, made with its parents where they are missing.

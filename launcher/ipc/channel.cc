@@ -1,5 +1,6 @@
 #include "launcher/ipc/channel.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -29,6 +30,16 @@ Status send(int socket, const json::Value& body, std::span<const int> fds) {
   return {};
 }
 
+namespace {
+
+// A message of no bytes reads like the end of the connection; only the latter is one.
+bool hung_up(int socket) {
+  pollfd p{socket, POLLRDHUP, 0};
+  return ::poll(&p, 1, 0) != 0;
+}
+
+}  // namespace
+
 Result<std::optional<Message>> receive(int socket, Wait wait) {
   static std::array<char, kMaxMessage + 1> buffer;  // single-threaded users only; too large for a stack frame
   iovec part{buffer.data(), buffer.size()};
@@ -52,7 +63,8 @@ Result<std::optional<Message>> receive(int socket, Wait wait) {
   // The kernel cuts silently: a cut message would otherwise be parsed as a different, valid one.
   if ((header.msg_flags & MSG_TRUNC) != 0) return fail(Code::protocol, "message over the size limit");
   if ((header.msg_flags & MSG_CTRUNC) != 0) return fail(Code::protocol, "message with too many descriptors");
-  if (n == 0) return fail(Code::not_found, "peer closed the connection");
+  if (n == 0 && message.fds.empty() && hung_up(socket)) return fail(Code::not_found, "peer closed the connection");
+  if (n == 0) return fail(Code::protocol, "empty message");
   auto body = json::parse({buffer.data(), static_cast<std::size_t>(n)}, {.max_bytes = kMaxMessage});
   if (!body) return fail(Code::protocol, "message is not strict JSON: " + body.error().what);
   if (!body->is_object()) return fail(Code::protocol, "message is not an object");

@@ -96,7 +96,7 @@ ipc::Connection* Manager::connection(std::uint64_t number) {
   return it == clients_.end() ? nullptr : it->second.connection.get();
 }
 
-void Manager::serve(Fd socket, Role role, std::function<void(const std::string&)> closed) {
+std::uint64_t Manager::serve(Fd socket, Role role, std::function<void(const std::string&)> closed) {
   ipc::Connection::Handler handler;
   handler.request = [this](ipc::Connection& c, ipc::Connection::Request r) { on_request(c, std::move(r)); };
   handler.violation = [this](ipc::Connection& c, const std::string& why) { on_closed(c.number(), why); };
@@ -106,6 +106,7 @@ void Manager::serve(Fd socket, Role role, std::function<void(const std::string&)
   ipc::Connection* raw = connection.get();
   clients_.emplace(number, Client{std::move(connection), role, std::move(closed)});
   if (!raw->start()) on_closed(number, "");
+  return number;
 }
 
 void Manager::on_closed(std::uint64_t number, const std::string& violation) {
@@ -146,6 +147,7 @@ void Manager::on_request(ipc::Connection& c, ipc::Connection::Request request) {
       case ipc::Op::attest:
         return answer_attest(c, request.body);
       case ipc::Op::session_list: {
+        TRY(only(request.body, {}));
         json::Value list = json::Value::array();
         const bool all = clients_.at(c.number()).role == Role::operator_;
         for (const auto& [id, entry] : entries_)
@@ -160,8 +162,10 @@ void Manager::on_request(ipc::Connection& c, ipc::Connection::Request request) {
       case ipc::Op::exec_signal:
         return answer_signal(*entry, request.body);
       case ipc::Op::session_stat:
+        TRY(only(request.body, {"session"}));
         return stat(*entry);
       case ipc::Op::session_report:
+        TRY(only(request.body, {"session"}));
         return json::Value{{"report", entry->session->report()}};
       case ipc::Op::session_destroy: {
         TRY(only(request.body, {"session", "reason"}));
@@ -184,6 +188,7 @@ void Manager::on_request(ipc::Connection& c, ipc::Connection::Request request) {
 }
 
 Result<json::Value> Manager::answer_hello(ipc::Connection& c, const json::Value& body) {
+  TRY(only(body, {"protocol"}));
   TRY_ASSIGN(const auto protocol, json::get_int(body, "protocol"));
   if (protocol != ipc::kProtocolVersion)
     return fail(Code::protocol, "this launcher speaks protocol " + std::to_string(ipc::kProtocolVersion));

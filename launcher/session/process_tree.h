@@ -34,9 +34,13 @@ class ProcessTree {
   std::map<pid_t, Process> processes_;
 };
 
-// SIGKILL to every descendant of `root` until none is left, then to root. Bounded: gives up after `rounds` passes (a fork
-// bomb can outrun a walk; RLIMIT_NPROC then bounds it). uid != 0: the session has this uid for itself, so that one kill(-1)
-// as that uid reaches all of it at once.
+// What the kernel lists as the children of a process (CONFIG_PROC_CHILDREN; else by a pass over /proc): read in microseconds.
+// A pass takes milliseconds, in which a chain of processes, each of which forks its successor and ends, is always elsewhere.
+[[nodiscard]] std::vector<pid_t> children_of(pid_t parent);
+
+// SIGKILL to every descendant of `root`, which inherits the orphans among them, until none is left, then to root. Bounded:
+// gives up after `rounds` passes. uid != 0: the session has this uid for itself, so that one kill(-1) as that uid reaches all
+// of it at once.
 void kill_tree(pid_t root, uid_t uid, int rounds = 50);
 
 }  // namespace caisson::session

@@ -154,8 +154,8 @@ void Session::take_exited(const init::Reply& reply) {
 void Session::take_ready() {
   if (state_ != State::building) return;
   auto verified = confine::verify_session(plan(), pid_, steps_);
-  if (!verified) return built(std::unexpected(std::move(verified).error()));
-  verified_ = std::move(*verified);
+  if (!verified && !confine::faults::blind()) return built(std::unexpected(std::move(verified).error()));
+  if (verified) verified_ = std::move(*verified);
   built({});
 }
 
@@ -163,11 +163,15 @@ void Session::built(Status status) {
   if (state_ != State::building) return;
   loop_.cancel(deadline_);
   deadline_ = 0;
-  if (status) state_ = State::idle;
-  else end_reason_ = "build_failed";
-  const bool ok = status.has_value();
+  if (status) {
+    state_ = State::idle;
+    return events_.built(*this, {});
+  }
+  // Ending before anybody is told: whoever then asks for the end would otherwise be told of the failure again.
+  state_ = State::ending;
+  end_reason_ = "build_failed";
   events_.built(*this, std::move(status));
-  if (!ok) end("build_failed");
+  kill_now();
 }
 
 Result<Exec*> Session::exec(ExecRequest request, bool with_stdin, std::int64_t hard_timeout_us) {
@@ -246,11 +250,14 @@ void Session::cancel_timers(Exec& exec) {
 // Without a PID namespace a session may kill its own first process, and what is left of it becomes ours. Every child that
 // nobody here expects is such an orphan. Before the end is written down there is none.
 void Session::sweep_orphans() {
-  for (int round = 0; round < 500; ++round) {
-    const ProcessTree tree = ProcessTree::read();
+  for (int round = 0; round < 5000; ++round) {
+    // Deep trees fall by a whole pass; who forks and ends, and so becomes our child, by the quick looks between.
+    const bool pass = round % 10 == 9;
+    const ProcessTree tree = pass ? ProcessTree::read() : ProcessTree();
+    const std::vector<pid_t> ours = children_of(::getpid());
     loop_.announce();  // a domain with PID namespaces may be building a session whose first process only its pipe tells of
     bool found = false;
-    for (const pid_t pid : tree.children(::getpid())) {
+    for (const pid_t pid : ours) {
       if (loop_.expects(pid)) continue;
       found = true;
       for (const pid_t below : tree.descendants(pid)) (void)::kill(below, SIGKILL);
@@ -258,7 +265,7 @@ void Session::sweep_orphans() {
       (void)::waitpid(pid, nullptr, WNOHANG);
     }
     if (!found) return;
-    ::usleep(1000);
+    if (pass) ::usleep(1000);
   }
 }
 

@@ -58,6 +58,8 @@ def edit(path, **members):
 class Launcher:
     """A native launcher with directories of its own below `base`. It inherits what a careless parent would hand down."""
 
+    program = LAUNCHER
+
     def __init__(self, base):
         self.base = base
         self.policies = copy_policies(base / "policies")
@@ -74,7 +76,7 @@ class Launcher:
         decoy = os.open("/etc/passwd", os.O_RDONLY)
         argv = [
             *wrapper,
-            LAUNCHER,
+            self.program,
             "--policies",
             self.policies,
             "--audit",

@@ -60,6 +60,8 @@ TEST(Json, NulInsideTextIsSeenNotCutOff) {
   EXPECT_EQ(value->get<std::string>().size(), 3U);
 }
 
+TEST(Json, AByteOrderMarkIsRefused) { EXPECT_EQ(error("\xef\xbb\xbf{}"), "line 1: byte order mark"); }
+
 TEST(Json, IntegersAreExactAndHugeOnesAreNotIntegers) {
   EXPECT_EQ(parse("9223372036854775807")->get<std::int64_t>(), INT64_MAX);
   EXPECT_EQ(parse("18446744073709551615")->get<std::uint64_t>(), UINT64_MAX);

@@ -1,0 +1,67 @@
+"""Launchers whose agent is a stand-in that the tests speak for."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "session")]
+import harness  # noqa: E402
+import seat  # noqa: E402
+
+
+@pytest.fixture(scope="session", autouse=True)
+def here():
+    if os.geteuid() != 0:
+        pytest.skip("these tests build real sessions: they need root")
+    assert harness.LAUNCHER.exists(), f"{harness.LAUNCHER} is not built: scripts/test hostile builds it"
+
+
+@pytest.fixture(scope="session")
+def compiled(here, tmp_path_factory):
+    """Compiles a C program of this folder: its path."""
+    folder = tmp_path_factory.mktemp("programs")
+    compiler = next((c for c in ("cc", "gcc", "gcc-14", "clang-19", "clang") if shutil.which(c)), None)
+
+    def build(name):
+        if compiler is None:
+            pytest.skip("no C compiler")
+        program = folder / name
+        if not program.exists():
+            subprocess.run([compiler, "-O1", "-o", program, HERE / f"{name}.c"], check=True, timeout=60)
+            program.chmod(0o755)
+        return program
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def tier(here, tmp_path_factory):
+    one = harness.Launcher(tmp_path_factory.mktemp("tier")).start("--agent", "/usr/bin/true")
+    found = one.control().hello["tier"]
+    one.stop()
+    if found != "T3":
+        pytest.skip(f"this host gives tier {found}: these tests are written for T3")
+
+
+@pytest.fixture
+def fresh(tier, tmp_path):
+    """A launcher that is not started yet."""
+    one = harness.Launcher(tmp_path)
+    yield one
+    one.stop()
+
+
+@pytest.fixture
+def hostile(fresh, compiled):
+    """A launcher without ready sessions, and its hostile agent."""
+    program = compiled("seat")
+    # With mounts of its own: what others mount on the host meanwhile is not its leak.
+    fresh.start("--agent", program, wrapper=["unshare", "--mount", "--"], CAISSON_READY_SESSIONS="0")
+    one = seat.Seat(fresh, program)
+    yield one
+    one.close()

@@ -1,0 +1,115 @@
+"""Launchers whose confinement steps can be made to fail or to do nothing (launcher/confine/faults.h): another build of the same."""
+
+import os
+import pathlib
+import re
+import time
+
+from harness import ROOT, Launcher, descendants
+
+FAULTY_BUILD = pathlib.Path(os.environ.get("CAISSON_FAULTS_BUILD") or ROOT / "build" / "faults")
+FAULTY, FAULTY_CLI = (FAULTY_BUILD / "launcher" / name for name in ("caisson-launcher", "caisson"))
+PAGE = 4096
+
+# Every step that steps.h knows, in the order in which they are done.
+STEPS = re.findall(r'\{Step::\w+, "(\w+)", Mechanism', (ROOT / "launcher" / "confine" / "steps.h").read_text())
+# Which child reports which, where everything is to be had (T3). `caisson run` does all of them in one.
+WORKSPACE = ["user_ns", "net_ns", "mount_ns"]
+TEMPLATE = ["open_grants", "root_tmpfs", "make_files", "attach_grants", "template_proc", "hide_paths", "pivot_root", "landlock_rules", "done"]
+SESSION = ["namespaces", "pid_ns", "proc", "devices", "hostname", "close_fds", "rlimits", "stdio", "uid", "capabilities",
+           "no_new_privs", "landlock", "seccomp", "exec_init"]  # fmt: skip
+ALONE = ["private_mounts"]
+
+
+class Fault:
+    """The page that the launcher and all its children have mapped."""
+
+    def __init__(self, path):
+        self.path = path
+        path.write_bytes(bytes(PAGE))
+        self.fd = os.open(path, os.O_RDWR)
+
+    def set(self, text=""):
+        os.pwrite(self.fd, text.encode().ljust(PAGE, b"\0"), 0)
+
+    @property
+    def text(self):
+        return os.pread(self.fd, PAGE, 0).split(b"\0")[0].decode()
+
+    def close(self):
+        os.close(self.fd)
+
+
+class FaultyLauncher(Launcher):
+    program = FAULTY
+
+    def __init__(self, base):
+        super().__init__(base)
+        self.fault = Fault(base / "fault")
+
+    def spawn(self, *options, **arguments):
+        # With mounts of its own: what others mount on the host meanwhile is not its leak.
+        arguments.setdefault("wrapper", ["unshare", "--mount", "--"])
+        arguments.setdefault("CAISSON_READY_SESSIONS", "0")
+        return super().spawn("--agent", "/usr/bin/true", *options, CAISSON_FAULT=str(self.fault.path), **arguments)
+
+    def stop(self):
+        self.fault.set()
+        super().stop()
+        self.fault.close()
+
+    def belongings(self):
+        """What a failure must leave as it was; namespaces by what holds them."""
+        proc = pathlib.Path(f"/proc/{self.pid}")
+        spaces = set()
+        for pid in (self.pid, *descendants(self.pid)):
+            try:
+                spaces |= {os.readlink(f"/proc/{pid}/ns/{n}") for n in os.listdir(f"/proc/{pid}/ns")}
+            except OSError:
+                pass
+        links = []
+        for fd in os.listdir(proc / "fd"):
+            try:
+                links.append(re.sub(r"\d+", "N", os.readlink(proc / "fd" / fd)))
+            except OSError:
+                pass
+        return {
+            "processes": sorted(descendants(self.pid)),
+            "descriptors": sorted(links),
+            "mounts": (proc / "mountinfo").read_text(),
+            "namespaces": sorted(spaces),
+            "cgroups": sum(n.startswith("s-") for _, names, _ in os.walk("/sys/fs/cgroup") for n in names),
+            "run": sorted(str(p.relative_to(self.run)) for p in self.run.rglob("*")),
+        }
+
+
+def settle(launcher, seconds=5):
+    """What it has when that no longer changes."""
+    end, before = time.monotonic() + seconds, None
+    while (now := launcher.belongings()) != before and time.monotonic() < end:
+        before = now
+        time.sleep(0.1)
+    return now
+
+
+def same_again(launcher, before):
+    def changed():
+        now = launcher.belongings()
+        return {k: (before[k], now[k]) for k in now if now[k] != before[k]}
+
+    end = time.monotonic() + 5
+    while (difference := changed()) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert not difference, f"before and after: {difference}"
+
+
+def of_this_build():
+    """Processes that run a program of it, whoever's children they are by now."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink(f"/proc/{pid}/exe").startswith(str(FAULTY_BUILD)):
+                found.append(int(pid))
+        except OSError:
+            pass
+    return found
