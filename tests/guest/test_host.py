@@ -1,0 +1,36 @@
+"""What the launcher makes of this kernel on a host with pure cgroup v2 and no container around it."""
+
+import json
+import os
+
+import harness
+
+LANDLOCK_ABI = {"6.1": 2, "6.12": 6}
+
+
+def probe():
+    return json.loads(harness.cli("probe", "--json").stdout)
+
+
+def test_runs_the_kernel_that_was_asked_for(guest):
+    assert os.uname().release.startswith(f"{guest}.")
+
+
+def test_probe_reports_the_full_tier_with_cgroup_and_the_kernels_landlock(guest):
+    found = probe()
+    assert found["tier"] == "T3", found
+    assert found["features"]["cgroup"]["works"], found
+    assert found["features"]["landlock_abi"] == LANDLOCK_ABI[guest], found
+
+
+def test_session_runs_and_reports_every_mechanism(control):
+    session = control.create()
+    assert control.output(session, "echo", "on") == "on\n"
+    report = control.call("session_report", session=session)[0]["report"]
+    states = {m["name"]: m["state"] for m in report["mechanisms"]}
+    assert report["tier"] == "T3" and set(states.values()) == {"enforced"}, report
+
+
+def test_caisson_run_runs_a_command():
+    done = harness.cli("run", "--policies", "/opt/caisson/policies", "--", "sh", "-c", "echo $((6 * 7))")
+    assert done.stdout == b"42\n", done
