@@ -34,6 +34,7 @@ struct Totals {
   std::uint64_t execs = 0;
   std::int64_t cpu_us = 0;
   std::optional<confine::CgroupStats> cgroup;  // read when the last process was gone
+  bool cgroup_left = false;                    // the kernel would not let it be removed
 };
 
 class Session;
