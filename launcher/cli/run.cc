@@ -193,7 +193,10 @@ Status read_steps(Session& s) {
   return {};
 }
 
-Result<std::unique_ptr<Session>> build(const Run& run, const confine::Features& features) {
+Result<std::unique_ptr<Session>> build(const Run& run, confine::Features features) {
+  // A cgroup of one command's own would have to be made in a tree that belongs to whoever called us.
+  features.cgroup = {ENOTSUP, "cgroup v2"};
+  features.cgroup_reason = "caisson run makes no cgroup";
   auto s = std::make_unique<Session>();
   TRY_ASSIGN(const confine::Sources sources, confine::resolve_sources(*run.policy));
   const confine::Place place{"", "", init_path()};

@@ -6,7 +6,9 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <vector>
 
 #include "launcher/base/sys.h"
 
@@ -14,6 +16,10 @@ namespace caisson::confine {
 namespace {
 
 constexpr const char* kMount = "/sys/fs/cgroup";
+constexpr const char* kLauncherLeaf = "caisson-launcher";
+constexpr const char* kSessions = "caisson-sessions";
+constexpr const char* kControllers = "+memory +pids +cpu";
+constexpr int kMoveRounds = 100;
 
 Result<std::string> read_at(int dir, const char* name) {
   TRY_ASSIGN(Fd fd, sys::openat(dir, name, O_RDONLY));
@@ -33,9 +39,51 @@ std::uint64_t field(const std::string& text, std::string_view key) {
   return 0;
 }
 
-std::uint64_t number(int dir, const char* name) {
+std::optional<std::uint64_t> number(int dir, const char* name) {
   const auto text = read_at(dir, name);
-  return text ? std::strtoull(text->c_str(), nullptr, 10) : 0;
+  if (!text) return std::nullopt;
+  return std::strtoull(text->c_str(), nullptr, 10);
+}
+
+// "some avg10=0.00 avg60=0.00 avg300=0.00 total=1234" of *.pressure, which cannot be read where PSI is switched off.
+std::optional<std::uint64_t> pressure(int dir, const char* name) {
+  const std::string text = read_at(dir, name).value_or("");
+  const std::size_t total = text.find("total=");
+  if (!text.starts_with("some ") || total == std::string::npos) return std::nullopt;
+  return std::strtoull(text.c_str() + total + 6, nullptr, 10);
+}
+
+std::vector<std::string> members(const std::string& procs) {
+  std::vector<std::string> pids;
+  for (std::size_t at = 0; at < procs.size();) {
+    const std::size_t end = std::min(procs.find('\n', at), procs.size());
+    pids.push_back(procs.substr(at, end - at));
+    at = end + 1;
+  }
+  return pids;
+}
+
+// The root of the whole hierarchy has no limits and no cgroup.type; a container's root, a namespace's, has both.
+bool is_real_root(int dir) { return ::faccessat(dir, "cgroup.type", F_OK, 0) != 0; }
+
+// Where everything in our cgroup is ours to move: the root of a cgroup namespace holds a container's processes alone.
+bool is_namespace_root(const std::string& path, int dir) { return path == kMount && !is_real_root(dir); }
+
+// Empties our cgroup into the leaf: no process may live beside children that have controllers. Only in the real root that
+// rule does not hold, and the rest of the host lives there.
+Status move_processes(int from, int leaf) {
+  if (is_real_root(from)) return sys::write_file_at(leaf, "cgroup.procs", "0");
+  for (int round = 0; round < kMoveRounds; ++round) {
+    TRY_ASSIGN(const std::string procs, read_at(from, "cgroup.procs"));
+    if (procs.empty()) return {};
+    for (const std::string& pid : members(procs)) {
+      // Of another PID namespace, and as a number here: ourselves.
+      if (pid == "0") return fail(Code::unavailable, "a process that is not visible to us shares our cgroup");
+      // ESRCH: it has ended. A child that it forked meanwhile is in the next round's list.
+      if (auto moved = sys::write_file_at(leaf, "cgroup.procs", pid); !moved && moved.error().sys != ESRCH) return moved;
+    }
+  }
+  return fail(Code::unavailable, "the processes in our cgroup fork faster than they can be moved");
 }
 
 // Writes a limit and compares what the kernel says it is (memory.max is rounded down to pages).
@@ -61,7 +109,10 @@ CgroupRoot::Found CgroupRoot::look() {
   const auto at = self.rfind("0::", 0) == 0 ? 0 : self.find("\n0::");
   if (at == std::string::npos) return {ENOTSUP, "no v2 line in /proc/self/cgroup", ""};
   const auto from = self.find("::", at) + 2;
-  const std::string path = kMount + self.substr(from, self.find('\n', from) - from);
+  std::string path = kMount + self.substr(from, self.find('\n', from) - from);
+  while (path.ends_with('/')) path.pop_back();
+  // A launcher that was here before us, or the one that we are asked beside (`caisson probe` in a container), made this leaf.
+  if (const std::string leaf = std::string("/") + kLauncherLeaf; path.ends_with(leaf)) path.resize(path.size() - leaf.size());
   auto dir = sys::open(path, O_RDONLY | O_DIRECTORY);
   if (!dir) return {dir.error().sys, "our own cgroup is not visible", path};
   const auto controllers = read_at(dir->get(), "cgroup.controllers");
@@ -74,21 +125,24 @@ CgroupRoot::Found CgroupRoot::look() {
                              "--security-opt unmask=/sys/fs/cgroup"
                            : "our cgroup is not delegated to us",
             path};
+  // A shell's cgroup on a host: its other processes are not ours to move, and with them in it no limits can be delegated.
+  if (!is_namespace_root(path, dir->get()) && !is_real_root(dir->get()))
+    for (const std::string& pid : members(read_at(dir->get(), "cgroup.procs").value_or("")))
+      if (pid != std::to_string(::getpid()))
+        return {EBUSY,
+                "other processes share our cgroup: start the launcher in one of its own, as a service with Delegate=yes or "
+                "with systemd-run --scope -p Delegate=yes",
+                path};
   return {0, "", path};
 }
 
 Result<CgroupRoot> CgroupRoot::open(const std::string& path) {
   TRY_ASSIGN(Fd own, sys::open(path, O_RDONLY | O_DIRECTORY));
-  // No process may live beside children with controllers, so everything of ours moves into a leaf first.
-  TRY_ASSIGN(Fd leaf, make_dir(own.get(), "caisson-launcher"));
-  TRY_ASSIGN(const std::string members, read_at(own.get(), "cgroup.procs"));
-  for (std::size_t at = 0; at < members.size(); at = members.find('\n', at) + 1) {
-    const std::string pid = members.substr(at, members.find('\n', at) - at);
-    TRY(sys::write_file_at(leaf.get(), "cgroup.procs", pid));
-  }
-  TRY(sys::write_file_at(own.get(), "cgroup.subtree_control", "+memory +pids +cpu"));
-  TRY_ASSIGN(Fd sessions, make_dir(own.get(), "caisson-sessions"));
-  TRY(sys::write_file_at(sessions.get(), "cgroup.subtree_control", "+memory +pids +cpu"));
+  TRY_ASSIGN(Fd leaf, make_dir(own.get(), kLauncherLeaf));
+  TRY(move_processes(own.get(), leaf.get()));
+  TRY(sys::write_file_at(own.get(), "cgroup.subtree_control", kControllers));
+  TRY_ASSIGN(Fd sessions, make_dir(own.get(), kSessions));
+  TRY(sys::write_file_at(sessions.get(), "cgroup.subtree_control", kControllers));
   return CgroupRoot(std::move(sessions));
 }
 
@@ -115,13 +169,22 @@ Result<Cgroup> CgroupRoot::make(const std::string& name, const policy::Limits& l
 
 CgroupStats Cgroup::stats() const {
   CgroupStats s;
-  s.memory_current = number(fd(), "memory.current");
-  s.memory_peak = number(fd(), "memory.peak");
-  s.pids_current = number(fd(), "pids.current");
+  s.memory_current = number(fd(), "memory.current").value_or(0);
+  s.memory_peak = number(fd(), "memory.peak").value_or(0);
+  s.pids_current = number(fd(), "pids.current").value_or(0);
+  s.pids_peak = number(fd(), "pids.peak");
   s.cpu_us = field(read_at(fd(), "cpu.stat").value_or(""), "usage_usec");
   s.oom_kills = field(read_at(fd(), "memory.events").value_or(""), "oom_kill");
   s.pids_refused = field(read_at(fd(), "pids.events").value_or(""), "max");
+  s.pressure = {pressure(fd(), "memory.pressure"), pressure(fd(), "cpu.pressure"), pressure(fd(), "io.pressure")};
   return s;
+}
+
+bool Cgroup::out_of_memory() const { return field(read_at(fd(), "memory.events").value_or(""), "oom_kill") > 0; }
+
+bool Cgroup::holds(pid_t pid) const {
+  const auto pids = members(read_at(fd(), "cgroup.procs").value_or(""));
+  return std::ranges::find(pids, std::to_string(pid)) != pids.end();
 }
 
 Status Cgroup::kill() const { return sys::write_file_at(fd(), "cgroup.kill", "1"); }

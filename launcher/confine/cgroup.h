@@ -2,6 +2,8 @@
 // v1 is not used: its hierarchies cannot be delegated safely.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,9 +14,16 @@
 
 namespace caisson::confine {
 
+// Time in which at least one process waited for want of it ("some" of PSI); absent where the kernel does not measure it.
+struct Pressure {
+  std::optional<std::uint64_t> memory_us, cpu_us, io_us;
+};
+
 struct CgroupStats {
   std::uint64_t memory_peak = 0, memory_current = 0, pids_current = 0, cpu_us = 0;
+  std::optional<std::uint64_t> pids_peak;         // Linux 6.1
   std::uint64_t oom_kills = 0, pids_refused = 0;  // limit events
+  Pressure pressure;
 };
 
 // One session's leaf. The directory is removed by remove(), after kill().
@@ -23,6 +32,9 @@ class Cgroup {
   [[nodiscard]] int fd() const { return dir_.get(); }
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] CgroupStats stats() const;
+  // Whether the kernel has killed for want of memory here; with memory.oom.group that is the end of every member.
+  [[nodiscard]] bool out_of_memory() const;
+  [[nodiscard]] bool holds(pid_t pid) const;
   // cgroup.kill (Linux 5.14): SIGKILL to every member, atomically against forks.
   [[nodiscard]] Status kill() const;
   [[nodiscard]] Status remove();  // EBUSY while members are left
@@ -39,11 +51,11 @@ class CgroupRoot {
   struct Found {
     int error = 0;       // errno; 0: usable
     std::string reason;  // why not
-    std::string path;    // of our own cgroup
+    std::string path;    // of the tree that the launcher may divide: its own cgroup
   };
   // Looks without changing anything.
   [[nodiscard]] static Found look();
-  // Moves the launcher into a leaf of its own and delegates memory, pids and cpu to sessions/.
+  // Moves the launcher into a leaf of its own and delegates memory, pids and cpu to caisson-sessions/.
   [[nodiscard]] static Result<CgroupRoot> open(const std::string& path);
   // Makes a leaf with the limits set and read back.
   [[nodiscard]] Result<Cgroup> make(const std::string& name, const policy::Limits& limits) const;

@@ -96,7 +96,7 @@ Result<Verified> verify_session(const Plan& plan, pid_t pid, const std::vector<S
 
 namespace {
 
-// Which line of /proc/<pid>/status shows a mechanism.
+// Which fact shows a mechanism: a line of /proc/<pid>/status, or the cgroup that has the session in its cgroup.procs.
 struct FactRow {
   Mechanism mechanism;
   const char* name;
@@ -110,7 +110,8 @@ constexpr FactRow kFacts[] = {{Mechanism::capabilities, "CapEff"},
                               {Mechanism::seccomp, "Seccomp"},
                               {Mechanism::seccomp, "Seccomp_filters"},
                               {Mechanism::uid, "Uid"},
-                              {Mechanism::uid, "Gid"}};
+                              {Mechanism::uid, "Gid"},
+                              {Mechanism::cgroup, "cgroup"}};
 
 json verified_by(const Plan& plan, Mechanism mechanism, const json& facts, const std::vector<StepRecord>& steps,
                  const json& canaries) {

@@ -28,6 +28,19 @@ bool same(const confine::Sources& a, const confine::Sources& b) {
   });
 }
 
+// What a session used, for its last record. What the kernel does not measure is absent, not 0.
+json::Value used(const confine::CgroupStats& stats) {
+  json::Value fields{{"cpu_us", stats.cpu_us},  // also of those that init never waited for
+                     {"memory_peak_bytes", stats.memory_peak},
+                     {"oom_kills", stats.oom_kills},
+                     {"forks_refused", stats.pids_refused}};
+  if (stats.pids_peak) fields["processes_peak"] = *stats.pids_peak;
+  const confine::Pressure& p = stats.pressure;
+  for (const auto& [name, us] : {std::pair("memory_us", p.memory_us), std::pair("cpu_us", p.cpu_us), std::pair("io_us", p.io_us)})
+    if (us) fields["pressure"][name] = *us;
+  return fields;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Manager>> Manager::create(Settings settings, Loop& loop) {
@@ -55,8 +68,13 @@ Status Manager::prepare() {
   TRY_ASSIGN(key_, settings_.attest_key.empty() ? attest::Key::generate() : attest::Key::load(settings_.attest_key));
   features_ = confine::probe_features();
   if (features_.cgroup.ok()) {
-    TRY_ASSIGN(confine::CgroupRoot root, confine::CgroupRoot::open(confine::CgroupRoot::look().path));
-    cgroups_ = std::make_unique<confine::CgroupRoot>(std::move(root));
+    auto root = confine::CgroupRoot::open(confine::CgroupRoot::look().path);
+    if (root) cgroups_ = std::make_unique<confine::CgroupRoot>(std::move(*root));
+    else {
+      // Said like any other missing mechanism, in probe, plan and reports; a policy that requires cgroup refuses.
+      features_.cgroup = {root.error().sys != 0 ? root.error().sys : ENOTSUP, "cgroup v2"};
+      features_.cgroup_reason = root.error().text();
+    }
   }
   TRY_ASSIGN(builder_, confine::Builder::open(settings_.init_path, settings_.run_dir));
 
@@ -360,9 +378,11 @@ void Manager::on_ended(Session& session) {
     json::Value fields{{"reason", session.end_reason()}, {"execs", totals.execs}, {"cpu_us", totals.cpu_us}};
     if (!entry.destroy_reason.empty()) fields["asked_because"] = entry.destroy_reason;
     if (totals.cgroup) {
-      fields["memory_peak_bytes"] = totals.cgroup->memory_peak;
-      fields["oom_kills"] = totals.cgroup->oom_kills;
-      fields["forks_refused"] = totals.cgroup->pids_refused;
+      if (session.end_reason() == "oom")
+        (void)entry.log->append(audit::Event::limit_hit,
+                                {{"limit", "memory"}, {"memory_bytes", totals.cgroup->memory_peak}, {"by", "cgroup"}});
+      fields.update(used(*totals.cgroup));
+      if (totals.cgroup_left) fields["cgroup_left"] = true;
     }
     (void)entry.log->append(audit::Event::session_end, fields);
     record(audit::Event::session_end, {{"session", id},

@@ -42,6 +42,7 @@ Session::~Session() {
   if (status_) loop_.unwatch(status_.get());
   if (link_) loop_.unwatch(link_->fd());
   loop_.cancel(deadline_);
+  if (cgroup_) (void)cgroup_->kill(), (void)cgroup_->remove();  // only when it ended before its own end
   for (auto& [id, exec] : execs_) cancel_timers(exec);
   // The child that forked the first process may still be about to exit.
   if (!child_gone_) loop_.forget_exit(child_pid_);
@@ -147,13 +148,26 @@ void Session::take_exited(const init::Reply& reply) {
   auto node = execs_.extract(reply.exec_id);
   Exec& exec = node.mapped();
   cancel_timers(exec);
+  // With memory.oom.group the kernel kills init too, but init may have told of this one's end before its own signal came.
+  if (exec.reason.empty() && reply.signaled != 0 && reply.status == SIGKILL && cgroup_ && cgroup_->out_of_memory())
+    exec.reason = "oom";
   totals_.cpu_us += std::max<std::int64_t>(reply.user_us, 0) + std::max<std::int64_t>(reply.system_us, 0);
   events_.exec_exited(*this, exec, reply);
 }
 
+Result<confine::Verified> Session::verify() const {
+  TRY_ASSIGN(auto verified, confine::verify_session(plan(), pid_, steps_));
+  if (cgroup_) {
+    // Nothing else says so: outside its leaf a session would be limited by nobody.
+    if (!cgroup_->holds(pid_)) return fail(Code::internal, "verification failed: the session is not in its cgroup");
+    verified.facts["cgroup"] = cgroup_->name();
+  }
+  return verified;
+}
+
 void Session::take_ready() {
   if (state_ != State::building) return;
-  auto verified = confine::verify_session(plan(), pid_, steps_);
+  auto verified = verify();
   if (!verified && !confine::faults::blind()) return built(std::unexpected(std::move(verified).error()));
   if (verified) verified_ = std::move(*verified);
   built({});
@@ -316,13 +330,14 @@ void Session::finish_removal(int attempt) {
     loop_.after(1000, [this, attempt] { finish_removal(attempt + 1); });
     return;
   }
+  totals_.cgroup_left = cgroup_ && attempt >= 1000;
   cgroup_.reset();
   state_ = State::ended;
   events_.ended(*this);
 }
 
 Status Session::verify_again() {
-  auto verified = confine::verify_session(plan(), pid_, steps_);
+  auto verified = verify();
   if (!verified) {
     end("verification_failed");
     return std::unexpected(std::move(verified).error());

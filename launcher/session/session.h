@@ -34,6 +34,7 @@ struct Totals {
   std::uint64_t execs = 0;
   std::int64_t cpu_us = 0;
   std::optional<confine::CgroupStats> cgroup;  // read when the last process was gone
+  bool cgroup_left = false;                    // the kernel would not let it be removed
 };
 
 class Session;
@@ -98,6 +99,7 @@ class Session {
   void read_init();
   void take(InitEvent event);
   void take_ready();
+  [[nodiscard]] Result<confine::Verified> verify() const;
   void take_exited(const init::Reply& reply);
   void built(Status status);
   void gone();  // the first process has been reaped

@@ -81,3 +81,29 @@ leg_container() {
   is_root || { skip_leg "the container tests start containers with their own ids: they need root"; return 0; }
   pytest_leg container tests/container
 }
+
+# One boot for each kernel, all at once: an emulated machine is one busy core. EXTRA replaces what pytest runs in the guest.
+leg_guest() {
+  local why kernel counts passed=0 failed=0 skipped=0 tests=(tests/guest)
+  if why=$(guest_why_not); then skip_leg "$why"; return 0; fi
+  guest_images || { skip_leg "the guest's images could not be made (log above): no mirror with its packages?"; return 0; }
+  [ ${#EXTRA[@]} = 0 ] || tests=("${EXTRA[@]}")
+  GUEST_BUILD=${CAISSON_BUILD_DIR:-$ROOT/build/$(preset)}
+  for kernel in "${GUEST_KERNELS[@]}"; do
+    mkdir -p "$RESULTS/guest-$kernel"
+    guest_boot "$kernel" "$RESULTS/guest-$kernel" "${tests[@]}" || touch "$RESULTS/guest-$kernel/broken" &
+  done
+  wait
+  for kernel in "${GUEST_KERNELS[@]}"; do
+    say "    kernel $kernel: $(sed -n 's/^guest: //p' "$RESULTS/guest-$kernel/serial.log" | paste -sd ';')"
+    counts=$(/usr/bin/python3 "$ROOT/scripts/lib/results.py" pytest "$RESULTS/guest-$kernel/results.xml")
+    read -r LEG_PASSED LEG_FAILED LEG_SKIPPED <<<"$counts"
+    if [ -e "$RESULTS/guest-$kernel/broken" ]; then
+      say "    the guest's tests did not run to their end (limit of the whole machine: $GUEST_BOOT_S s)"
+      [ "$LEG_FAILED" != 0 ] || LEG_FAILED=1
+    fi
+    if [ "$LEG_FAILED" != 0 ]; then tail -n 120 "$RESULTS/guest-$kernel/serial.log" >&2; fi
+    passed=$((passed + LEG_PASSED)) failed=$((failed + LEG_FAILED)) skipped=$((skipped + LEG_SKIPPED))
+  done
+  tally "$passed" "$failed" "$skipped"
+}

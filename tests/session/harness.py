@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
@@ -31,6 +32,13 @@ def eventually(fact, seconds=10.0, what="the fact"):
             return value
         assert time.monotonic() < end, f"not within {seconds} s: {what}"
         time.sleep(0.01)
+
+
+def own_cgroup():
+    """Where the tests are given a tree of cgroup v2 (in the guest): a cgroup for one launcher, as a service manager makes it."""
+    if "CAISSON_TEST_CGROUP" not in os.environ:
+        return None
+    return pathlib.Path(tempfile.mkdtemp(prefix="launcher-", dir=os.environ["CAISSON_TEST_CGROUP"]))
 
 
 def free_port():
@@ -69,6 +77,7 @@ class Launcher:
         self.log = base / "launcher.log"
         self.port = free_port()
         self.process = None
+        self.cgroup = own_cgroup()
         self.controls = []
 
     def spawn(self, *options, wrapper=(), **environment):
@@ -100,7 +109,7 @@ class Launcher:
                 stdout=log,
                 stderr=log,
                 pass_fds=[decoy],
-                preexec_fn=careless,
+                preexec_fn=lambda: careless(self.cgroup),
                 env={"PATH": os.environ["PATH"], "SANDBOX_API_KEY": API_KEY, "LEAKED_VARIABLE": "leaked", **environment},
             )
         os.close(decoy)
@@ -149,8 +158,10 @@ class Launcher:
             raise
 
 
-def careless():
+def careless(cgroup):
     """In the launcher's process before exec: state that must not reach a session."""
+    if cgroup:
+        (cgroup / "cgroup.procs").write_text("0")
     os.umask(0)
     os.setgroups([4, 24])
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
