@@ -1,0 +1,305 @@
+"""The same attacks twice: in sessions of one tier and unconfined, each looked at from outside."""
+
+import contextlib
+import ctypes
+import json
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+import catalogue
+import places
+from decoys import Decoys, contents, metadata, sleeper, victim_state
+from harness import API_KEY, Launcher, Refused, careless, edit, eventually, inside
+
+VICTIM = tuple(f"PR-05.{n}" for n in ("kill", "kill-9", "tgkill", "tkill", "queue", "queue-thread", "pidfd", "group", "owner", "stop")) + (
+    "PR-13.limit", "PR-14.nice", "PR-14.affinity", "PR-14.io", "PR-14.idle", "PR-15.oom-victim", "PR-15.coredump", "PR-15.timerslack")  # fmt: skip
+DAEMONS = ("PR-09.daemon", "PR-10.daemons", "RS-22.fork-race")
+LEAKS = ("RS-14.segment", "RS-14.queue")
+LOCKS = {"RS-17.flock": False, "RS-17.ofd-lock": True}
+SERVES = ("NW-18.serve", "NW-18.serve-loopback", "NW-18.serve6")
+EVERYBODY = ("PR-06.kill-all", "PR-06.stop-all")
+FILES = ("FS-02.", "FS-04.", "FS-30.")
+METADATA = ("chmod", "fchmodat2", "chown", "utime", "setxattr", "removexattr")
+LIMITS = {"processes": 128, "memory_bytes": 200 << 20, "open_files": 256, "cpu_seconds": 3, "tmp_bytes": 32 << 20, "tmp_inodes": 1500}
+FULL_PORTS = (80, 443, 22, 25, 2375, 10250)
+# Where every address leads here: what a session would reach if it reached anything.
+EVERYWHERE = """
+import socket, threading
+def tcp(port):
+    s = socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True)
+    while True: s.accept()
+def udp(port):
+    s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); s.bind(("::", port))
+    s.setsockopt(socket.IPPROTO_IP, 8, 1)
+    while True:
+        data, to = s.recvfrom(64); s.sendto(data, to)
+for p in %r: threading.Thread(target=tcp, args=[p]).start()
+for p in (53, 443, 123): threading.Thread(target=udp, args=[p]).start()
+print("ready", flush=True)
+"""
+
+
+def inherited():
+    """More than harness.careless: state that a careless parent hands down."""
+    careless()
+    os.nice(1)
+    ctypes.CDLL(None).personality(0x0040000)
+
+
+INHERITS = ("setpriv", "--inh-caps=+chown", "--ambient-caps=+chown", "--")
+
+
+class CarelessLauncher(Launcher):
+    def spawn(self, *options, wrapper=(), **environment):
+        before = os.getpriority(os.PRIO_PROCESS, 0)
+        return super().spawn(*options, wrapper=(*INHERITS, "nice", "-n", str(before + 1), "setarch", "-R", *wrapper), **environment)
+
+
+class Sight:
+    """A launcher of one tier, what stands around it, and a victim in another session."""
+
+    def __init__(self, tier, base):
+        self.tier, self.base = tier, base
+        base.chmod(0o755)
+        self.launcher = CarelessLauncher(base / "launcher" if (base / "launcher").mkdir() is None else None)
+        self.program = catalogue.program(base)
+        self.cases = {case.id: case for case in catalogue.cases(self.program)}
+        self.decoys = Decoys(base, self.program, places.UID if tier == "T1" else 20001)
+        self.work = base / "work"
+        self.work.mkdir()
+        self.configure()
+        self.launcher.start(wrapper=places.wrapper(tier))
+        self.control = self.launcher.control()
+        assert self.control.hello["tier"] == tier, self.launcher.log.read_text()
+        self.settle()
+
+    def configure(self):
+        policies = self.launcher.policies
+        base = json.loads((policies / "base.json").read_text())
+        grants = [{"path": str(self.decoys.ro), "access": "read"}, {"path": str(self.decoys.rw), "access": "read-write"}]
+        edit(policies / "base.json", grants=base["grants"] + grants, limits={**base["limits"], **LIMITS})
+        (policies / "hermit.json").write_text(
+            json.dumps({"extends": "base", "description": "Alone.", "home": "private", "tmp": "private"})
+        )
+        (policies / "hermit.json").chmod(0o644)
+        shutil.copy(self.program, self.launcher.home / "escape")
+        self.decoys.programs(self.launcher.home, self.program)
+        if self.tier == "T1":
+            for path in (self.launcher.base, *self.launcher.base.rglob("*")):
+                if path.parent != self.launcher.home:
+                    os.chown(path, places.UID, places.UID)
+
+    def settle(self):
+        """The victim's session, and what depends on where things are in a session."""
+        try:
+            self.other = self.control.create("hermit")
+        except Refused:
+            self.other = self.control.create()
+        self.victim = sleeper(self.control, self.other, f"{os.getpid()}.5")
+        server = "import socket; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True); s.accept(); s.accept()"
+        port = 0
+        with contextlib.suppress(ValueError):
+            _, fds = self.control.start(self.other, "/usr/bin/python3", "-c", server)
+            port = int(os.read(fds[1], 100) or b"0")
+        session = self.control.create()
+        self.report = self.control.call("session_report", session=session)[0]["report"]
+        self.left = catalogue.residual_ids(self.report)
+        home = inside(self.control, session, "out = os.getcwd()")
+        self.path = f"{home}/escape"
+        self.places = self.decoys.places(home, self.launcher, victim=self.victim, private_tcp=port or self.decoys.servers.tcp)
+        self.places["lease"] = home
+        self.control.destroy(session)
+        if port:
+            self.decoys.servers.tcp_server(port)
+
+    def fresh_victim(self):
+        if victim_state(self.victim) is None or victim_state(self.victim) != self.calm:
+            with contextlib.suppress(OSError):
+                os.kill(self.victim, signal.SIGKILL)
+            self.victim = sleeper(self.control, self.other, f"{os.getpid()}.{time.monotonic_ns()}")
+            self.places["victim"] = self.victim
+        self.calm = victim_state(self.victim)
+
+    def verdicts(self):
+        """id -> verdict, of every case."""
+        self.calm = None
+        confined = self.confined()
+        control = self.controls()
+        out = {}
+        for name, case in self.cases.items():
+            out[name] = catalogue.judge(case, confined.get(name, catalogue.LOST), control.get(name, catalogue.LOST), self.left)
+        return out
+
+    # In sessions.
+
+    def confined(self):
+        before = [(contents(d), metadata(d)) for d in (self.decoys.ro, self.decoys.outside)]
+        ipc, self.calm = self.decoys.ipc.state(), victim_state(self.victim)
+        session = self.control.create()
+        found, over = catalogue.in_session(self.control, session, self.path, [], self.places)
+        if over is None:
+            self.control.destroy(session)
+        after = [(contents(d), metadata(d)) for d in (self.decoys.ro, self.decoys.outside)]
+        for name, verdict in found.items():
+            if name.startswith(FILES) and verdict["verdict"] == "stopped":
+                what = 1 if name.split(".")[1] in METADATA else 0
+                others = [found[o]["verdict"] for o in found if o.startswith(FILES) and (o.split(".")[1] in METADATA) == bool(what)]
+                if "open" not in others and [b[what] for b in before] != [a[what] for a in after]:
+                    verdict.update(verdict="open", note="the decoys are not as they were")
+            if name.startswith(("IP-01", "IP-02")) and verdict["verdict"] == "stopped" and self.decoys.ipc.state() != ipc:
+                verdict.update(verdict="open", note="the host's objects are not as they were")
+        for case in self.cases.values():
+            if case.alone():
+                found[case.id] = self.confined_alone(case)
+        return found
+
+    def confined_alone(self, case):
+        self.fresh_victim()
+        session = self.control.create()
+        with self.watch(case) as seen:
+            found, over = catalogue.in_session(self.control, session, self.path, [case.id], self.places)
+        if over is None:
+            self.control.destroy(session)
+        verdict = found.get(case.id)
+        if verdict is None:
+            sign = "limit" if over in ("limit", "processes", "memory", "oom") else "SIGKILL"
+            stopped = sign in case.expected or case.id in EVERYBODY
+            verdict = {"verdict": "stopped" if stopped else "undecided", "sign": sign, "note": f"the session was ended: {over}"}
+        if effect := self.effect(case, seen):
+            verdict.update(verdict="open", note=effect)
+        elif case.id in SERVES + VICTIM + DAEMONS + LEAKS + tuple(LOCKS) and verdict["verdict"] == "open":
+            # Inside it looked like success; outside nothing is to be seen of it.
+            verdict.update(verdict="stopped", sign="no effect")
+        self.alive(verdict)
+        return verdict
+
+    def alive(self, verdict):
+        """No answer is not a wall: a fresh session must start and the other session be there."""
+        try:
+            self.control.output(session := self.control.create(), "true")
+            self.control.destroy(session)
+            listed = [s["session"] for s in self.control.call("session_list")[0]["sessions"]]
+            assert self.other in listed
+        except (Refused, OSError, EOFError, AssertionError) as e:
+            verdict.update(verdict="undecided", note=f"afterwards no session starts: {e}")
+
+    # What is seen outside.
+
+    @contextlib.contextmanager
+    def watch(self, case):
+        seen, stop = [], threading.Event()
+
+        def look():
+            while not stop.wait(0.02):
+                if case.id in LOCKS and self.decoys.locked(LOCKS[case.id]):
+                    seen.append("the decoy is locked")
+                elif case.id in SERVES and self.decoys.served():
+                    seen.append("it answered outside")
+
+        thread = threading.Thread(target=look)
+        if case.id in (*LOCKS, *SERVES):
+            thread.start()
+        yield seen
+        stop.set()
+        if thread.ident:
+            thread.join()
+
+    def effect(self, case, seen, settle=True):
+        if seen:
+            return seen[0]
+        if case.id in VICTIM:
+            now = victim_state(self.victim)
+            if now != self.calm:
+                return "the victim ended" if now is None else "the victim is not as it was"
+        if case.id in DAEMONS:
+            if settle:
+                with contextlib.suppress(AssertionError):
+                    eventually(lambda: not self.decoys.left(), 2)
+            if left := self.decoys.left():
+                return f"{len(left)} processes are left"
+        if case.id in LEAKS and (leaked := self.decoys.leaked()):
+            return f"left behind: {leaked}"
+        if case.id in EVERYBODY and (victim_state(self.victim) or {}).get("state") != "running":
+            return "it reached another session"
+        return None
+
+    # Unconfined.
+
+    def controls(self):
+        decoy = os.open("/etc/passwd", os.O_RDONLY)
+        given = {
+            "preexec": inherited, "pass_fds": [decoy], "where": self.work,
+            "environment": {"PATH": os.environ["PATH"], "SANDBOX_API_KEY": API_KEY, "LEAKED_VARIABLE": "leaked"},
+        }  # fmt: skip
+        self.places = {**self.places, **{n: self.launcher.home / n for n in ("suid", "sgid", "capable")}, "lease": self.launcher.home}
+        batches = {"user": [], "net": [], "plain": []}
+        for case in self.cases.values():
+            if not case.alone() and "spare" not in case.flags:
+                batches[next((f for f in ("user", "net") if f in case.flags), "plain")].append(case.id)
+        found = catalogue.unconfined(self.program, batches["plain"], self.places, prefix=INHERITS, **given)
+        user = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--")
+        found |= catalogue.unconfined(self.program, batches["user"], self.places, prefix=user, **given)
+        with everywhere() as net:
+            found |= catalogue.unconfined(self.program, batches["net"], self.places, prefix=net, **given)
+        for case in self.cases.values():
+            if "spare" in case.flags:
+                found[case.id] = {"verdict": "undecided", "sign": "", "note": "never run unconfined"}
+            elif case.alone():
+                found[case.id] = self.control_alone(case, given)
+        os.close(decoy)
+        return found
+
+    def control_alone(self, case, given):
+        self.fresh_victim()
+        if case.id in EVERYBODY:
+            return self.control_everybody(case, given)
+        box = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--") if "box" in case.flags else ()
+        with self.watch(case) as seen:
+            found = catalogue.unconfined(self.program, [case.id], self.places, prefix=box, **given).get(case.id, catalogue.LOST)
+        if case.id in VICTIM + DAEMONS + LEAKS + SERVES + tuple(LOCKS):
+            effect = self.effect(case, seen, settle=False)
+            found = {**found, "verdict": "open" if effect else "undecided", "note": effect or "no effect outside"}
+        for pid in self.decoys.left():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return found
+
+    def control_everybody(self, case, given):
+        """In a PID namespace of its own, with a victim in it."""
+        script = (
+            'sleep 60 & v=$!; setsid "$0" "$@" >/dev/null 2>&1; s=$(sed -n "s/^State:.//p" /proc/$v/status 2>/dev/null); '
+            "case $s in R*|S*) exit 0;; *) exit 7;; esac"
+        )
+        argv = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--", "timeout", "-k", "5", "20", "sh", "-c", script]
+        argv = [a for a in argv if a not in ("timeout", "-k", "5", "20")]
+        argv += [str(self.program), "--only", case.id, *catalogue.arguments(self.places)]
+        done = subprocess.run(argv, cwd=given["where"], timeout=60, check=False, stdin=subprocess.DEVNULL)
+        return {"verdict": "open" if done.returncode == 7 else "undecided", "sign": "", "note": f"status {done.returncode}"}
+
+    def close(self):
+        self.launcher.stop()
+        self.decoys.close()
+
+
+@contextlib.contextmanager
+def everywhere():
+    """A network namespace where every address leads to a server; yields the prefix that enters it."""
+    network = (
+        "ip link set lo up; ip link add d0 type dummy && ip addr add 203.0.113.1/24 dev d0 && ip link set d0 up; "
+        "ip route add local 0.0.0.0/0 dev lo; ip -6 route add local ::/0 dev lo; "
+        "ip route add 224.0.0.0/4 dev d0 2>/dev/null; exec \"$0\" -c \"$1\""
+    )
+    server = subprocess.Popen(
+        ["unshare", "--net", "--", "sh", "-c", network, "/usr/bin/python3", EVERYWHERE % (FULL_PORTS,)],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        assert server.stdout.readline() == b"ready\n"
+        yield ("nsenter", f"--net=/proc/{server.pid}/ns/net", "--")
+    finally:
+        server.kill()
+        server.wait()
