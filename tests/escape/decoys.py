@@ -83,8 +83,8 @@ class Servers:
     @staticmethod
     def echo(server):
         with contextlib.suppress(OSError):
-            while True:
-                server.sendto(b"reached", server.recvfrom(64)[1])
+            while sender := server.recvfrom(64)[1]:
+                server.sendto(b"reached", sender)
 
     def close(self):
         for one in self.sockets:

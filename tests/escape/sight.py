@@ -65,7 +65,8 @@ class Sight:
     def __init__(self, tier, base):
         self.tier, self.base = tier, base
         base.chmod(0o755)
-        self.launcher = CarelessLauncher(base / "launcher" if (base / "launcher").mkdir() is None else None)
+        (base / "launcher").mkdir()
+        self.launcher = CarelessLauncher(base / "launcher")
         self.program = catalogue.program(base)
         self.cases = {case.id: case for case in catalogue.cases(self.program)}
         self.decoys = Decoys(base, self.program, places.UID if tier == "T1" else 20001)
@@ -160,6 +161,8 @@ class Sight:
     def confined_alone(self, case):
         self.fresh_victim()
         session = self.control.create()
+        if case.id in EVERYBODY:
+            return self.everybody(case, session)
         with self.watch(case) as seen:
             found, over = catalogue.in_session(self.control, session, self.path, [case.id], self.places)
         if over is None:
@@ -174,6 +177,16 @@ class Sight:
         elif case.id in SERVES + VICTIM + DAEMONS + LEAKS + tuple(LOCKS) and verdict["verdict"] == "open":
             # Inside it looked like success; outside nothing is to be seen of it.
             verdict.update(verdict="stopped", sign="no effect")
+        self.alive(verdict)
+        return verdict
+
+    def everybody(self, case, session):
+        """Its first victim is the program itself, which then answers nothing."""
+        self.control.start(session, self.path, "--only", case.id, *catalogue.arguments(self.places))
+        time.sleep(1)
+        self.control.destroy(session)
+        effect = self.effect(case, [])
+        verdict = {"verdict": "open" if effect else "stopped", "sign": "no effect", "note": effect or "only its own session"}
         self.alive(verdict)
         return verdict
 
