@@ -8,36 +8,18 @@ A verdict is one of
     undecided   anything else: a broken probe, a control that failed, a launcher that no longer answers
 """
 
+import base64
 import dataclasses
 import json
+import os
 import pathlib
-import re
+import signal
 import subprocess
 import sys
 
 from harness import BUILD
 
 HERE = pathlib.Path(__file__).parent
-# What the residual entries of a session's report are known by. The ids that the rows name stand left.
-RESIDUAL = {
-    "shared_proc": "/proc is the container's",
-    "no_mount_ns": "names and metadata .* outside the grants can be seen",
-    "no_mount_ns_metadata": "attributes .* can be changed",
-    "no_mount_ns_exec": "can be mapped as code",
-    "no_mount_ns_sockets": "sockets .* outside the grants can be connected to",
-    "no_mount_ns_tmp": "/tmp is (the container's|shared)",
-    "no_ipc_ns": "no IPC namespace",
-    "no_net_ns": "no network namespace",
-    "no_user_ns": "no user namespace",
-    "no_uts_ns": "host name is the container's",
-    "no_cgroup_ns": "no cgroup namespace",
-    "no_cgroup": "no cgroup: memory and process limits",
-    "one_uid": "one uid for launcher, agent and sessions",
-    "landlock_scopes": "has no scopes",
-    "locks": "can be locked",
-    "home_quota": "home has no quota",
-    "machine_facts": "facts of the machine",
-}  # fmt: skip
 # Errnos of a control that mean that the kernel has no such thing.
 LACKING = {"ENOSYS", "EAFNOSUPPORT", "EPROTONOSUPPORT", "ESOCKTNOSUPPORT", "ENOPROTOOPT", "ENODEV", "ENXIO"}
 LOST = {"verdict": "undecided", "sign": "", "note": "the program ended before this case"}
@@ -109,21 +91,33 @@ def in_session(control, session, path, chosen, places):
 def unconfined(path, chosen, places, where, prefix=(), preexec=None, environment=None, pass_fds=(), timeout=300):
     """The same program without a session, as root, with mounts of its own."""
     argv = ["unshare", "--mount", "--", *prefix, str(path), *(["--only", ",".join(chosen)] if chosen else []), *arguments(places)]
-    done = subprocess.run(
-        [str(a) for a in argv], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False, cwd=where,
-        preexec_fn=preexec, env=environment, pass_fds=pass_fds,
-    )  # fmt: skip
-    if done.stderr.strip():
-        print(done.stderr, file=sys.stderr)
-    return parse(done.stdout)
+    out, _ = bounded([str(a) for a in argv], timeout, cwd=where, preexec_fn=preexec, env=environment, pass_fds=pass_fds)
+    return parse(out)
 
 
-def residual_ids(report):
-    """The ids of what the session's report leaves open: by the entry's own id, or by its words."""
-    texts = report["residual"]
-    known = {entry["id"] for entry in texts if isinstance(entry, dict)}
-    words = [entry["text"] if isinstance(entry, dict) else entry for entry in texts]
-    return known | {name for name, pattern in RESIDUAL.items() if any(re.search(pattern, w) for w in words)}
+def bounded(argv, timeout, **arguments):
+    """Runs a command in a process group of its own, and ends the group with it whatever happens: (output, status)."""
+    one = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True, **arguments)
+    try:
+        out, _ = one.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        out = ""
+    finally:
+        try:
+            os.killpg(one.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        one.wait()
+    return out, one.returncode
+
+
+def statement(control, session):
+    """What the launcher signs of this session: exactly what the token says."""
+    reply = control.call("attest", session=session)[0]
+    payload = reply["token"].split(".")[1]
+    signed = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["caisson"]
+    assert signed == reply["statement"], "the token does not say what the reply says"
+    return signed
 
 
 def shown(case, control):

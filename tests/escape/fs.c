@@ -338,7 +338,7 @@ static int quota_it(const struct attack* row) {
 }
 
 #define READ(id, what, path, fn) {id, what, "/grants", WALLS, GONE, fn, path}
-#define NAME(id, what, fn) {id, what, "/grants", "mount_ns", GONE, fn, "secret", .residual = "no_mount_ns"}
+#define NAME(id, what, fn) {id, what, "/grants", "mount_ns", GONE, fn, "secret", .residual = "names-visible"}
 #define MOUNT(id, what, fn, ...) {id, what, "/syscalls", "seccomp capabilities", SYSCALL, fn, __VA_ARGS__}
 
 static const struct attack kRows[] = {
@@ -360,13 +360,13 @@ static const struct attack kRows[] = {
     {"FS-05.proc-1-root", "read the secret by the first process's root", "/grants", "pid_ns uid landlock", GONE, by_prefix, "/proc/1/root"},
     READ("FS-14.dots", "read the secret by dots from the working directory's descriptor", ".", dots),
     READ("FS-14.dots-root", "read the secret by dots above the root", "", dots),
-    {"FS-07.opath", "take hold of the secret's path", "/grants", "mount_ns", GONE, opath_it, "secret", .residual = "no_mount_ns"},
+    {"FS-07.opath", "take hold of the secret's path", "/grants", "mount_ns", GONE, opath_it, "secret", .residual = "names-visible"},
     NAME("FS-35.stat", "ask for the secret's size", stat_it),
     NAME("FS-35.access", "ask whether the secret exists", access_it),
     NAME("FS-35.statfs", "ask for the secret's filesystem", statfs_it),
     NAME("FS-35.listxattr", "ask for the secret's attributes", xattr_it),
-    {"FS-35.readlink", "read a link outside the grants", "/grants", "mount_ns", GONE, readlink_it, "outside/link", .residual = "no_mount_ns"},
-    {"FS-35.chdir", "work in a directory outside the grants", "/grants", "mount_ns", GONE, chdir_it, "outside", .residual = "no_mount_ns"},
+    {"FS-35.readlink", "read a link outside the grants", "/grants", "mount_ns", GONE, readlink_it, "outside/link", .residual = "names-visible"},
+    {"FS-35.chdir", "work in a directory outside the grants", "/grants", "mount_ns", GONE, chdir_it, "outside", .residual = "names-visible"},
     NAME("FS-34.inotify", "watch the secret", watch_it),
     {"FS-34.fanotify", "watch the machine", "/syscalls", "seccomp", SYSCALL, fanotify_it, NULL, 0},
     {"FS-34.fanotify-names", "watch by file handles, as any user may", "/syscalls", "seccomp", SYSCALL, fanotify_it, NULL, 0x200},
@@ -404,7 +404,7 @@ static const struct attack kRows[] = {
     {"FS-19.capability-file", "run a program with file capabilities", "/grants", "mount_ns no_new_privs", SYSCALL, run_program, "capable", 1, .flags = USER},
     {"FS-19.setxattr", "give a program capabilities", "/grants", "capabilities user_ns", SYSCALL, file_capability},
     {"FS-36.exec", "run a program of a grant without execute", "/grants", WALLS, "EACCES EPERM", run_program, "ro/program", 0, 1},
-    {"FS-36.map", "map code of a grant without execute", "/grants", "mount_ns", "EPERM EACCES", map_code, "ro/program", .residual = "no_mount_ns_exec"},
+    {"FS-36.map", "map code of a grant without execute", "/grants", "mount_ns", "EPERM EACCES", map_code, "ro/program", .residual = "code-mappable"},
     {"FS-36.shm", "run a program in /dev/shm", "/grants", WALLS, "EACCES EPERM", copy_to_and_run, "/dev/shm"},
     {"FS-31.node-memory", "make a device node of the memory", "/syscalls", "seccomp capabilities", SYSCALL, device_node, NULL, S_IFCHR, 0x101},
     {"FS-31.node-disk", "make a device node of a disk", "/syscalls", "seccomp capabilities", SYSCALL, device_node, NULL, S_IFBLK, 0x800},
@@ -425,7 +425,7 @@ static const struct attack kRows[] = {
     {"FS-33.fiemap", "ask where a file lies", "/syscalls", "seccomp", "EPERM", file_ioctl, NULL, (long)FS_IOC_FIEMAP, 0},
     {"FS-33.dedupe", "compare with other files' blocks", "/syscalls", "seccomp", "EPERM", file_ioctl, NULL, (long)FIDEDUPERANGE, 2},
     {"FS-33.quota", "reach for quotas", "/syscalls", "seccomp", "EPERM", quota_it},
-    {"IP-05.path-socket", "connect to a server's socket outside the grants", "/grants", "mount_ns", GONE, path_socket, "usock", SOCK_STREAM, .residual = "no_mount_ns_sockets"},
+    {"IP-05.path-socket", "connect to a server's socket outside the grants", "/grants", "mount_ns", GONE, path_socket, "usock", SOCK_STREAM, .residual = "path-sockets"},
     {"IP-05.control-socket", "connect to the launcher's control socket", "/grants", "mount_ns uid", "ENOENT EACCES EPERM", path_socket, "control", SOCK_SEQPACKET},
 };
 AREA(fs_area, "filesystem", kRows);

@@ -114,7 +114,7 @@ static int same_namespace(const struct attack* row) {
 #define SYSV(id, what, fn, ...) {"IP-01." id, what, "/syscalls", "ipc_ns seccomp", "ENOENT EPERM EINVAL EIDRM", fn, NULL, __VA_ARGS__}
 #define POSIX(id, what, fn, ...) {"IP-02." id, what, "/syscalls", "ipc_ns seccomp", "ENOENT EPERM", fn, NULL, __VA_ARGS__}
 #define SHARED(id, what, fn, key, ...) {"IP-03." id, what, "/tmp", "mount_ns landlock", "ENOENT EACCES", fn, key, __VA_ARGS__}
-#define SPACE(name, by, left) {"IP-11." name, "be in the launcher's " name " namespace", "/disable", by, "ENOENT", same_namespace, "ns_" name, .residual = left}
+#define SPACE(name, by) {"IP-11." name, "be in the launcher's " name " namespace", "/disable", by, "ENOENT", same_namespace, "ns_" name, .residual = "namespaces-shared"}
 
 static const struct attack kRows[] = {
     SYSV("segment-read", "read a segment of the host's", segment, 0),
@@ -131,19 +131,19 @@ static const struct attack kRows[] = {
     SYSV("segment-remove", "remove a segment of the host's", segment_remove, 0),
     SHARED("shm-read", "read a file in the host's /dev/shm", shared_file, "dev_shm", 0),
     SHARED("shm-list", "find a file in the host's /dev/shm", names, "dev_shm", (long)"/dev/shm"),
-    {"IP-03.tmp-read", "read a file in the host's /tmp", "/tmp", "mount_ns", "ENOENT EACCES", shared_file, "tmp", .residual = "no_mount_ns_tmp"},
-    {"IP-03.tmp-write", "change a file in the host's /tmp", "/tmp", "mount_ns", "ENOENT EACCES", shared_file_written, "tmp", .residual = "no_mount_ns_tmp"},
-    {"IP-03.tmp-list", "find a file in the host's /tmp", "/tmp", "mount_ns", "ENOENT EACCES", names, "tmp", (long)"/tmp", .residual = "no_mount_ns_tmp"},
+    {"IP-03.tmp-read", "read a file in the host's /tmp", "/tmp", "mount_ns", "ENOENT EACCES", shared_file, "tmp", .residual = "tmp-shared"},
+    {"IP-03.tmp-write", "change a file in the host's /tmp", "/tmp", "mount_ns", "ENOENT EACCES", shared_file_written, "tmp", .residual = "tmp-shared"},
+    {"IP-03.tmp-list", "find a file in the host's /tmp", "/tmp", "mount_ns", "ENOENT EACCES", names, "tmp", (long)"/tmp", .residual = "tmp-shared"},
     SHARED("var-tmp", "read a file in the host's /var/tmp", shared_file, "secret", 0),
     {"IP-04.private-home", "read a file in the home of a private session", "/home", "mount_ns", "ENOENT EACCES", shared_file, "private_home", .control = "seen by its launcher's mount tree only"},
-    {"IP-10.hostname", "find the machine's name", "/hostname", "uts_ns", "ENOENT", host_name, .residual = "no_uts_ns"},
+    {"IP-10.hostname", "find the machine's name", "/hostname", "uts_ns", "ENOENT", host_name, .residual = "namespaces-shared"},
     {"PV-10.host-key", "find a key of the launcher's user", "/syscalls", "seccomp", "EPERM", key_of_another},
-    SPACE("user", "user_ns", "no_user_ns"),
-    SPACE("mnt", "mount_ns", "no_mount_ns"),
-    SPACE("pid", "pid_ns", "shared_proc"),
-    SPACE("net", "net_ns", "no_net_ns"),
-    SPACE("ipc", "ipc_ns", "no_ipc_ns"),
-    SPACE("uts", "uts_ns", "no_uts_ns"),
-    SPACE("cgroup", "cgroup_ns", "no_cgroup_ns"),
+    SPACE("user", "user_ns"),
+    SPACE("mnt", "mount_ns"),
+    SPACE("pid", "pid_ns"),
+    SPACE("net", "net_ns"),
+    SPACE("ipc", "ipc_ns"),
+    SPACE("uts", "uts_ns"),
+    SPACE("cgroup", "cgroup_ns"),
 };
 AREA(ipc_area, "ipc", kRows);

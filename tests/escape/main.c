@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -155,6 +156,7 @@ static struct verdict run(const struct attack* row) {
   if (child < 0) return (struct verdict){"undecided", errno_text(errno), "no process"};
   if (child == 0) {
     setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     close(tube[0]);
     errno = 0;
     report.result = row->run(row);

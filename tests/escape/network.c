@@ -180,9 +180,9 @@ static const struct attack kRows[] = {
     {"NW-18.serve-loopback", "serve on the host's loopback", "/network", WAY, CLOSED, serve, "127.0.0.1", .flags = ALONE},
     {"NW-18.serve6", "serve on all of the host's IPv6 addresses", "/network", WAY, CLOSED, serve, "::", .flags = ALONE},
     {"NW-18.low-port", "take a privileged port", "/network", "net_ns seccomp capabilities", CLOSED, low_port, NULL, 81, .flags = NET},
-    {"NW-19.abstract", "connect to an abstract socket of the host", "/network", "net_ns landlock", CLOSED, abstract, "abstract", SOCK_STREAM, .residual = "landlock_scopes"},
-    {"NW-19.abstract-datagram", "send to an abstract socket of the host", "/network", "net_ns landlock", CLOSED, abstract, "abstract_datagram", SOCK_DGRAM, 1, .residual = "landlock_scopes"},
-    {"NW-29.tcp", "find the host's servers in /proc/net/tcp", "/network", "net_ns", "ENOENT EACCES", table_lists, "/proc/net/tcp", .residual = "shared_proc"},
-    {"NW-29.unix", "find the host's sockets in /proc/net/unix", "/network", "net_ns", "ENOENT EACCES", table_lists, "/proc/net/unix", 1, .residual = "shared_proc"},
+    {"NW-19.abstract", "connect to an abstract socket of the host", "/network", "net_ns landlock", CLOSED, abstract, "abstract", SOCK_STREAM, .residual = "landlock-no-scopes"},
+    {"NW-19.abstract-datagram", "send to an abstract socket of the host", "/network", "net_ns landlock", CLOSED, abstract, "abstract_datagram", SOCK_DGRAM, 1, .residual = "landlock-no-scopes"},
+    {"NW-29.tcp", "find the host's servers in /proc/net/tcp", "/network", "net_ns", "ENOENT EACCES", table_lists, "/proc/net/tcp", .residual = "proc-shared"},
+    {"NW-29.unix", "find the host's sockets in /proc/net/unix", "/network", "net_ns", "ENOENT EACCES", table_lists, "/proc/net/unix", 1, .residual = "proc-shared"},
 };
 AREA(network_area, "network", kRows);

@@ -162,7 +162,7 @@ static const struct attack kRows[] = {
     {"PV-01.setfsgid", "use files as root's group", "/syscalls", "seccomp capabilities", "EPERM", file_ids, NULL, SYS_setfsgid},
     {"PV-01.setgroups", "join root's group", "/require", "capabilities user_ns", "EPERM", groups, NULL, 0},
     {"PV-01.setgroups-disk", "join the disks' group", "/require", "capabilities user_ns", "EPERM", groups, NULL, 6},
-    {"PV-05.groups", "find a supplementary group", "/require", "uid", "ENOENT", groups_handed, NULL, .residual = "one_uid"},
+    {"PV-05.groups", "find a supplementary group", "/require", "uid", "ENOENT", groups_handed, NULL, .residual = "one-uid"},
     CAPS("CapInh"),
     CAPS("CapPrm"),
     CAPS("CapEff"),

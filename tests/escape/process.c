@@ -212,7 +212,7 @@ static int daemon_survives(const struct attack* row) {
 #define TRACE(id, what, fn, target, ...) {id, what, "/syscalls", "seccomp " WALLS, NOBODY, fn, target, __VA_ARGS__}
 #define SIGNAL(id, what, target, call, number) \
   {id, what, "/require", WALLS, NOBODY, signal_it, target, call, number, .flags = ALONE}
-#define TUNE(id, what, fn, ...) {id, what, "/require", "pid_ns uid", NOBODY, fn, "victim", __VA_ARGS__ .flags = ALONE, .residual = "one_uid"}
+#define TUNE(id, what, fn, ...) {id, what, "/require", "pid_ns uid", NOBODY, fn, "victim", __VA_ARGS__ .flags = ALONE, .residual = "one-uid"}
 #define DOWN(id, what, by, fn, ...) {id, what, "/env", by, "ENOENT EBADF EPERM", fn, __VA_ARGS__}
 
 static const struct attack kRows[] = {
@@ -240,9 +240,9 @@ static const struct attack kRows[] = {
     {"PR-07.stop-launcher", "signal the launcher", "/require", WALLS, NOBODY, signal_it, "launcher", SYS_kill, 0},
     {"PR-06.kill-all", "kill everything", "/require", WALLS, NOBODY " SIGKILL", signal_all, NULL, SIGKILL, .flags = ALONE | BOX},
     {"PR-06.stop-all", "stop everything", "/require", WALLS, NOBODY " SIGSTOP", signal_all, NULL, SIGSTOP, .flags = ALONE | BOX},
-    {"PR-04.getpgid", "ask for another session's group", "/require", "pid_ns", "ESRCH", see_pid, "victim", SYS_getpgid, .residual = "shared_proc"},
-    {"PR-04.sched", "ask for another session's scheduling", "/require", "pid_ns", "ESRCH", see_pid, "victim", SYS_sched_getscheduler, .residual = "shared_proc"},
-    {"PR-04.pidfd", "hold another session's process", "/require", "pid_ns", "ESRCH", see_pid, "victim", SYS_pidfd_open, .residual = "shared_proc"},
+    {"PR-04.getpgid", "ask for another session's group", "/require", "pid_ns", "ESRCH", see_pid, "victim", SYS_getpgid, .residual = "proc-shared"},
+    {"PR-04.sched", "ask for another session's scheduling", "/require", "pid_ns", "ESRCH", see_pid, "victim", SYS_sched_getscheduler, .residual = "proc-shared"},
+    {"PR-04.pidfd", "hold another session's process", "/require", "pid_ns", "ESRCH", see_pid, "victim", SYS_pidfd_open, .residual = "proc-shared"},
     TUNE("PR-13.limit", "lower another session's limits", set_limit, ),
     TUNE("PR-14.nice", "lower another session's priority", set_priority, ),
     TUNE("PR-14.affinity", "bind another session to one processor", set_affinity, ),
