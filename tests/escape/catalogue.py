@@ -30,6 +30,7 @@ class Case:
     id: str
     area: str
     attack: str
+    place: str
     field: str
     mechanisms: list
     expected: list
@@ -88,9 +89,9 @@ def in_session(control, session, path, chosen, places):
     return parse(out), over.get("reason") or ended.get("reason") or "ended"
 
 
-def unconfined(path, chosen, places, where, prefix=(), preexec=None, environment=None, pass_fds=(), timeout=300):
+def unconfined(path, chosen, places, where, prefix=(), own_mounts=True, preexec=None, environment=None, pass_fds=(), timeout=300):
     """The same program without a session, as root, with mounts of its own."""
-    argv = ["unshare", "--mount", "--", *prefix, str(path), *(["--only", ",".join(chosen)] if chosen else []), *arguments(places)]
+    argv = [*(("unshare", "--mount", "--") if own_mounts else ()), *prefix, str(path), *(["--only", ",".join(chosen)] if chosen else []), *arguments(places)]
     out, _ = bounded([str(a) for a in argv], timeout, cwd=where, preexec_fn=preexec, env=environment, pass_fds=pass_fds)
     return parse(out)
 
@@ -126,6 +127,8 @@ def shown(case, control):
         return True, ""
     if control["sign"] in LACKING:
         return False, f"not in this kernel ({control['sign']})"
+    if case.place.startswith("/") and control["sign"] == "ENOENT":
+        return False, f"not on this machine: {case.place}"
     if case.control:
         return False, case.control
     return False, None

@@ -151,7 +151,7 @@ class Decoys:
             os.chown(home / name, 0, 0)
             (home / name).chmod(mode)
         os.setxattr(home / "capable", "security.capability", struct.pack("<5I", 0x02000001, 1 << 7, 0, 0, 0))
-        (home / "lease").write_text("x")
+        (home / "file").write_text("x")  # root's, to take a lease on
 
     def places(self, home, launcher, **more):
         """The arguments of the program."""
@@ -224,6 +224,8 @@ def victim_state(pid):
     """Everything of a process that an attack of the catalogue would change; None when it is gone."""
     try:
         stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+        if stat[stat.rindex(")") + 2] in "ZX":
+            return None
         return {
             "state": "stopped" if stat[stat.rindex(")") + 2] in "Tt" else "running",
             "nice": stat[stat.rindex(")") + 2 :].split()[16],

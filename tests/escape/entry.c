@@ -149,7 +149,7 @@ static const struct attack kRows[] = {
     I386("ptrace", "be traced", 26, 0, 0),
     I386("io_uring", "reach io_uring", 425, EFAULT, 4),
     I386("bpf", "reach bpf", 357, EINVAL, -1),
-    I386("keyctl", "find a keyring", 288, 0, 0),
+    I386("keyctl", "find a keyring", 288, EINVAL, 0),
     I386("personality", "make all memory executable", 136, 0, 0x0400000),
     I386("kill", "ask whether a process lives", 37, ESRCH, 0x7ffffff0),
     SOCK32("netlink", "make a netlink socket", 16, 3, 0),

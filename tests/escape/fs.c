@@ -318,7 +318,8 @@ static int file_ioctl(const struct attack* row) {
   close(fd);
   unlink(name);
   errno = saved;
-  return row->b == 2 && result != 0 ? reached(-1, EINVAL) : outcome(result);
+  // A filesystem that shares no blocks answers for itself, too.
+  return row->b == 2 && result != 0 ? (errno == EOPNOTSUPP ? EFFECT : reached(-1, EINVAL)) : outcome(result);
 }
 
 static int path_socket(const struct attack* row) {
@@ -357,7 +358,7 @@ static const struct attack kRows[] = {
     {"FS-05.symlink-directory", "list a directory through an own symbolic link", "/grants", WALLS, GONE, through_symlink, "outside", 1},
     READ("FS-05.proc-self-root", "read the secret by /proc/self/root", "/proc/self/root", by_prefix),
     READ("FS-05.proc-self-cwd", "read the secret by /proc/self/cwd and dots", "/proc/self/cwd", dots),
-    {"FS-05.proc-1-root", "read the secret by the first process's root", "/grants", "pid_ns uid landlock", GONE, by_prefix, "/proc/1/root"},
+    {"FS-05.proc-1-root", "read the secret by the first process's root", "/grants", "pid_ns uid landlock", GONE, by_prefix, "/proc/1/root", .flags = BOX},
     READ("FS-14.dots", "read the secret by dots from the working directory's descriptor", ".", dots),
     READ("FS-14.dots-root", "read the secret by dots above the root", "", dots),
     {"FS-07.opath", "take hold of the secret's path", "/grants", "mount_ns", GONE, opath_it, "secret", .residual = "names-visible"},
@@ -385,11 +386,11 @@ static const struct attack kRows[] = {
     MOUNT("FS-09.propagation", "make mounts shared", mount_it, "none", MS_SHARED),
     MOUNT("FS-09.remount", "mount /proc anew without its options", remount_it, "/proc"),
     MOUNT("FS-09.open_tree", "clone a mount", open_tree_it, "/proc", 1, SYS_open_tree),
-    MOUNT("FS-09.open_tree_attr", "clone a mount with other options", open_tree_it, "/proc", 1, 467),
+    {"FS-09.open_tree_attr", "clone a mount with other options", "/syscalls", "seccomp capabilities", "EPERM ENOSYS", open_tree_it, "/proc", 1, 467},
     MOUNT("FS-09.fsopen", "open a filesystem", fsopen_it, "tmpfs"),
     MOUNT("FS-09.fspick", "pick a filesystem", fspick_it, "/proc"),
     MOUNT("FS-09.fsconfig", "configure a filesystem", mount_call, NULL, SYS_fsconfig, EINVAL),
-    MOUNT("FS-09.fsmount", "mount a filesystem", mount_call, NULL, SYS_fsmount, EBADF),
+    MOUNT("FS-09.fsmount", "mount a filesystem", mount_call, NULL, SYS_fsmount, EINVAL),
     MOUNT("FS-09.move_mount", "move a mount", mount_call, NULL, SYS_move_mount, ENOENT),
     MOUNT("FS-09.mount_setattr", "change a mount's options", mount_attributes, NULL),
     {"FS-09.listmount", "list all mounts of the namespace", "/syscalls", "seccomp", "ENOSYS EPERM", mount_list, NULL, 458, EINVAL},
@@ -415,7 +416,7 @@ static const struct attack kRows[] = {
     READ("FS-31.tun", "open the tunnel device", "/dev/net/tun", open_for),
     READ("FS-31.kvm", "open KVM", "/dev/kvm", open_for),
     READ("FS-31.loop", "open the loop device", "/dev/loop-control", open_for),
-    READ("FS-31.disk", "open the disk", "/dev/vda", open_for),
+    {"FS-31.disk", "open the disk", "/grants", WALLS, GONE, open_for, "/dev/vda", .control = "here root may not open disks, either"},
     READ("FS-31.userfaultfd", "open the device of userfaultfd", "/dev/userfaultfd", open_for),
     READ("FS-31.mqueue", "list the machine's message queues", "/dev/mqueue", open_for),
     READ("FS-31.vsock", "open the way to the hypervisor", "/dev/vsock", open_for),

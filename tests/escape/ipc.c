@@ -112,7 +112,7 @@ static int same_namespace(const struct attack* row) {
 }
 
 #define SYSV(id, what, fn, ...) {"IP-01." id, what, "/syscalls", "ipc_ns seccomp", "ENOENT EPERM EINVAL EIDRM", fn, NULL, __VA_ARGS__}
-#define POSIX(id, what, fn, ...) {"IP-02." id, what, "/syscalls", "ipc_ns seccomp", "ENOENT EPERM", fn, NULL, __VA_ARGS__}
+#define POSIX(id, what, fn, ...) {"IP-02." id, what, "/syscalls", "ipc_ns landlock seccomp", "ENOENT EPERM EACCES", fn, NULL, __VA_ARGS__}
 #define SHARED(id, what, fn, key, ...) {"IP-03." id, what, "/tmp", "mount_ns landlock", "ENOENT EACCES", fn, key, __VA_ARGS__}
 #define SPACE(name, by) {"IP-11." name, "be in the launcher's " name " namespace", "/disable", by, "ENOENT", same_namespace, "ns_" name, .residual = "namespaces-shared"}
 

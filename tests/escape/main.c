@@ -114,6 +114,8 @@ static void words_json(const char* words) {
 static void describe(const struct area* area, const struct attack* row) {
   printf("{\"id\": \"%s\", \"area\": \"%s\", \"attack\": ", row->id, area->name);
   text_json(row->what);
+  printf(", \"place\": ");
+  text_json(row->path);
   printf(", \"field\": \"%s\", \"mechanisms\": ", row->field);
   words_json(row->by);
   printf(", \"expected\": ");

@@ -75,7 +75,9 @@ static int udp(const struct attack* row) {
   const int fd = socket(to.ss_family, SOCK_DGRAM, 0), one = 1;
   if (fd < 0) return refused();
   if (row->b) setsockopt(fd, SOL_SOCKET, SO_BROADCAST, &one, sizeof one);
-  if (sendto(fd, "escape", 6, 0, (struct sockaddr*)&to, size) < 0) return refused();
+  // Connected, so that a refusal is told.
+  if (row->a == 0 && connect(fd, (struct sockaddr*)&to, size) != 0) return refused();
+  if (sendto(fd, "escape", 6, 0, row->a == 0 ? NULL : (struct sockaddr*)&to, row->a == 0 ? 0 : size) < 0) return refused();
   if (row->b) return EFFECT;
   struct pollfd wait = {fd, POLLIN, 0};
   char answer[16];
@@ -169,7 +171,7 @@ static const struct attack kRows[] = {
     {"NW-02.host-address", "connect to it by the host's address", "/network", WAY, NOWHERE " ECONNREFUSED", tcp, NULL,
      .control = "the host has no address"},
     HOST("02.api", "connect to the launcher's API", tcp, "127.0.0.1", -1, .control = "no agent answers"),
-    HOST("02.private-session", "connect to a server of a private session", tcp, "127.0.0.1", -2),
+    HOST("02.private-session", "connect to a server of a private session", tcp, "127.0.0.1", -2, .residual = "loopback-shared"),
     HOST("02.udp", "send to a server of the host", udp, "127.0.0.1"),
     HOST("02.udp6", "send to a server of the host over IPv6", udp, "::1"),
     HOST("17.mptcp", "connect past Landlock by multipath TCP", tcp, "127.0.0.1", 0, 262, .control = "not in this kernel"),

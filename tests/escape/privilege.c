@@ -130,7 +130,7 @@ static int listener(const struct attack* row) {
 static int pretend(const struct attack* row) {
   (void)row;
   struct sock_filter lie[] = {{BPF_LD | BPF_W | BPF_ABS, 0, 0, 0},
-                              {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_setuid},
+                              {BPF_JMP | BPF_JEQ | BPF_K, 1, 0, SYS_setuid},
                               {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW},
                               {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO}};
   const struct sock_fprog program = {4, lie};

@@ -86,7 +86,7 @@ static int listed(const struct attack* row) {
   {"PR-03." id, "read " entry " of another session's process", "/require", "pid_ns", GONE, look, "victim/" entry, .residual = "proc-shared"}
 #define LAUNCHER(id, entry) \
   {"PR-03.launcher-" id, "read " entry " of the launcher", "/require", WALLS, GONE, look, "launcher/" entry}
-#define INIT(id, entry) {"PR-03.init-" id, "read " entry " of the session's first process", "/require", WALLS, GONE, look, "init/" entry}
+#define INIT(id, entry) {"PR-03.init-" id, "read " entry " of the session's first process", "/require", WALLS, GONE, look, "init/" entry, .flags = BOX}
 #define FACT(id, path) {"IP-09." id, "read " path, "/require", "proc uid", GONE, read_fact, path, .residual = "proc-shared"}
 #define KNOB(id, path) {"PV-11." id, "open " path " for writing", "/grants", "mount_ns landlock uid", GONE " EROFS", open_knob, path}
 
@@ -133,7 +133,7 @@ static const struct attack kRows[] = {
     INIT("root", "root"),
     INIT("fd", "fd"),
     INIT("exe", "exe"),
-    {"PR-03.init-mem", "open mem of the session's first process", "/require", WALLS, GONE, look, "init/mem", 1},
+    {"PR-03.init-mem", "open mem of the session's first process", "/require", WALLS, GONE, look, "init/mem", 1, .flags = BOX},
     {"PR-15.oom-victim", "make another session the first to be killed", "/require", WALLS, GONE " EROFS", alter, "victim/oom_score_adj", (long)"900", .flags = ALONE},
     {"PR-15.comm", "rename another session's process", "/require", WALLS, GONE " EROFS EINVAL", alter, "victim/comm", (long)"x",
      .control = "the kernel lets a process's own threads rename it only"},
@@ -179,7 +179,8 @@ static const struct attack kRows[] = {
     KNOB("file-max", "/proc/sys/fs/file-max"),
     KNOB("hostname", "/proc/sys/kernel/hostname"),
     KNOB("ip_forward", "/proc/sys/net/ipv4/ip_forward"),
-    KNOB("max_user_namespaces", "/proc/sys/user/max_user_namespaces"),
+    {"PV-11.max_user_namespaces", "open /proc/sys/user/max_user_namespaces for writing", "/grants", "mount_ns landlock uid", GONE " EROFS", open_knob,
+     "/proc/sys/user/max_user_namespaces", .control = "here root lacks CAP_SYS_RESOURCE, too"},
     KNOB("uevent_helper", "/sys/kernel/uevent_helper"),
     KNOB("power", "/sys/power/state"),
     KNOB("irq", "/proc/irq/default_smp_affinity"),

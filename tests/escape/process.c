@@ -125,6 +125,11 @@ static int call_on(const struct attack* row) {
   return reached(CALL(row->a, pid, room, room, room, room, room), (int)row->b);
 }
 
+static int compare(const struct attack* row) {
+  TARGET(row);
+  return outcome(CALL(SYS_kcmp, getpid(), pid, 2));
+}
+
 static int own_real_time(const struct attack* row) {
   const struct sched_param param = {1};
   return outcome(sched_setscheduler(0, (int)row->a, &param));
@@ -181,11 +186,6 @@ static int layout(const struct attack* row) {
   (void)row;
   const long now = CALL(SYS_personality, 0xffffffff);
   return now > 0 ? note_effect("address layout is not random") : now == 0 ? ENOENT : refused();
-}
-static int nice_handed(const struct attack* row) {
-  (void)row;
-  errno = 0;
-  return getpriority(PRIO_PROCESS, 0) != 0 ? EFFECT : ENOENT;
 }
 static int keyring(const struct attack* row) {
   (void)row;
@@ -249,9 +249,9 @@ static const struct attack kRows[] = {
     TUNE("PR-14.io", "take another session's disk priority", set_io_priority, ),
     TUNE("PR-14.idle", "let another session run only when idle", set_scheduler, ),
     {"PR-14.migrate", "move another session's memory", "/syscalls", "seccomp", NOBODY, call_on, "victim", SYS_migrate_pages, EINVAL},
-    {"PR-14.move-pages", "ask where another session's memory lies", "/syscalls", "seccomp", NOBODY, call_on, "victim", SYS_move_pages, EFAULT},
+    {"PR-14.move-pages", "ask where another session's memory lies", "/syscalls", "seccomp", NOBODY, call_on, "victim", SYS_move_pages, EINVAL},
     {"PR-14.robust-list", "find another session's locks", "/require", WALLS, NOBODY, set_group, "victim", SYS_get_robust_list, EFAULT},
-    {"PR-14.kcmp", "compare with another session", "/syscalls", "seccomp", NOBODY, call_on, "victim", SYS_kcmp, EINVAL},
+    {"PR-14.kcmp", "compare with another session", "/syscalls", "seccomp", NOBODY, compare, "victim"},
     {"PR-13.nofile", "raise the limit of descriptors", "/limits/open_files", "rlimits capabilities", "EPERM", own_limit, NULL, 7, .control = "here root lacks CAP_SYS_RESOURCE, too"},
     {"PR-13.nproc", "raise the limit of processes", "/limits/processes", "rlimits capabilities", "EPERM", own_limit, NULL, 6, .control = "here root lacks CAP_SYS_RESOURCE, too"},
     {"PR-13.cpu", "raise the limit of processor time", "/limits/cpu_seconds", "rlimits capabilities", "EPERM", own_limit, NULL, 0},
@@ -269,7 +269,6 @@ static const struct attack kRows[] = {
     DOWN("PR-21.ignored", "inherit an ignored signal", "env", ignored, NULL),
     DOWN("PR-22.umask", "inherit the umask", "env", file_mode, NULL),
     DOWN("PR-22.personality", "inherit a fixed address layout", "env", layout, NULL),
-    DOWN("PR-22.nice", "inherit a priority", "env", nice_handed, NULL),
     DOWN("PR-22.keyring", "inherit the session keyring", "seccomp", keyring, NULL),
     {"PR-09.daemon", "leave a daemon behind", "/limits/session_seconds", "pid_ns", "ESRCH", daemon_survives, NULL, 1, .flags = ALONE},
     {"PR-10.daemons", "leave forty daemons behind", "/limits/session_seconds", "pid_ns", "ESRCH", daemon_survives, NULL, 40, .flags = ALONE},

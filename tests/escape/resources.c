@@ -262,12 +262,12 @@ static const struct attack kRows[] = {
     LIMIT("13.memlock", "lock 32 MiB of memory", "memory_bytes", "rlimits capabilities", "ENOMEM EPERM EAGAIN", lock_memory, NULL, 32 * MIB),
     LIMIT("13.signals", "have 6000 signals pending", "processes", "rlimits", "EAGAIN", queue_signals, NULL, 6000),
     LIMIT("13.timers", "have 6000 timers", "processes", "rlimits", "EAGAIN", many_timers, NULL, 6000),
-    LIMIT("13.queues", "have 20 message queues of 80 KiB", "processes", "rlimits seccomp", "EMFILE EPERM", queue_bytes, NULL, 20, .control = "here root has the same limit, and lacks CAP_SYS_RESOURCE"),
+    LIMIT("13.queues", "have 20 message queues of 80 KiB", "processes", "rlimits landlock seccomp", "EMFILE EPERM EACCES", queue_bytes, NULL, 20, .control = "here root has the same limit, and lacks CAP_SYS_RESOURCE"),
     LIMIT("06.core", "write a core file", "file_size_bytes", "rlimits", "EPERM", core_file, NULL, .control = "core files are off on this host"),
-    LIMIT("05.cpu", "spin for five seconds", "cpu_seconds", "rlimits", "SIGXCPU SIGKILL", spin, NULL, 5, .seconds = 20),
-    LIMIT("06.cpu-ignored", "spin for five seconds, ignoring the signal", "cpu_seconds", "rlimits", "SIGKILL", spin, NULL, 5, 1, .seconds = 20),
+    LIMIT("05.cpu", "spin for three seconds", "cpu_seconds", "rlimits", "SIGXCPU SIGKILL", spin, NULL, 3, .seconds = 45),
+    LIMIT("06.cpu-ignored", "spin for three seconds, ignoring the signal", "cpu_seconds", "rlimits", "SIGKILL", spin, NULL, 3, 1, .seconds = 45),
     {"RS-14.segment", "leave a System V segment behind", "/syscalls", "ipc_ns seccomp", "EPERM", leave_segment, .flags = ALONE},
-    {"RS-14.queue", "leave a message queue behind", "/syscalls", "ipc_ns seccomp", "EPERM", leave_queue, .flags = ALONE},
+    {"RS-14.queue", "leave a message queue behind", "/syscalls", "ipc_ns landlock seccomp", "EPERM EACCES", leave_queue, .flags = ALONE},
     {"RS-22.fork-race", "fork as fast as the session is ended", "/limits/session_seconds", "pid_ns", "ESRCH", fork_race, .flags = ALONE},
 };
 AREA(resources_area, "resources", kRows);

@@ -12,7 +12,7 @@ import time
 
 import catalogue
 import places
-from decoys import Decoys, contents, metadata, sleeper, victim_state
+from decoys import CANARY, Decoys, contents, metadata, sleeper, victim_state
 from harness import API_KEY, Launcher, Refused, careless, edit, eventually, inside
 
 VICTIM = tuple(f"PR-05.{n}" for n in ("kill", "kill-9", "tgkill", "tkill", "queue", "queue-thread", "pidfd", "group", "owner", "stop")) + (
@@ -21,11 +21,13 @@ DAEMONS = ("PR-09.daemon", "PR-10.daemons", "RS-22.fork-race")
 LEAKS = ("RS-14.segment", "RS-14.queue")
 LOCKS = {"RS-17.flock": False, "RS-17.ofd-lock": True}
 SERVES = ("NW-18.serve", "NW-18.serve-loopback", "NW-18.serve6")
+OWN_TREE = "IP-11.mnt"
+BOX = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
 EVERYBODY = ("PR-06.kill-all", "PR-06.stop-all")
 FILES = ("FS-02.", "FS-04.", "FS-30.")
 METADATA = ("chmod", "fchmodat2", "chown", "utime", "setxattr", "removexattr")
 # Below what a control may take: 100 processes, 64 MiB.
-LIMITS = {"processes": 64, "memory_bytes": 48 << 20, "open_files": 256, "cpu_seconds": 3, "tmp_bytes": 32 << 20, "tmp_inodes": 1500}
+LIMITS = {"processes": 64, "memory_bytes": 48 << 20, "open_files": 256, "cpu_seconds": 1, "tmp_bytes": 32 << 20, "tmp_inodes": 1500}
 FULL_PORTS = (80, 443, 22, 25, 2375, 10250)
 # Where every address leads here: what a session would reach if it reached anything.
 EVERYWHERE = """
@@ -42,35 +44,42 @@ for p in %r: threading.Thread(target=tcp, args=[p]).start()
 for p in (53, 443, 123): threading.Thread(target=udp, args=[p]).start()
 print("ready", flush=True)
 """
+# The first process of a PID namespace: 7 when its other child no longer runs after the attack.
+WITNESS = """
+import subprocess, sys, time
+quiet = dict(stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+victim = subprocess.Popen(["sleep", "60"], **quiet)
+subprocess.Popen(sys.argv[1:], start_new_session=True, **quiet)
+time.sleep(1.5)
+stat = open(f"/proc/{victim.pid}/stat").read()
+sys.exit(7 if stat[stat.rindex(")") + 2] in "TtZX" else 0)
+"""
 
 
 def inherited():
     """More than harness.careless: state that a careless parent hands down."""
     careless()
-    os.nice(1)
     ctypes.CDLL(None).personality(0x0040000)
 
 
 # What is to be had in abundance is had by a user of its own whose processes and memory are bounded: root's would not be.
-SMALL = ("setpriv", "--reuid=61234", "--regid=61234", "--clear-groups", "--", "prlimit", "--nproc=150", f"--as={512 << 20}", "--")
-INHERITS = ("setpriv", "--inh-caps=+chown", "--ambient-caps=+chown", "--")
+SMALL = ("setpriv", "--reuid=61234", "--regid=61234", "--clear-groups", "--", "prlimit", "--nproc=250", f"--as={512 << 20}", "--")
+INHERITS = ("setpriv", "--inh-caps=+chown", "--ambient-caps=+chown", "--", "sh", "-c", 'exec 9</; exec "$0" "$@"')
 
 
 class CarelessLauncher(Launcher):
     def spawn(self, *options, wrapper=(), **environment):
-        before = os.getpriority(os.PRIO_PROCESS, 0)
-        return super().spawn(*options, wrapper=(*INHERITS, "nice", "-n", str(before + 1), "setarch", "-R", *wrapper), **environment)
+        return super().spawn(*options, wrapper=(*INHERITS, "setarch", "-R", *wrapper), **environment)
 
 
 class Sight:
     """A launcher of one tier, what stands around it, and a victim in another session."""
 
-    def __init__(self, tier, base):
-        self.tier, self.base = tier, base
+    def __init__(self, tier, base, program):
+        self.tier, self.base, self.program = tier, base, program
         base.chmod(0o755)
         (base / "launcher").mkdir()
         self.launcher = CarelessLauncher(base / "launcher")
-        self.program = catalogue.program(base)
         self.cases = {case.id: case for case in catalogue.cases(self.program)}
         self.decoys = Decoys(base, self.program, places.UID if tier == "T1" else 20001)
         self.work = base / "work"
@@ -99,8 +108,11 @@ class Sight:
 
     def settle(self):
         """The victim's session, and what depends on where things are in a session."""
+        private_home = None
         try:
             self.other = self.control.create("hermit")
+            note = f'printf {CANARY} > "$HOME/private" && printf %s "$HOME/private"'
+            private_home = self.control.output(self.other, "/bin/sh", "-c", note)
         except Refused:
             self.other = self.control.create()
         self.victim = sleeper(self.control, self.other, f"{os.getpid()}.5")
@@ -114,7 +126,7 @@ class Sight:
         self.left = {entry["id"] for entry in self.statement["confinement"]["residual"]}
         home = inside(self.control, session, "out = os.getcwd()")
         self.path = f"{home}/escape"
-        self.places = self.decoys.places(home, self.launcher, victim=self.victim, private_tcp=port or self.decoys.servers.tcp)
+        self.places = self.decoys.places(home, self.launcher, victim=self.victim, private_tcp=port or self.decoys.servers.tcp, private_home=private_home)
         self.places["lease"] = home
         self.control.destroy(session)
         if port:
@@ -128,25 +140,18 @@ class Sight:
             self.places["victim"] = self.victim
         self.calm = victim_state(self.victim)
 
-    def verdicts(self):
-        """id -> verdict, of every case."""
-        self.calm = None
-        confined = self.confined()
-        control = self.controls()
-        out = {}
-        for name, case in self.cases.items():
-            out[name] = catalogue.judge(case, confined.get(name, catalogue.LOST), control.get(name, catalogue.LOST), self.left)
-        return out
-
     # In sessions.
 
     def confined(self):
+        """id -> what the program said in sessions, put right by what is seen outside."""
         before = [(contents(d), metadata(d)) for d in (self.decoys.ro, self.decoys.outside)]
         ipc, self.calm = self.decoys.ipc.state(), victim_state(self.victim)
         session = self.control.create()
         found, over = catalogue.in_session(self.control, session, self.path, [], self.places)
         if over is None:
             self.control.destroy(session)
+        if not self.places["private_home"]:
+            found["IP-04.private-home"] = {"verdict": "stopped", "sign": "ENOENT", "note": "no private session can be had in this tier"}
         after = [(contents(d), metadata(d)) for d in (self.decoys.ro, self.decoys.outside)]
         for name, verdict in found.items():
             if name.startswith(FILES) and verdict["verdict"] == "stopped":
@@ -229,6 +234,11 @@ class Sight:
             return seen[0]
         if case.id in VICTIM:
             now = victim_state(self.victim)
+            # A signal takes its time, and whoever is ended is there until its parent looks.
+            end = time.monotonic() + (0.1 if settle else 1)
+            while now == self.calm and time.monotonic() < end:
+                time.sleep(0.01)
+                now = victim_state(self.victim)
             if now != self.calm:
                 return "the victim ended" if now is None else "the victim is not as it was"
         if case.id in DAEMONS:
@@ -246,19 +256,25 @@ class Sight:
     # Unconfined.
 
     def controls(self):
+        """id -> what the program said unconfined."""
+        self.calm = None
         decoy = os.open("/etc/passwd", os.O_RDONLY)
         given = {
             "preexec": inherited, "pass_fds": [decoy], "where": self.work,
             "environment": {"PATH": os.environ["PATH"], "SANDBOX_API_KEY": API_KEY, "LEAKED_VARIABLE": "leaked"},
         }  # fmt: skip
         self.places = {**self.places, **{n: self.launcher.home / n for n in ("suid", "sgid", "capable")}, "lease": self.launcher.home}
-        batches = {"user": [], "net": [], "plain": []}
+        batches = {"user": [], "net": [], "box": [], "plain": []}
         for case in self.cases.values():
-            if not case.alone() and "spare" not in case.flags:
-                batches[next((f for f in ("user", "net") if f in case.flags), "plain")].append(case.id)
+            if not case.alone() and "spare" not in case.flags and case.id != OWN_TREE:
+                batches[next((f for f in ("user", "net", "box") if f in case.flags), "plain")].append(case.id)
         found = catalogue.unconfined(self.program, batches["plain"], self.places, prefix=INHERITS, **given)
         user = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--")
         found |= catalogue.unconfined(self.program, batches["user"], self.places, prefix=user, **given)
+        # The first process is the shell: one whose rights are no more than the attacker's.
+        first = (*BOX, "sh", "-c", '"$0" "$@"; true')
+        found |= catalogue.unconfined(self.program, batches["box"], self.places, prefix=first, **given)
+        found |= catalogue.unconfined(self.program, [OWN_TREE], self.places, own_mounts=False, **given)
         with everywhere() as net:
             found |= catalogue.unconfined(self.program, batches["net"], self.places, prefix=net, **given)
         for case in self.cases.values():
@@ -273,7 +289,7 @@ class Sight:
         self.fresh_victim()
         if case.id in EVERYBODY:
             return self.control_everybody(case, given)
-        box = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--") if "box" in case.flags else ()
+        box = BOX if "box" in case.flags else ()
         if case.area == "resources" or case.id in DAEMONS:
             box += SMALL
         with self.watch(case) as seen:
@@ -289,12 +305,7 @@ class Sight:
 
     def control_everybody(self, case, given):
         """In a PID namespace of its own, with a victim in it. Whoever attacks everybody may end or stop itself, too."""
-        script = (
-            'sleep 60 & v=$!; setsid "$0" "$@" >/dev/null 2>&1 & sleep 1.5; '
-            "s=$(sed -n 's/^State:.//p' /proc/$v/status 2>/dev/null); case $s in R*|S*) exit 0;; *) exit 7;; esac"
-        )
-        argv = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--", "sh", "-c", script]
-        argv += [str(self.program), "--only", case.id, *catalogue.arguments(self.places)]
+        argv = [*BOX, "/usr/bin/python3", "-c", WITNESS, str(self.program), "--only", case.id, *catalogue.arguments(self.places)]
         _, status = catalogue.bounded(argv, 30, cwd=given["where"])
         return {"verdict": "open" if status == 7 else "undecided", "sign": "", "note": f"status {status}"}
 
