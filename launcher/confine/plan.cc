@@ -83,7 +83,8 @@ class Planner {
     if (fresh) plan_.proc = features_.proc_full.ok() ? Proc::full : Proc::subset;
     else plan_.proc = policy_.proc_shared_fallback ? Proc::shared : Proc::none;
     if (plan_.proc == Proc::shared)
-      residual("proc-shared", "/proc is the container's: names and command lines of its processes can be read");
+      residual("proc-shared",
+               "/proc is the container's: what it tells any user of other processes can be read (names, command lines, mounts)");
     if (plan_.proc != Proc::none)
       residual("machine-facts",
                "facts of the machine that /proc tells any user can be read: processor, memory, load, disks, boot id and the "

@@ -109,8 +109,10 @@ class Ipc:
         for _ in range(4):
             libc.msgsnd(self.messages, struct.pack("l8s", 1, b"decoy"), 8, 0)
         umask = os.umask(0)
-        self.mq = libc.mq_open(self.queue.encode(), os.O_CREAT | os.O_RDWR, 0o666, None)
+        # Small: a user may have few bytes in queues.
+        self.mq = libc.mq_open(self.queue.encode(), os.O_CREAT | os.O_RDWR, 0o666, struct.pack("8l", 0, 8, 64, 0, 0, 0, 0, 0))
         os.umask(umask)
+        assert self.mq >= 0, f"no message queue: errno {ctypes.get_errno()}"
         libc.mq_send(self.mq, b"decoy", 5, 0)
         self.ring_key = libc.syscall(ADD_KEY, b"user", name.encode(), b"x", 1, -4)
 

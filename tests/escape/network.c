@@ -171,7 +171,7 @@ static const struct attack kRows[] = {
     {"NW-02.host-address", "connect to it by the host's address", "/network", WAY, NOWHERE " ECONNREFUSED", tcp, NULL,
      .control = "the host has no address"},
     HOST("02.api", "connect to the launcher's API", tcp, "127.0.0.1", -1, .control = "no agent answers"),
-    HOST("02.private-session", "connect to a server of a private session", tcp, "127.0.0.1", -2, .residual = "loopback-shared"),
+    {"NW-02.private-session", "connect to a server of a private session", "/network", "", CLOSED, tcp, "127.0.0.1", -2, .residual = "loopback-shared"},
     HOST("02.udp", "send to a server of the host", udp, "127.0.0.1"),
     HOST("02.udp6", "send to a server of the host over IPv6", udp, "::1"),
     HOST("17.mptcp", "connect past Landlock by multipath TCP", tcp, "127.0.0.1", 0, 262, .control = "not in this kernel"),
@@ -184,7 +184,7 @@ static const struct attack kRows[] = {
     {"NW-18.low-port", "take a privileged port", "/network", "net_ns seccomp capabilities", CLOSED, low_port, NULL, 81, .flags = NET},
     {"NW-19.abstract", "connect to an abstract socket of the host", "/network", "net_ns landlock", CLOSED, abstract, "abstract", SOCK_STREAM, .residual = "landlock-no-scopes"},
     {"NW-19.abstract-datagram", "send to an abstract socket of the host", "/network", "net_ns landlock", CLOSED, abstract, "abstract_datagram", SOCK_DGRAM, 1, .residual = "landlock-no-scopes"},
-    {"NW-29.tcp", "find the host's servers in /proc/net/tcp", "/network", "net_ns", "ENOENT EACCES", table_lists, "/proc/net/tcp", .residual = "proc-shared"},
-    {"NW-29.unix", "find the host's sockets in /proc/net/unix", "/network", "net_ns", "ENOENT EACCES", table_lists, "/proc/net/unix", 1, .residual = "proc-shared"},
+    {"NW-29.tcp", "find the host's servers in /proc/net/tcp", "/network", "net_ns", "ENOENT EACCES", table_lists, "/proc/net/tcp", .residual = "namespaces-shared"},
+    {"NW-29.unix", "find the host's sockets in /proc/net/unix", "/network", "net_ns", "ENOENT EACCES", table_lists, "/proc/net/unix", 1, .residual = "namespaces-shared"},
 };
 AREA(network_area, "network", kRows);

@@ -1,5 +1,5 @@
 """The tiers, as far as they can be had without a container: what an outer container would take away is taken away before the
-launcher starts. `python3 places.py TIER -- COMMAND...` is the wrapper that it is started by.
+launcher starts. `python3 places.py TIER HOME -- COMMAND...` is the wrapper that it is started by.
 
 T2 has masks over /proc, so that the kernel refuses a fresh one. T0 has Docker's default capabilities and no calls for
 namespaces and mounts; T1 has an ordinary user besides."""
@@ -19,6 +19,7 @@ CLONE = 56 if X86 else 220
 REFUSED = ((272, 308, 165, 166, 155) if X86 else (97, 268, 40, 39, 41)) + (428, 429, 430, 431, 432, 433, 442)
 LOAD, JUMP, MASK, RETURN, ALLOW, EPERM, ENOSYS = 0x20, 0x15, 0x54, 0x06, 0x7FFF0000, 0x50001, 0x50026
 CLONE3 = 435
+MS_BIND = 4096
 
 
 def filter_of_docker():
@@ -31,7 +32,7 @@ def filter_of_docker():
     return b"".join(struct.pack("=HBBI", *row) for row in rows), len(rows)
 
 
-def confine(tier):
+def confine(tier, home):
     libc = ctypes.CDLL(None, use_errno=True)
 
     def must(result):
@@ -41,6 +42,10 @@ def confine(tier):
     if tier == "T2":
         must(libc.mount(b"tmpfs", b"/proc/scsi" if os.path.isdir("/proc/scsi") else b"/proc/irq", b"tmpfs", 1, None))
         return
+    # Without a mount namespace of its own a session works in the container's home: here a container would have it.
+    must(libc.mount(b"tmpfs", b"/home", b"tmpfs", 0, b"mode=0755"))
+    os.mkdir("/home/gem")
+    must(libc.mount(home.encode(), b"/home/gem", None, MS_BIND, None))
     code, count = filter_of_docker()
     program = ctypes.create_string_buffer(code)
     must(libc.prctl(22, 2, struct.pack("=HxxxxxxQ", count, ctypes.addressof(program)), 0, 0))
@@ -54,12 +59,12 @@ def confine(tier):
         must(libc.prctl(38, 1, 0, 0, 0))
 
 
-def wrapper(tier):
+def wrapper(tier, home):
     if tier == "T3":
         return ()
-    return (*(("unshare", "--mount", "--") if tier == "T2" else ()), sys.executable, os.path.abspath(__file__), tier, "--")
+    return ("unshare", "--mount", "--", sys.executable, os.path.abspath(__file__), tier, str(home), "--")
 
 
 if __name__ == "__main__":
-    confine(sys.argv[1])
-    os.execvp(sys.argv[3], sys.argv[3:])
+    confine(sys.argv[1], sys.argv[2])
+    os.execvp(sys.argv[4], sys.argv[4:])

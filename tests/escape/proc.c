@@ -87,7 +87,7 @@ static int listed(const struct attack* row) {
 #define LAUNCHER(id, entry) \
   {"PR-03.launcher-" id, "read " entry " of the launcher", "/require", WALLS, GONE, look, "launcher/" entry}
 #define INIT(id, entry) {"PR-03.init-" id, "read " entry " of the session's first process", "/require", WALLS, GONE, look, "init/" entry, .flags = BOX}
-#define FACT(id, path) {"IP-09." id, "read " path, "/require", "proc uid", GONE, read_fact, path, .residual = "proc-shared"}
+#define FACT(id, path) {"IP-09." id, "read " path, "/require", "proc", GONE, read_fact, path, .residual = "proc-shared"}
 #define KNOB(id, path) {"PV-11." id, "open " path " for writing", "/grants", "mount_ns landlock uid", GONE " EROFS", open_knob, path}
 
 static const struct attack kRows[] = {
@@ -110,7 +110,7 @@ static const struct attack kRows[] = {
     LOOK("stack", "stack"),
     LOOK("pagemap", "pagemap"),
     LOOK("personality", "personality"),
-    LOOK("mountinfo", "mountinfo"),
+    SEEN("mountinfo", "mountinfo"),
     LOOK("wchan", "timerslack_ns"),
     SEEN("cmdline", "cmdline"),
     SEEN("status", "status"),
@@ -157,13 +157,13 @@ static const struct attack kRows[] = {
     {"IP-09.slabinfo", "read the kernel's allocations", "/require", "user_ns uid", GONE, read_fact, "/proc/slabinfo"},
     {"IP-09.vmallocinfo", "read addresses of the kernel", "/require", "user_ns uid", GONE, read_fact, "/proc/vmallocinfo"},
     {"IP-09.timer_list", "read timers of the machine", "/require", "user_ns uid", GONE, read_fact, "/proc/timer_list"},
-    {"IP-09.cmdline", "read the kernel's command line", "/require", "proc", GONE, read_fact, "/proc/cmdline", .residual = "machine-facts"},
-    {"IP-09.modules", "read the list of modules", "/require", "proc", GONE, read_fact, "/proc/modules", .residual = "machine-facts"},
-    {"IP-09.diskstats", "read the disks' counters", "/require", "proc", GONE, read_fact, "/proc/diskstats", .residual = "machine-facts"},
-    {"IP-09.cpuinfo", "read the processor's kind", "/require", "proc", GONE, read_fact, "/proc/cpuinfo", .residual = "machine-facts"},
-    {"IP-09.meminfo", "read the machine's memory", "/require", "proc", GONE, read_fact, "/proc/meminfo", .residual = "machine-facts"},
-    {"IP-09.loadavg", "read the machine's load", "/require", "proc", GONE, read_fact, "/proc/loadavg", .residual = "machine-facts"},
-    {"IP-10.boot_id", "read the machine's boot id", "/require", "proc", GONE, read_fact, "/proc/sys/kernel/random/boot_id", .residual = "machine-facts"},
+    {"IP-09.cmdline", "read the kernel's command line", "/require", "", GONE, read_fact, "/proc/cmdline", .residual = "machine-facts"},
+    {"IP-09.modules", "read the list of modules", "/require", "", GONE, read_fact, "/proc/modules", .residual = "machine-facts"},
+    {"IP-09.diskstats", "read the disks' counters", "/require", "", GONE, read_fact, "/proc/diskstats", .residual = "machine-facts"},
+    {"IP-09.cpuinfo", "read the processor's kind", "/require", "", GONE, read_fact, "/proc/cpuinfo", .residual = "machine-facts"},
+    {"IP-09.meminfo", "read the machine's memory", "/require", "", GONE, read_fact, "/proc/meminfo", .residual = "machine-facts"},
+    {"IP-09.loadavg", "read the machine's load", "/require", "", GONE, read_fact, "/proc/loadavg", .residual = "machine-facts"},
+    {"IP-10.boot_id", "read the machine's boot id", "/require", "", GONE, read_fact, "/proc/sys/kernel/random/boot_id", .residual = "machine-facts"},
     {"IP-10.machine-id", "read the machine's id", "/grants", "mount_ns landlock", GONE, read_fact, "/etc/machine-id"},
     {"IP-10.mac", "read a network card's address", "/grants", "mount_ns landlock", GONE, read_fact, "/sys/class/net/lo/address"},
     {"IP-10.dmi", "read the machine's maker", "/grants", "mount_ns landlock", GONE, read_fact, "/sys/class/dmi/id/sys_vendor"},

@@ -52,6 +52,22 @@ static int forks(const struct attack* row) {
   sleep(HOLD);
   return made == count ? EFFECT : saved;
 }
+// All at once and gone: only what counts as they are made stops it.
+static int burst(const struct attack* row) {
+  (void)row;
+  enum { COUNT = 100 };
+  pid_t made[COUNT];
+  int count = 0;
+  for (; count < COUNT; ++count) {
+    made[count] = fork_bound();
+    if (made[count] < 0) break;
+    if (made[count] == 0) for (;;) pause();
+  }
+  const int saved = errno;
+  for (int i = 0; i < count; ++i) kill(made[i], SIGKILL);
+  for (int i = 0; i < count; ++i) waitpid(made[i], NULL, 0);
+  return count == COUNT ? EFFECT : saved;
+}
 static void* sleeper(void* nothing) {
   sleep(HOLD + 2);
   return nothing;
@@ -240,18 +256,19 @@ static int fork_race(const struct attack* row) {
 #define ENDED "SIGKILL limit"
 
 static const struct attack kRows[] = {
-    LIMIT("01.forks", "have 300 processes", "processes", "cgroup rlimits", "EAGAIN " ENDED, forks, NULL, 300, .flags = ALONE | BOX, .seconds = 20, .residual = "watchdog-limits"),
-    LIMIT("01.sessions", "have 300 processes in sessions of their own", "processes", "cgroup rlimits", "EAGAIN " ENDED, forks, NULL, 300, 1, .flags = ALONE | BOX, .seconds = 20, .residual = "watchdog-limits"),
-    LIMIT("02.threads", "have 300 threads", "processes", "cgroup rlimits", "EAGAIN " ENDED, threads, NULL, 300, .flags = ALONE | BOX, .seconds = 20, .residual = "watchdog-limits"),
-    LIMIT("11.zombies", "have 300 dead processes", "processes", "cgroup rlimits", "EAGAIN " ENDED, zombies, NULL, 300, .flags = ALONE | BOX, .seconds = 20, .residual = "watchdog-limits"),
-    LIMIT("03.memory", "use 400 MiB", "memory_bytes", "cgroup", "ENOMEM " ENDED, memory, NULL, 400 * MIB, MAP_PRIVATE, .flags = ALONE | BOX, .seconds = 20, .residual = "watchdog-limits"),
-    LIMIT("03.shared", "use 400 MiB of shared memory", "memory_bytes", "cgroup", "ENOMEM " ENDED, memory, NULL, 400 * MIB, MAP_SHARED, .flags = ALONE | BOX, .seconds = 20, .residual = "watchdog-limits"),
-    LIMIT("03.four", "use 400 MiB in four processes", "memory_bytes", "cgroup", "ENOMEM " ENDED, memory_shared_out, NULL, 400 * MIB, .flags = ALONE | BOX, .seconds = 20, .residual = "watchdog-limits"),
-    LIMIT("03.memfd", "use 400 MiB in a file of memory", "memory_bytes", "cgroup", "ENOMEM " ENDED, memory_file, NULL, 400 * MIB, .flags = ALONE | BOX, .seconds = 20, .residual = "watchdog-limits"),
-    LIMIT("03.segment", "use 400 MiB in a System V segment", "memory_bytes", "cgroup seccomp", "ENOMEM EPERM " ENDED, memory_segment, NULL, 400 * MIB, .flags = ALONE | BOX, .seconds = 20, .residual = "watchdog-limits"),
+    LIMIT("01.forks", "have 300 processes", "processes", "cgroup rlimits", "EAGAIN " ENDED, forks, NULL, 300, .flags = ALONE | BOX, .seconds = 20),
+    LIMIT("01.sessions", "have 300 processes in sessions of their own", "processes", "cgroup rlimits", "EAGAIN " ENDED, forks, NULL, 300, 1, .flags = ALONE | BOX, .seconds = 20),
+    LIMIT("01.burst", "have 100 processes for a moment", "processes", "cgroup", "EAGAIN " ENDED, burst, NULL, .flags = ALONE | BOX, .residual = "watchdog-limits"),
+    LIMIT("02.threads", "have 300 threads", "processes", "cgroup rlimits", "EAGAIN " ENDED, threads, NULL, 300, .flags = ALONE | BOX, .seconds = 20),
+    LIMIT("11.zombies", "have 300 dead processes", "processes", "cgroup rlimits", "EAGAIN " ENDED, zombies, NULL, 300, .flags = ALONE | BOX, .seconds = 20),
+    LIMIT("03.memory", "use 400 MiB", "memory_bytes", "cgroup", "ENOMEM " ENDED, memory, NULL, 400 * MIB, MAP_PRIVATE, .flags = ALONE | BOX, .seconds = 20),
+    LIMIT("03.shared", "use 400 MiB of shared memory", "memory_bytes", "cgroup", "ENOMEM " ENDED, memory, NULL, 400 * MIB, MAP_SHARED, .flags = ALONE | BOX, .seconds = 20),
+    LIMIT("03.four", "use 400 MiB in four processes", "memory_bytes", "cgroup", "ENOMEM " ENDED, memory_shared_out, NULL, 400 * MIB, .flags = ALONE | BOX, .seconds = 20),
+    LIMIT("03.memfd", "use 400 MiB in a file of memory", "memory_bytes", "cgroup", "ENOMEM " ENDED, memory_file, NULL, 400 * MIB, .flags = ALONE | BOX, .seconds = 20),
+    LIMIT("03.segment", "use 400 MiB in a System V segment", "memory_bytes", "cgroup seccomp", "ENOMEM EPERM " ENDED, memory_segment, NULL, 400 * MIB, .flags = ALONE | BOX, .seconds = 20),
     LIMIT("22.tmp", "write 48 MiB to /tmp", "tmp_bytes", "mount_ns", "ENOSPC", write_much, "/tmp", 48 * MIB, .residual = "tmp-shared"),
     LIMIT("22.shm", "write 48 MiB to /dev/shm", "tmp_bytes", "mount_ns landlock", "ENOSPC EACCES", write_much, "/dev/shm", 48 * MIB),
-    LIMIT("22.home", "write 48 MiB to the home", "tmp_bytes", "mount_ns", "ENOSPC EDQUOT", write_much, ".", 48 * MIB, .residual = "home-quota"),
+    LIMIT("22.home", "write 48 MiB to the home", "tmp_bytes", "", "ENOSPC EDQUOT", write_much, ".", 48 * MIB, .residual = "home-quota"),
     LIMIT("23.tmp", "make 3000 files in /tmp", "tmp_inodes", "mount_ns", "ENOSPC", many_files, "/tmp", 3000, .residual = "tmp-shared"),
     LIMIT("23.shm", "make 3000 files in /dev/shm", "tmp_inodes", "mount_ns landlock", "ENOSPC EACCES", many_files, "/dev/shm", 3000),
     LIMIT("26.file-size", "make a file of 5 GiB", "file_size_bytes", "rlimits", "SIGXFSZ EFBIG", long_file, NULL, 5L << 30, .control = NULL),
@@ -267,7 +284,7 @@ static const struct attack kRows[] = {
     LIMIT("05.cpu", "spin for three seconds", "cpu_seconds", "rlimits", "SIGXCPU SIGKILL", spin, NULL, 3, .seconds = 45),
     LIMIT("06.cpu-ignored", "spin for three seconds, ignoring the signal", "cpu_seconds", "rlimits", "SIGKILL", spin, NULL, 3, 1, .seconds = 45),
     {"RS-14.segment", "leave a System V segment behind", "/syscalls", "ipc_ns seccomp", "EPERM", leave_segment, .flags = ALONE},
-    {"RS-14.queue", "leave a message queue behind", "/syscalls", "ipc_ns landlock seccomp", "EPERM EACCES", leave_queue, .flags = ALONE},
+    {"RS-14.queue", "leave a message queue behind", "/syscalls", "landlock ipc_ns seccomp", "EPERM EACCES", leave_queue, .flags = ALONE},
     {"RS-22.fork-race", "fork as fast as the session is ended", "/limits/session_seconds", "pid_ns", "ESRCH", fork_race, .flags = ALONE},
 };
 AREA(resources_area, "resources", kRows);

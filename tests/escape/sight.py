@@ -13,6 +13,7 @@ import time
 import catalogue
 import places
 from decoys import CANARY, Decoys, contents, metadata, sleeper, victim_state
+from over_http import OverHttp
 from harness import API_KEY, Launcher, Refused, careless, edit, eventually, inside
 
 VICTIM = tuple(f"PR-05.{n}" for n in ("kill", "kill-9", "tgkill", "tkill", "queue", "queue-thread", "pidfd", "group", "owner", "stop")) + (
@@ -21,6 +22,8 @@ DAEMONS = ("PR-09.daemon", "PR-10.daemons", "RS-22.fork-race")
 LEAKS = ("RS-14.segment", "RS-14.queue")
 LOCKS = {"RS-17.flock": False, "RS-17.ofd-lock": True}
 SERVES = ("NW-18.serve", "NW-18.serve-loopback", "NW-18.serve6")
+UIDS = {"T3": 20001, "T2": 20002, "T0": 20003, "T1": places.UID}
+BURST = "RS-01.burst"
 OWN_TREE = "IP-11.mnt"
 BOX = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
 EVERYBODY = ("PR-06.kill-all", "PR-06.stop-all")
@@ -69,7 +72,16 @@ INHERITS = ("setpriv", "--inh-caps=+chown", "--ambient-caps=+chown", "--", "sh",
 
 class CarelessLauncher(Launcher):
     def spawn(self, *options, wrapper=(), **environment):
+        self.answers_by_http = "T1" in wrapper
         return super().spawn(*options, wrapper=(*INHERITS, "setarch", "-R", *wrapper), **environment)
+
+    def answers(self):
+        if not self.answers_by_http:
+            return super().answers()
+        with contextlib.suppress(OSError, Refused):
+            OverHttp(self)
+            return True
+        return False
 
 
 class Sight:
@@ -80,13 +92,16 @@ class Sight:
         base.chmod(0o755)
         (base / "launcher").mkdir()
         self.launcher = CarelessLauncher(base / "launcher")
+        # An id of its own, for the parts run side by side: sessions get the home's owner.
+        self.uid = UIDS[tier]
+        os.chown(self.launcher.home, self.uid, self.uid)
         self.cases = {case.id: case for case in catalogue.cases(self.program)}
-        self.decoys = Decoys(base, self.program, places.UID if tier == "T1" else 20001)
+        self.decoys = Decoys(base, self.program, self.uid)
         self.work = base / "work"
         self.work.mkdir()
         self.configure()
-        self.launcher.start(wrapper=places.wrapper(tier))
-        self.control = self.launcher.control()
+        self.launcher.start(wrapper=places.wrapper(tier, self.launcher.home))
+        self.control = OverHttp(self.launcher) if tier == "T1" else self.launcher.control()
         assert self.control.hello["tier"] == tier, self.launcher.log.read_text()
         self.settle()
 
@@ -118,7 +133,7 @@ class Sight:
         self.victim = sleeper(self.control, self.other, f"{os.getpid()}.5")
         server = "import socket; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True); s.accept(); s.accept()"
         port = 0
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, TypeError):  # no network, or no descriptors over HTTP
             _, fds = self.control.start(self.other, "/usr/bin/python3", "-c", server)
             port = int(os.read(fds[1], 100) or b"0")
         session = self.control.create()
@@ -168,6 +183,15 @@ class Sight:
 
     def confined_alone(self, case):
         self.fresh_victim()
+        if case.id == BURST:
+            # The watchdog may look at that moment: then it was luck, which the next try does not have.
+            for _ in range(4):
+                if (verdict := self.alone_once(case))["verdict"] == "open":
+                    break
+            return verdict
+        return self.alone_once(case)
+
+    def alone_once(self, case):
         session = self.control.create()
         if case.id in EVERYBODY:
             return self.everybody(case, session)
@@ -192,7 +216,8 @@ class Sight:
         """Its first victim is the program itself, which then answers nothing."""
         self.control.start(session, self.path, "--only", case.id, *catalogue.arguments(self.places))
         time.sleep(1)
-        self.control.destroy(session)
+        with contextlib.suppress(Refused):  # it may have ended its own
+            self.control.destroy(session)
         effect = self.effect(case, [])
         verdict = {"verdict": "open" if effect else "stopped", "sign": "no effect", "note": effect or "only its own session"}
         self.alive(verdict)

@@ -148,10 +148,10 @@ static int do_open(const struct attack* row) { return close_effect(open(row->pat
 
 #define R(id, what, fn) {"FS-02." id, what " in a read-only grant", "/grants", WALLS, RO, fn, "ro"}
 #define M(id, what, fn) \
-  {"FS-02." id, what " in a read-only grant", "/grants", "mount_ns uid", RO " EPERM", fn, "ro", .residual = "metadata-changeable"}
+  {"FS-02." id, what " in a read-only grant", "/grants", "mount_ns", RO " EPERM", fn, "ro", .residual = "metadata-changeable"}
 #define O(id, what, fn) {"FS-04." id, what " outside the grants", "/grants", WALLS, "ENOENT EACCES", fn, "outside"}
 #define P(id, what, fn) \
-  {"FS-04." id, what " outside the grants", "/grants", "mount_ns uid", "ENOENT EACCES EPERM", fn, "outside", .residual = "metadata-changeable"}
+  {"FS-04." id, what " outside the grants", "/grants", "mount_ns", "ENOENT EACCES EPERM", fn, "outside", .residual = "metadata-changeable"}
 #define MAKE(id, path) {"FS-03." id, "make a file in " path, "/grants", WALLS " uid", "EROFS EACCES ENOENT", do_make, path}
 #define OPEN(id, path) {"FS-03." id, "write " path, "/grants", WALLS " uid", "EROFS EACCES ENOENT", do_open, path, O_WRONLY}
 
@@ -180,8 +180,8 @@ static const struct attack kRows[] = {
     {"FS-30.exchange", "exchange a file with one of a writable grant", "/grants", WALLS, RO " EXDEV", do_exchange, "ro"},
     {"FS-30.whiteout", "rename and leave a whiteout", "/grants", WALLS, RO " EPERM", do_whiteout, "ro"},
     {"FS-30.link-out", "give a read-only file a name in a writable grant", "/grants", WALLS, RO " EXDEV", do_link_out, "ro"},
-    {"RS-17.flock", "lock a file of a read-only grant against everybody", "/grants", "seccomp", "EPERM EACCES", do_lock, "ro", .flags = ALONE, .residual = "file-locks"},
-    {"RS-17.ofd-lock", "hold a read lock that keeps writers out", "/grants", "seccomp", "EPERM EACCES", do_lock, "ro", 1, .flags = ALONE, .residual = "file-locks"},
+    {"RS-17.flock", "lock a file of a read-only grant against everybody", "/grants", "", "EPERM EACCES", do_lock, "ro", .flags = ALONE, .residual = "file-locks"},
+    {"RS-17.ofd-lock", "hold a read lock that keeps writers out", "/grants", "", "EPERM EACCES", do_lock, "ro", 1, .flags = ALONE, .residual = "file-locks"},
     {"RS-17.lease", "take a lease on a file of another", "/grants", "capabilities uid", "EACCES EPERM", do_lease, "lease"},
     {"FS-04.write", "write a file outside the grants", "/grants", WALLS, "ENOENT EACCES", do_write, "outside", O_WRONLY},
     O("truncate", "cut a file by name", do_truncate),
