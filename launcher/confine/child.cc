@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -151,6 +152,8 @@ void change_ids(const ChildArgs& args, StepWriter& steps) {
   // A new POSIX session: no controlling terminal of the launcher's is left (TIOCSTI, job control). EPERM: leads one already.
   if (!faults::skip("stdio") && ::setsid() < 0 && errno != EPERM) steps.failed(Step::stdio, errno);
   ::umask(plan.policy->umask);
+  // A launcher started under setarch -R or gdb would hand down a fixed address layout, and worse (READ_IMPLIES_EXEC).
+  if (::personality(PER_LINUX) < 0) steps.failed(Step::stdio, errno);
   steps.done(Step::stdio);
 
   const bool keep = faults::skip("capabilities"), bounded = keep || caps_drop_bounding();

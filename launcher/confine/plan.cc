@@ -83,11 +83,18 @@ class Planner {
     if (fresh) plan_.proc = features_.proc_full.ok() ? Proc::full : Proc::subset;
     else plan_.proc = policy_.proc_shared_fallback ? Proc::shared : Proc::none;
     if (plan_.proc == Proc::shared)
-      residual("proc-shared", "/proc is the container's: names and command lines of its processes can be read");
-    if (!plan_.mount_ns)
-      residual("names-visible", "no mount namespace: names and metadata (stat) of files outside the grants can be seen");
+      residual("proc-shared",
+               "/proc is the container's: what it tells any user of other processes can be read (names, command lines, mounts)");
+    if (plan_.proc != Proc::none)
+      residual("machine-facts",
+               "facts of the machine that /proc tells any user can be read: processor, memory, load, disks, boot id and the "
+               "kernel's command line");
+    if (!plan_.mount_ns) without_mount_ns();
+    shared_namespaces();
 
     plan_.inet = plan_.net_ns && policy_.network == policy::Network::loopback;
+    if (plan_.inet)
+      residual("loopback-shared", "the sessions of a workspace share one loopback network: each can use the servers of the others");
     if (!plan_.net_ns) {
       state(Mechanism::net_ns).reason += "; inet sockets are refused by seccomp";
     }
@@ -97,6 +104,29 @@ class Planner {
       residual("watchdog-limits",
                "no cgroup: memory and process limits are enforced by a watchdog within a second, CPU share is not limited");
     }
+  }
+
+  // What Landlock does not govern, and only a tree without the files stops.
+  void without_mount_ns() {
+    residual("names-visible", "no mount namespace: names and metadata (stat) of files outside the grants can be seen");
+    residual("metadata-changeable",
+             "no mount namespace: mode, times and extended attributes of files that the session's user owns can be changed, "
+             "outside the grants and in those for reading, too");
+    residual("code-mappable", "no mount namespace: a file of a grant without execute can be mapped as code, though not executed");
+    residual("path-sockets",
+             "no mount namespace: UNIX sockets outside the grants can be connected to where their modes permit");
+    residual("tmp-shared",
+             "no mount namespace: /tmp is the container's, without a quota; what others left there can be used as its modes permit");
+  }
+
+  void shared_namespaces() {
+    std::string names;
+    for (const Mechanism m : {Mechanism::user_ns, Mechanism::mount_ns, Mechanism::pid_ns, Mechanism::net_ns, Mechanism::ipc_ns,
+                              Mechanism::uts_ns, Mechanism::cgroup_ns})
+      if (state(m).state != MechanismState::enforced) names += (names.empty() ? "" : ", ") + std::string(mechanism_name(m));
+    if (!names.empty())
+      residual("namespaces-shared",
+               "sessions live in the container's own " + names + ": what these show (host name, ids, objects) is the container's");
   }
 
   void credentials() {
@@ -115,6 +145,11 @@ class Planner {
   }
 
   Status paths() {
+    residual("file-locks",
+             "a file that can be read can be locked, in grants for reading, too: who waits for locks on granted files can be "
+             "held up");
+    if (policy_.home == policy::Scope::workspace)
+      residual("home-quota", "the home has no quota but its filesystem's");
     if (!plan_.mount_ns) {
       const auto conflicts = policy::landlock_conflicts(policy_);
       if (!conflicts.empty()) return fail(Code::invalid_argument, conflicts.front().text());

@@ -1,0 +1,72 @@
+"""Runs the parts of the leg side by side, two at a time, once for all tests."""
+
+import concurrent.futures
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+sys.path[:0] = [str(HERE.parent / "session"), str(HERE)]
+import catalogue  # noqa: E402
+import harness  # noqa: E402
+import verdicts  # noqa: E402
+
+TIERS = ("T3", "T2", "T0", "T1")
+PART_SECONDS = 280
+
+
+def part(name, program, out):
+    with open(out.with_suffix(".log"), "w") as log:
+        argv = [sys.executable, str(HERE / "run.py"), name, str(program), str(out)]
+        one = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        try:
+            status = one.wait(PART_SECONDS)
+        except subprocess.TimeoutExpired:
+            one.terminate()  # it ends its launcher and what it started
+            status = one.wait(30)
+    assert status == 0 and out.exists(), f"{name}: status {status}\n{out.with_suffix('.log').read_text()[-3000:]}"
+    return json.loads(out.read_text())
+
+
+@pytest.fixture(scope="session")
+def native():
+    if os.geteuid() != 0:
+        pytest.skip("the escape tests build real sessions: they need root")
+    assert harness.LAUNCHER.exists(), f"{harness.LAUNCHER} is not built: scripts/test escape builds it"
+    done = harness.cli("probe", "--json", timeout=60)
+    tier = json.loads(done.stdout)["tier"]
+    if tier != "T3":
+        pytest.skip(f"this host gives tier {tier}: here no tier but its own can be made")
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory):
+    return catalogue.program(tmp_path_factory.mktemp("program"))
+
+
+@pytest.fixture(scope="session")
+def cases(program):
+    return catalogue.cases(program)
+
+
+@pytest.fixture(scope="session")
+def tiers(native, program, cases, tmp_path_factory):
+    """name -> verdicts.Tier."""
+    out = tmp_path_factory.mktemp("parts")
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        parts = {name: pool.submit(part, name, program, out / f"{name}.json") for name in ("controls", *TIERS)}
+    controls = parts["controls"].result()["controls"]
+    found = {name: verdicts.Tier(name, cases, parts[name].result(), controls) for name in TIERS}
+    if kept := os.environ.get("CAISSON_ESCAPE_OUT"):
+        pathlib.Path(kept, "escape.json").write_text(verdicts.as_json(list(found.values())))
+        pathlib.Path(kept, "escape.txt").write_text(verdicts.readable(list(found.values())))
+    return found
+
+
+@pytest.fixture(params=TIERS)
+def tier(request, tiers):
+    return tiers[request.param]

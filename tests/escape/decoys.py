@@ -1,0 +1,256 @@
+"""What stands outside a session to be attacked, and looks at it from there: files, servers, processes, IPC objects."""
+
+import contextlib
+import ctypes
+import fcntl
+import os
+import pathlib
+import shutil
+import socket
+import struct
+import threading
+
+from harness import SESSION_UID, eventually, free_port, processes
+
+libc = ctypes.CDLL(None, use_errno=True)
+CANARY = "canary-5f1c0a77"
+ENTRIES = ("file", "victim", "moved", "leaving", "exchanged", "whiteout")
+IOPRIO_GET, KEYCTL_REVOKE = 252, 3
+ADD_KEY, KEYCTL = 248, 250
+
+
+def tree(directory, owner):
+    """A directory that anybody may write, so that only the grants stand between."""
+    directory.mkdir()
+    for name in ENTRIES:
+        (directory / name).write_text(f"{CANARY} {name}\n")
+    (directory / "secret").write_text(CANARY)
+    (directory / "empty").mkdir()
+    (directory / "link").symlink_to("file")
+    os.setxattr(directory / "file", "user.decoy", b"x")
+    for path in (directory, *directory.iterdir()):
+        if not path.is_symlink():
+            os.chown(path, owner, owner)
+            path.chmod(0o777 if path.is_dir() else 0o666)
+    return directory
+
+
+def contents(directory):
+    """What is in it, by name."""
+    return sorted((p.name, p.read_bytes() if p.is_file() and not p.is_symlink() else b"") for p in directory.iterdir())
+
+
+def metadata(directory):
+    def facts(path):
+        st = path.lstat()
+        return path.name, st.st_mode, st.st_uid, st.st_gid, st.st_mtime_ns, os.listxattr(path, follow_symlinks=False)
+
+    return sorted(facts(path) for path in directory.iterdir())
+
+
+class Servers:
+    """TCP, UDP and local servers of the host that answer whoever reaches them."""
+
+    def __init__(self, directory, name):
+        self.sockets = []
+        self.tcp, self.udp = free_port(), free_port()
+        self.path = directory / "socket"
+        self.tcp_server(self.tcp)
+        for family, host in ((socket.AF_INET, ""), (socket.AF_INET6, "::")):
+            server = self.keep(socket.socket(family, socket.SOCK_DGRAM))
+            if family == socket.AF_INET6:
+                server.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            server.bind((host, self.udp))
+            threading.Thread(target=self.echo, args=[server], daemon=True).start()
+        for kind, address in (
+            (socket.SOCK_STREAM, str(self.path)),
+            (socket.SOCK_STREAM, f"\0{name}"),
+            (socket.SOCK_DGRAM, f"\0{name}-datagram"),
+        ):
+            server = self.keep(socket.socket(socket.AF_UNIX, kind))
+            server.bind(address)
+            if kind == socket.SOCK_STREAM:
+                server.listen(64)
+        self.path.chmod(0o777)
+
+    def tcp_server(self, port):
+        self.keep(socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=256))
+
+    def keep(self, one):
+        self.sockets.append(one)
+        return one
+
+    @staticmethod
+    def echo(server):
+        with contextlib.suppress(OSError):
+            while sender := server.recvfrom(64)[1]:
+                server.sendto(b"reached", sender)
+
+    def close(self):
+        for one in self.sockets:
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
+
+
+class Ipc:
+    """System V and POSIX objects of the host, open to everybody."""
+
+    def __init__(self, name):
+        self.key = (os.getpid() << 8) & 0x7FFFFFFF
+        self.queue = f"/{name}"
+        create = 0o1000 | 0o666
+        self.segment = libc.shmget(self.key, 4096, create)
+        libc.shmat.restype = ctypes.c_void_p
+        self.room = libc.shmat(self.segment, None, 0)
+        ctypes.memmove(self.room, CANARY.encode() + b"\0", len(CANARY) + 1)
+        self.semaphore = libc.semget(self.key, 1, create)
+        self.messages = libc.msgget(self.key, create)
+        for _ in range(4):
+            libc.msgsnd(self.messages, struct.pack("l8s", 1, b"decoy"), 8, 0)
+        umask = os.umask(0)
+        # Small: a user may have few bytes in queues.
+        self.mq = libc.mq_open(self.queue.encode(), os.O_CREAT | os.O_RDWR, 0o666, struct.pack("8l", 0, 8, 64, 0, 0, 0, 0, 0))
+        os.umask(umask)
+        assert self.mq >= 0, f"no message queue: errno {ctypes.get_errno()}"
+        libc.mq_send(self.mq, b"decoy", 5, 0)
+        self.ring_key = libc.syscall(ADD_KEY, b"user", name.encode(), b"x", 1, -4)
+
+    def state(self):
+        """What an attack would change."""
+        sent = libc.semctl(self.semaphore, 0, 12)
+        return ctypes.string_at(self.room), sent, libc.shmget(self.key, 0, 0) == self.segment
+
+    def close(self):
+        libc.shmctl(self.segment, 0, None)
+        libc.semctl(self.semaphore, 0, 0)
+        libc.msgctl(self.messages, 0, None)
+        libc.shmdt(ctypes.c_void_p(self.room))
+        os.close(self.mq)
+        libc.mq_unlink(self.queue.encode())
+        libc.syscall(KEYCTL, KEYCTL_REVOKE, self.ring_key)
+
+
+class Decoys:
+    """All of them, in a directory of their own outside /tmp (which the tiers without a mount namespace share)."""
+
+    def __init__(self, base, program, owner=SESSION_UID):
+        self.base, self.owner = base, owner
+        self.name = f"esc-{os.getpid() % 100000}-{base.name[-4:]}"
+        self.ro, self.rw, self.outside = (tree(base / n, owner) for n in ("ro", "rw", "outside"))
+        shutil.copy(program, self.ro / "program")
+        self.servers, self.ipc = Servers(self.outside, self.name), Ipc(self.name)
+        self.free_port = free_port()
+        self.loose = [pathlib.Path(d, self.name) for d in ("/tmp", "/dev/shm")]
+        for path in self.loose:
+            path.write_text(CANARY)
+            path.chmod(0o666)
+
+    def programs(self, home, program):
+        """Programs of root's that would give rights to whoever runs them, where the session can run them."""
+        for name, mode in (("suid", 0o4755), ("sgid", 0o2755), ("capable", 0o755)):
+            shutil.copy(program, home / name)
+            os.chown(home / name, 0, 0)
+            (home / name).chmod(mode)
+        os.setxattr(home / "capable", "security.capability", struct.pack("<5I", 0x02000001, 1 << 7, 0, 0, 0))
+        (home / "file").write_text("x")  # root's, to take a lease on
+
+    def places(self, home, launcher, **more):
+        """The arguments of the program."""
+        here = {f"ns_{kind}": os.readlink(f"/proc/{launcher.pid}/ns/{kind}") for kind in
+                ("user", "mnt", "pid", "net", "ipc", "uts", "cgroup")}  # fmt: skip
+        return {
+            "canary": CANARY, "secret": self.outside / "secret", "outside": self.outside, "ro": self.ro, "rw": self.rw,
+            "audit": launcher.audit, "policies": launcher.policies, "run": launcher.run, "control": launcher.socket,
+            "usock": self.servers.path, "suid": f"{home}/suid", "sgid": f"{home}/sgid", "capable": f"{home}/capable",
+            "lease": home, "launcher": launcher.pid, "tcp": self.servers.tcp, "udp": self.servers.udp,
+            "api": launcher.port, "host_ip": host_address(), "abstract": self.name, "abstract_datagram": f"{self.name}-datagram",
+            "free_port": self.free_port, "shm_key": self.ipc.key, "shm_id": self.ipc.segment, "sem_key": self.ipc.key,
+            "msg_key": self.ipc.key, "mq": self.ipc.queue, "leak_key": self.ipc.key + 1, "leak_queue": f"{self.ipc.queue}-left",
+            "dev_shm": self.loose[1], "tmp": self.loose[0], "hostname": os.uname().nodename, "key": self.name,
+            "daemon": self.name[:15], **here, **more,
+        }  # fmt: skip
+
+    def left(self):
+        """Processes with the daemon's name."""
+        return [pid for pid, (_, comm, _) in processes().items() if comm == self.name[:15]]
+
+    def leaked(self):
+        """IPC objects that an attack left on the host; removes them."""
+        found = []
+        segment = libc.shmget(self.ipc.key + 1, 0, 0)
+        if segment >= 0:
+            libc.shmctl(segment, 0, None)
+            found.append("segment")
+        if libc.mq_unlink(f"{self.ipc.queue}-left".encode()) == 0:
+            found.append("queue")
+        return found
+
+    def locked(self, offset):
+        """Whether somebody keeps us from locking the granted file."""
+        with open(self.ro / "file", "r+b") as file:
+            try:
+                if offset:
+                    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                else:
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+        return False
+
+    def served(self):
+        """Whether somebody answers at the free port."""
+        for host in ("127.0.0.1", "::1"):
+            with contextlib.suppress(OSError), socket.create_connection((host, self.free_port), timeout=0.5):
+                return True
+        return False
+
+    def close(self):
+        for path in self.loose:
+            path.unlink(missing_ok=True)
+        self.leaked()
+        self.servers.close()
+        self.ipc.close()
+
+
+def host_address():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        try:
+            s.connect(("192.0.2.1", 9))
+            return s.getsockname()[0]
+        except OSError:
+            return ""
+
+
+def victim_state(pid):
+    """Everything of a process that an attack of the catalogue would change; None when it is gone."""
+    try:
+        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+        if stat[stat.rindex(")") + 2] in "ZX":
+            return None
+        return {
+            "state": "stopped" if stat[stat.rindex(")") + 2] in "Tt" else "running",
+            "nice": stat[stat.rindex(")") + 2 :].split()[16],
+            "scheduler": os.sched_getscheduler(pid),
+            "affinity": sorted(os.sched_getaffinity(pid)),
+            "ioprio": libc.syscall(IOPRIO_GET, 1, pid),
+            **{name: pathlib.Path(f"/proc/{pid}/{name}").read_text() for name in
+               ("limits", "oom_score_adj", "coredump_filter", "timerslack_ns")},
+        }  # fmt: skip
+    except (OSError, ValueError):
+        return None
+
+
+def sleeper(control, session, mark):
+    """A process of the session; its pid outside."""
+    control.start(session, "sleep", mark)
+
+    def found():
+        for pid, (_, comm, _) in processes().items():
+            if comm == "sleep":
+                with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+                    if mark.encode() in file.read():
+                        return pid
+        return None
+
+    return eventually(found, what="the victim runs")

@@ -1,0 +1,359 @@
+"""The same attacks twice: in sessions of one tier and unconfined, each looked at from outside."""
+
+import contextlib
+import ctypes
+import json
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+import catalogue
+import places
+from decoys import CANARY, Decoys, contents, metadata, sleeper, victim_state
+from over_http import OverHttp
+from harness import API_KEY, Launcher, Refused, careless, edit, eventually, inside
+
+VICTIM = tuple(f"PR-05.{n}" for n in ("kill", "kill-9", "tgkill", "tkill", "queue", "queue-thread", "pidfd", "group", "owner", "stop")) + (
+    "PR-13.limit", "PR-14.nice", "PR-14.affinity", "PR-14.io", "PR-14.idle", "PR-15.oom-victim", "PR-15.coredump", "PR-15.timerslack")  # fmt: skip
+DAEMONS = ("PR-09.daemon", "PR-10.daemons", "RS-22.fork-race")
+LEAKS = ("RS-14.segment", "RS-14.queue")
+LOCKS = {"RS-17.flock": False, "RS-17.ofd-lock": True}
+SERVES = ("NW-18.serve", "NW-18.serve-loopback", "NW-18.serve6")
+UIDS = {"T3": 20001, "T2": 20002, "T0": 20003, "T1": places.UID}
+BURST = "RS-01.burst"
+OWN_TREE = "IP-11.mnt"
+BOX = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
+EVERYBODY = ("PR-06.kill-all", "PR-06.stop-all")
+FILES = ("FS-02.", "FS-04.", "FS-30.")
+METADATA = ("chmod", "fchmodat2", "chown", "utime", "setxattr", "removexattr")
+# Below what a control may take: 100 processes, 64 MiB.
+LIMITS = {"processes": 64, "memory_bytes": 48 << 20, "open_files": 256, "cpu_seconds": 1, "tmp_bytes": 32 << 20, "tmp_inodes": 1500}
+FULL_PORTS = (80, 443, 22, 25, 2375, 10250)
+# Where every address leads here: what a session would reach if it reached anything.
+EVERYWHERE = """
+import socket, threading
+def tcp(port):
+    s = socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True)
+    while True: s.accept()
+def udp(port):
+    s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); s.bind(("::", port))
+    s.setsockopt(socket.IPPROTO_IP, 8, 1)
+    while True:
+        data, to = s.recvfrom(64); s.sendto(data, to)
+for p in %r: threading.Thread(target=tcp, args=[p]).start()
+for p in (53, 443, 123): threading.Thread(target=udp, args=[p]).start()
+print("ready", flush=True)
+"""
+# The first process of a PID namespace: 7 when its other child no longer runs after the attack.
+WITNESS = """
+import subprocess, sys, time
+quiet = dict(stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+victim = subprocess.Popen(["sleep", "60"], **quiet)
+subprocess.Popen(sys.argv[1:], start_new_session=True, **quiet)
+time.sleep(1.5)
+stat = open(f"/proc/{victim.pid}/stat").read()
+sys.exit(7 if stat[stat.rindex(")") + 2] in "TtZX" else 0)
+"""
+
+
+def inherited():
+    """More than harness.careless: state that a careless parent hands down."""
+    careless()
+    ctypes.CDLL(None).personality(0x0040000)
+
+
+# What is to be had in abundance is had by a user of its own whose processes and memory are bounded: root's would not be.
+SMALL = ("setpriv", "--reuid=61234", "--regid=61234", "--clear-groups", "--", "prlimit", "--nproc=250", f"--as={512 << 20}", "--")
+INHERITS = ("setpriv", "--inh-caps=+chown", "--ambient-caps=+chown", "--", "sh", "-c", 'exec 9</; exec "$0" "$@"')
+
+
+class CarelessLauncher(Launcher):
+    def spawn(self, *options, wrapper=(), **environment):
+        self.answers_by_http = "T1" in wrapper
+        return super().spawn(*options, wrapper=(*INHERITS, "setarch", "-R", *wrapper), **environment)
+
+    def answers(self):
+        if not self.answers_by_http:
+            return super().answers()
+        with contextlib.suppress(OSError, Refused):
+            OverHttp(self)
+            return True
+        return False
+
+
+class Sight:
+    """A launcher of one tier, what stands around it, and a victim in another session."""
+
+    def __init__(self, tier, base, program):
+        self.tier, self.base, self.program = tier, base, program
+        base.chmod(0o755)
+        (base / "launcher").mkdir()
+        self.launcher = CarelessLauncher(base / "launcher")
+        # An id of its own, for the parts run side by side: sessions get the home's owner.
+        self.uid = UIDS[tier]
+        os.chown(self.launcher.home, self.uid, self.uid)
+        self.cases = {case.id: case for case in catalogue.cases(self.program)}
+        self.decoys = Decoys(base, self.program, self.uid)
+        self.work = base / "work"
+        self.work.mkdir()
+        self.configure()
+        self.launcher.start(wrapper=places.wrapper(tier, self.launcher.home))
+        self.control = OverHttp(self.launcher) if tier == "T1" else self.launcher.control()
+        assert self.control.hello["tier"] == tier, self.launcher.log.read_text()
+        self.settle()
+
+    def configure(self):
+        policies = self.launcher.policies
+        base = json.loads((policies / "base.json").read_text())
+        grants = [{"path": str(self.decoys.ro), "access": "read"}, {"path": str(self.decoys.rw), "access": "read-write"}]
+        edit(policies / "base.json", grants=base["grants"] + grants, limits={**base["limits"], **LIMITS})
+        (policies / "hermit.json").write_text(
+            json.dumps({"extends": "base", "description": "Alone.", "home": "private", "tmp": "private"})
+        )
+        (policies / "hermit.json").chmod(0o644)
+        shutil.copy(self.program, self.launcher.home / "escape")
+        self.decoys.programs(self.launcher.home, self.program)
+        if self.tier == "T1":
+            for path in (self.launcher.base, *self.launcher.base.rglob("*")):
+                if path.parent != self.launcher.home:
+                    os.chown(path, places.UID, places.UID)
+
+    def settle(self):
+        """The victim's session, and what depends on where things are in a session."""
+        private_home = None
+        try:
+            self.other = self.control.create("hermit")
+            note = f'printf {CANARY} > "$HOME/private" && printf %s "$HOME/private"'
+            private_home = self.control.output(self.other, "/bin/sh", "-c", note)
+        except Refused:
+            self.other = self.control.create()
+        self.victim = sleeper(self.control, self.other, f"{os.getpid()}.5")
+        server = "import socket; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True); s.accept(); s.accept()"
+        port = 0
+        with contextlib.suppress(ValueError, TypeError):  # no network, or no descriptors over HTTP
+            _, fds = self.control.start(self.other, "/usr/bin/python3", "-c", server)
+            port = int(os.read(fds[1], 100) or b"0")
+        session = self.control.create()
+        self.statement = catalogue.statement(self.control, session)
+        self.left = {entry["id"] for entry in self.statement["confinement"]["residual"]}
+        home = inside(self.control, session, "out = os.getcwd()")
+        self.path = f"{home}/escape"
+        self.places = self.decoys.places(home, self.launcher, victim=self.victim, private_tcp=port or self.decoys.servers.tcp, private_home=private_home)
+        self.places["lease"] = home
+        self.control.destroy(session)
+        if port:
+            self.decoys.servers.tcp_server(port)
+
+    def fresh_victim(self):
+        if victim_state(self.victim) is None or victim_state(self.victim) != self.calm:
+            with contextlib.suppress(OSError):
+                os.kill(self.victim, signal.SIGKILL)
+            self.victim = sleeper(self.control, self.other, f"{os.getpid()}.{time.monotonic_ns()}")
+            self.places["victim"] = self.victim
+        self.calm = victim_state(self.victim)
+
+    # In sessions.
+
+    def confined(self):
+        """id -> what the program said in sessions, put right by what is seen outside."""
+        before = [(contents(d), metadata(d)) for d in (self.decoys.ro, self.decoys.outside)]
+        ipc, self.calm = self.decoys.ipc.state(), victim_state(self.victim)
+        session = self.control.create()
+        found, over = catalogue.in_session(self.control, session, self.path, [], self.places)
+        if over is None:
+            self.control.destroy(session)
+        if not self.places["private_home"]:
+            found["IP-04.private-home"] = {"verdict": "stopped", "sign": "ENOENT", "note": "no private session can be had in this tier"}
+        after = [(contents(d), metadata(d)) for d in (self.decoys.ro, self.decoys.outside)]
+        for name, verdict in found.items():
+            if name.startswith(FILES) and verdict["verdict"] == "stopped":
+                what = 1 if name.split(".")[1] in METADATA else 0
+                others = [found[o]["verdict"] for o in found if o.startswith(FILES) and (o.split(".")[1] in METADATA) == bool(what)]
+                if "open" not in others and [b[what] for b in before] != [a[what] for a in after]:
+                    verdict.update(verdict="open", note="the decoys are not as they were")
+            if name.startswith(("IP-01", "IP-02")) and verdict["verdict"] == "stopped" and self.decoys.ipc.state() != ipc:
+                verdict.update(verdict="open", note="the host's objects are not as they were")
+        for case in self.cases.values():
+            if case.alone():
+                found[case.id] = self.confined_alone(case)
+        return found
+
+    def confined_alone(self, case):
+        self.fresh_victim()
+        if case.id == BURST:
+            # The watchdog may look at that moment: then it was luck, which the next try does not have.
+            for _ in range(4):
+                if (verdict := self.alone_once(case))["verdict"] == "open":
+                    break
+            return verdict
+        return self.alone_once(case)
+
+    def alone_once(self, case):
+        session = self.control.create()
+        if case.id in EVERYBODY:
+            return self.everybody(case, session)
+        with self.watch(case) as seen:
+            found, over = catalogue.in_session(self.control, session, self.path, [case.id], self.places)
+        if over is None:
+            self.control.destroy(session)
+        verdict = found.get(case.id)
+        if verdict is None:
+            sign = "limit" if over in ("limit", "processes", "memory", "oom") else "SIGKILL"
+            stopped = sign in case.expected or case.id in EVERYBODY
+            verdict = {"verdict": "stopped" if stopped else "undecided", "sign": sign, "note": f"the session was ended: {over}"}
+        if effect := self.effect(case, seen):
+            verdict.update(verdict="open", note=effect)
+        elif case.id in SERVES + VICTIM + DAEMONS + LEAKS + tuple(LOCKS) and verdict["verdict"] == "open":
+            # Inside it looked like success; outside nothing is to be seen of it.
+            verdict.update(verdict="stopped", sign="no effect")
+        self.alive(verdict)
+        return verdict
+
+    def everybody(self, case, session):
+        """Its first victim is the program itself, which then answers nothing."""
+        self.control.start(session, self.path, "--only", case.id, *catalogue.arguments(self.places))
+        time.sleep(1)
+        with contextlib.suppress(Refused):  # it may have ended its own
+            self.control.destroy(session)
+        effect = self.effect(case, [])
+        verdict = {"verdict": "open" if effect else "stopped", "sign": "no effect", "note": effect or "only its own session"}
+        self.alive(verdict)
+        return verdict
+
+    def alive(self, verdict):
+        """No answer is not a wall: a fresh session must start and the other session be there."""
+        try:
+            self.control.output(session := self.control.create(), "true")
+            self.control.destroy(session)
+            listed = [s["session"] for s in self.control.call("session_list")[0]["sessions"]]
+            assert self.other in listed
+        except (Refused, OSError, EOFError, AssertionError) as e:
+            verdict.update(verdict="undecided", note=f"afterwards no session starts: {e}")
+
+    # What is seen outside.
+
+    @contextlib.contextmanager
+    def watch(self, case):
+        seen, stop = [], threading.Event()
+
+        def look():
+            while not stop.wait(0.02):
+                if case.id in LOCKS and self.decoys.locked(LOCKS[case.id]):
+                    seen.append("the decoy is locked")
+                elif case.id in SERVES and self.decoys.served():
+                    seen.append("it answered outside")
+
+        thread = threading.Thread(target=look)
+        if case.id in (*LOCKS, *SERVES):
+            thread.start()
+        yield seen
+        stop.set()
+        if thread.ident:
+            thread.join()
+
+    def effect(self, case, seen, settle=True):
+        if seen:
+            return seen[0]
+        if case.id in VICTIM:
+            now = victim_state(self.victim)
+            # A signal takes its time, and whoever is ended is there until its parent looks.
+            end = time.monotonic() + (0.1 if settle else 1)
+            while now == self.calm and time.monotonic() < end:
+                time.sleep(0.01)
+                now = victim_state(self.victim)
+            if now != self.calm:
+                return "the victim ended" if now is None else "the victim is not as it was"
+        if case.id in DAEMONS:
+            if settle:
+                with contextlib.suppress(AssertionError):
+                    eventually(lambda: not self.decoys.left(), 2)
+            if left := self.decoys.left():
+                return f"{len(left)} processes are left"
+        if case.id in LEAKS and (leaked := self.decoys.leaked()):
+            return f"left behind: {leaked}"
+        if case.id in EVERYBODY and (victim_state(self.victim) or {}).get("state") != "running":
+            return "it reached another session"
+        return None
+
+    # Unconfined.
+
+    def controls(self):
+        """id -> what the program said unconfined."""
+        self.calm = None
+        decoy = os.open("/etc/passwd", os.O_RDONLY)
+        given = {
+            "preexec": inherited, "pass_fds": [decoy], "where": self.work,
+            "environment": {"PATH": os.environ["PATH"], "SANDBOX_API_KEY": API_KEY, "LEAKED_VARIABLE": "leaked"},
+        }  # fmt: skip
+        self.places = {**self.places, **{n: self.launcher.home / n for n in ("suid", "sgid", "capable")}, "lease": self.launcher.home}
+        batches = {"user": [], "net": [], "box": [], "plain": []}
+        for case in self.cases.values():
+            if not case.alone() and "spare" not in case.flags and case.id != OWN_TREE:
+                batches[next((f for f in ("user", "net", "box") if f in case.flags), "plain")].append(case.id)
+        found = catalogue.unconfined(self.program, batches["plain"], self.places, prefix=INHERITS, **given)
+        user = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--")
+        found |= catalogue.unconfined(self.program, batches["user"], self.places, prefix=user, **given)
+        # The first process is the shell: one whose rights are no more than the attacker's.
+        first = (*BOX, "sh", "-c", '"$0" "$@"; true')
+        found |= catalogue.unconfined(self.program, batches["box"], self.places, prefix=first, **given)
+        found |= catalogue.unconfined(self.program, [OWN_TREE], self.places, own_mounts=False, **given)
+        with everywhere() as net:
+            found |= catalogue.unconfined(self.program, batches["net"], self.places, prefix=net, **given)
+        for case in self.cases.values():
+            if "spare" in case.flags:
+                found[case.id] = {"verdict": "undecided", "sign": "", "note": "never run unconfined"}
+            elif case.alone():
+                found[case.id] = self.control_alone(case, given)
+        os.close(decoy)
+        return found
+
+    def control_alone(self, case, given):
+        self.fresh_victim()
+        if case.id in EVERYBODY:
+            return self.control_everybody(case, given)
+        box = BOX if "box" in case.flags else ()
+        if case.area == "resources" or case.id in DAEMONS:
+            box += SMALL
+        with self.watch(case) as seen:
+            places = {**self.places, "small": 1}
+            found = catalogue.unconfined(self.program, [case.id], places, prefix=box, **given).get(case.id, catalogue.LOST)
+        if case.id in VICTIM + DAEMONS + LEAKS + SERVES + tuple(LOCKS):
+            effect = self.effect(case, seen, settle=False)
+            found = {**found, "verdict": "open" if effect else "undecided", "note": effect or "no effect outside"}
+        for pid in self.decoys.left():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return found
+
+    def control_everybody(self, case, given):
+        """In a PID namespace of its own, with a victim in it. Whoever attacks everybody may end or stop itself, too."""
+        argv = [*BOX, "/usr/bin/python3", "-c", WITNESS, str(self.program), "--only", case.id, *catalogue.arguments(self.places)]
+        _, status = catalogue.bounded(argv, 30, cwd=given["where"])
+        return {"verdict": "open" if status == 7 else "undecided", "sign": "", "note": f"status {status}"}
+
+    def close(self):
+        self.launcher.stop()
+        self.decoys.close()
+
+
+@contextlib.contextmanager
+def everywhere():
+    """A network namespace where every address leads to a server; yields the prefix that enters it."""
+    network = (
+        "ip link set lo up; ip link add d0 type dummy && ip addr add 203.0.113.1/24 dev d0 && ip link set d0 up; "
+        "ip route add local 0.0.0.0/0 dev lo; ip -6 route add local ::/0 dev lo; "
+        "ip route add 224.0.0.0/4 dev d0 2>/dev/null; exec \"$0\" -c \"$1\""
+    )
+    server = subprocess.Popen(
+        ["unshare", "--net", "--", "sh", "-c", network, "/usr/bin/python3", EVERYWHERE % (FULL_PORTS,)],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        assert server.stdout.readline() == b"ready\n"
+        yield ("nsenter", f"--net=/proc/{server.pid}/ns/net", "--")
+    finally:
+        server.kill()
+        server.wait()

@@ -1,0 +1,71 @@
+"""What is attested against what an independent program could do: neither may claim more or less than the other shows."""
+
+import json
+import os
+
+import verdicts
+from harness import ROOT
+
+SCHEMA = json.loads((ROOT / "launcher" / "attest" / "statement.schema.json").read_text())
+MECHANISMS = set(SCHEMA["$defs"]["mechanism"]["enum"])
+# Residual entries that no case can show, with the reason.
+NOT_SHOWN = {}
+BEGIN, END = "<!-- escape table: begin -->\n", "<!-- escape table: end -->"
+
+
+def test_the_catalogue_has_at_least_150_attacks(cases):
+    assert len({case.id for case in cases}) == len(cases) >= 150
+
+
+def test_every_attack_says_what_stops_it_and_how(cases):
+    vague = [case.id for case in cases if not case.field.startswith("/") or not case.expected or set(case.mechanisms) - MECHANISMS]
+    assert not vague
+    # What nothing stops in any tier must at least be stated.
+    assert not [case.id for case in cases if not case.mechanisms and not case.residual]
+
+
+def test_no_attack_is_undecided(tier):
+    assert not tier.those("undecided"), tier.say("undecided")
+
+
+def test_every_attack_is_stopped_or_stated(tier):
+    assert not tier.those("open"), tier.say("open")
+
+
+def test_no_mechanism_is_called_enforced_that_an_attack_passed(tier):
+    passed = {**tier.those("open"), **tier.those("residual")}
+    lies = {id: sorted(tier.enforced.intersection(case.mechanisms)) for id, case in passed.items()}
+    assert not {id: walls for id, walls in lies.items() if walls}
+
+
+def test_every_mechanism_called_enforced_stops_a_proven_attack(tier):
+    assert not tier.enforced - set(tier.stopped_by())
+
+
+def test_everything_stated_as_open_is_open(tier):
+    assert not set(tier.stated) - set(tier.shown()) - set(NOT_SHOWN)
+
+
+def test_every_control_succeeds_or_says_why_not(tier):
+    silent = [id for id, v in tier.verdicts.items() if not v["control"] and not v["reason"]]
+    assert not silent
+    assert tier.counts()["controls"] >= 150
+
+
+def test_a_lower_tier_stops_nothing_that_its_statement_hides(tiers):
+    """What a higher tier stops and a lower one does not is in the lower one's list and not in the higher one's."""
+    for name, tier in tiers.items():
+        assert set(tier.shown()) <= set(tier.stated), name
+
+
+def test_the_table_of_security_md_is_what_was_seen(tiers):
+    path = ROOT / "SECURITY.md"
+    text = path.read_text()
+    before, _, rest = text.partition(BEGIN)
+    table, mark, after = rest.partition(END)
+    assert mark, "SECURITY.md lost the markers of its escape table"
+    fresh = verdicts.security_table(list(tiers.values())) + "\n"
+    if os.environ.get("CAISSON_UPDATE") == "1":
+        path.write_text(before + BEGIN + fresh + END + after)
+        return
+    assert table == fresh, "CAISSON_UPDATE=1 scripts/test escape writes it anew"
