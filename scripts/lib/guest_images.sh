@@ -5,6 +5,8 @@
 GUEST_KERNELS=(6.1 6.12)
 GUEST_PACKAGES=apparmor,ca-certificates,curl,docker.io,iproute2,iptables,kmod,libcap-ng0,libnl-3-200,libnl-route-3-200
 GUEST_PACKAGES+=,libseccomp2,procps,python3,python3-pytest
+# In the image that the guest's Docker runs: what the launcher and the agent link where they are not static.
+GUEST_BASE_PACKAGES=libcap-ng0,libnl-3-200,libnl-route-3-200,libseccomp2,libstdc++6,openssl,passwd
 # What lies below these is put into the image; a whole Debian kernel has three times as much.
 GUEST_MODULES=(fs/9p/ fs/ext4/ fs/fscache/ fs/jbd2/ fs/mbcache. fs/netfs/ fs/overlayfs/ net/ drivers/virtio/ drivers/block/virtio_blk.
   drivers/net/dummy. drivers/net/veth. lib/ crypto/ arch/x86/crypto/)
@@ -13,7 +15,7 @@ GUEST_BOOT_MODULES=(virtio_pci virtio_blk ext4 9pnet_virtio 9p overlay)
 
 # Everything that the images are made by, and this host's Debian: the agent links its libraries.
 guest_recipe() {
-  (cd "$ROOT" && cat scripts/lib/guest_images.sh tests/guest/{kernel-sources,fetch-kernels,initramfs-init,guest-init} \
+  (cd "$ROOT" && cat scripts/lib/guest_images.sh tests/guest/{kernel-sources,fetch-kernels,base-image,initramfs-init,guest-init} \
     /etc/debian_version | sha256sum | cut -c1-16)
 }
 
@@ -23,31 +25,35 @@ guest_images() {
   [ ! -e "$GUEST_DIR/complete" ] || return 0
   rm -rf "$ROOT/build/guest"   # of an older recipe, or broken off
   mkdir -p "$GUEST_DIR"
-  step "make the guest's images from Debian's packages" guest_make "$GUEST_DIR" && touch "$GUEST_DIR/complete"
+  # A shell of its own: in the condition that this function is called in, `set -e` would not hold.
+  # shellcheck disable=SC2016  # the inner shell's own $1 and $ROOT
+  step "make the guest's images from Debian's packages" env ROOT="$ROOT" \
+    bash -euo pipefail -c '. "$ROOT/scripts/lib/guest_images.sh"; guest_make "$1"' - "$GUEST_DIR" && touch "$GUEST_DIR/complete"
 }
 
-guest_make() (
-  set -euo pipefail
+# shellcheck disable=SC2016  # the hooks' own $1
+guest_make() {
+  local dir tree suite kernel
   PATH=$PATH:/usr/sbin:/sbin
   dir=$1 tree=$1/tree
   suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
   mkdir "$dir/debs"
-  # shellcheck disable=SC2016  # the hook's own $1
   timeout 900 mmdebstrap --variant=minbase --include="$GUEST_PACKAGES" \
     --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' \
     --setup-hook='sh "'"$ROOT"'/tests/guest/kernel-sources" "$1"' \
     --customize-hook='sh "'"$ROOT"'/tests/guest/fetch-kernels" "'"$dir/debs"'" '"${GUEST_KERNELS[*]}" \
     "$suite" "$tree"
-  # What the guest's Docker makes its one image from.
-  timeout 300 mmdebstrap --variant=essential --format=tar --dpkgopt='path-exclude=/usr/share/*' "$suite" "$tree/opt/base.tar"
+  timeout 300 mmdebstrap --variant=essential --include="$GUEST_BASE_PACKAGES" \
+    --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+    --customize-hook='sh "'"$ROOT"'/tests/guest/base-image" "$1"' "$suite" "$tree/opt/base.tar"
   for kernel in "${GUEST_KERNELS[@]}"; do guest_kernel "$dir" "$kernel"; done
   install -m 0755 "$ROOT/tests/guest/guest-init" "$tree/sbin/guest-init"
   mkdir -p "$tree/mnt/repository" "$tree/mnt/build" "$tree/mnt/results"
   # Written to only through qemu's snapshot: every boot starts from the same bytes.
   mke2fs -q -t ext4 -O ^has_journal -E lazy_itable_init=1 -d "$tree" "$dir/root.ext4" 2500M
   rm -rf "$tree" "$dir/debs"
-)
+}
 
 # guest_kernel DIR VERSION: vmlinuz and initramfs into DIR, the modules that are needed into its root tree.
 guest_kernel() {
