@@ -49,10 +49,17 @@ class OverHttp:
 
     def call(self, op, session=None):
         if op == "session_list":
-            listed = self.request("/v1/bash/sessions")
-            return {"sessions": [{"session": s["session_id"]} for s in listed if s["status"] == "ready"]}, []
+            listed = [s["session_id"] for s in self.request("/v1/bash/sessions") if s["status"] == "ready"]
+            return {"sessions": [{"session": name} for name in listed if self.runs(name)]}, []
         assert op == "attest"
         return self.request(f"/v1/sessions/{session}/confinement"), []
+
+    def runs(self, session):
+        """Asked of the launcher: the API may not have heard of an end yet."""
+        try:
+            return bool(self.call("attest", session=session))
+        except Refused:
+            return False
 
     def event(self, kind, session):
         """Why a session ended; the API's own names of sessions are not the launcher's, so the last one that it ended."""

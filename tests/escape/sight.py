@@ -89,6 +89,7 @@ class Sight:
 
     def __init__(self, tier, base, program):
         self.tier, self.base, self.program = tier, base, program
+        self.unconfined = False
         base.chmod(0o755)
         (base / "launcher").mkdir()
         self.launcher = CarelessLauncher(base / "launcher")
@@ -151,9 +152,20 @@ class Sight:
         if victim_state(self.victim) is None or victim_state(self.victim) != self.calm:
             with contextlib.suppress(OSError):
                 os.kill(self.victim, signal.SIGKILL)
-            self.victim = sleeper(self.control, self.other, f"{os.getpid()}.{time.monotonic_ns()}")
+            mark = f"{os.getpid()}.{time.monotonic_ns()}"
+            try:
+                self.victim = sleeper(self.control, self.other, mark)
+            except Refused as e:
+                # A control may end it: what is unconfined may do anything. A session may not.
+                assert self.unconfined, f"the other session is gone: {e}"
+                self.other = self.control.create()
+                self.victim = sleeper(self.control, self.other, mark)
             self.places["victim"] = self.victim
         self.calm = victim_state(self.victim)
+
+    def end(self, session):
+        with contextlib.suppress(Refused):  # an attack may have ended its own
+            self.control.destroy(session)
 
     # In sessions.
 
@@ -163,8 +175,7 @@ class Sight:
         ipc, self.calm = self.decoys.ipc.state(), victim_state(self.victim)
         session = self.control.create()
         found, over = catalogue.in_session(self.control, session, self.path, [], self.places)
-        if over is None:
-            self.control.destroy(session)
+        self.end(session)
         if not self.places["private_home"]:
             found["IP-04.private-home"] = {"verdict": "stopped", "sign": "ENOENT", "note": "no private session can be had in this tier"}
         after = [(contents(d), metadata(d)) for d in (self.decoys.ro, self.decoys.outside)]
@@ -197,8 +208,7 @@ class Sight:
             return self.everybody(case, session)
         with self.watch(case) as seen:
             found, over = catalogue.in_session(self.control, session, self.path, [case.id], self.places)
-        if over is None:
-            self.control.destroy(session)
+        self.end(session)
         verdict = found.get(case.id)
         if verdict is None:
             sign = "limit" if over in ("limit", "processes", "memory", "oom") else "SIGKILL"
@@ -214,10 +224,10 @@ class Sight:
 
     def everybody(self, case, session):
         """Its first victim is the program itself, which then answers nothing."""
-        self.control.start(session, self.path, "--only", case.id, *catalogue.arguments(self.places))
+        with contextlib.suppress(Refused):  # when it was faster than the launcher's answer
+            self.control.start(session, self.path, "--only", case.id, *catalogue.arguments(self.places))
         time.sleep(1)
-        with contextlib.suppress(Refused):  # it may have ended its own
-            self.control.destroy(session)
+        self.end(session)
         effect = self.effect(case, [])
         verdict = {"verdict": "open" if effect else "stopped", "sign": "no effect", "note": effect or "only its own session"}
         self.alive(verdict)
@@ -282,7 +292,7 @@ class Sight:
 
     def controls(self):
         """id -> what the program said unconfined."""
-        self.calm = None
+        self.calm, self.unconfined = None, True
         decoy = os.open("/etc/passwd", os.O_RDONLY)
         given = {
             "preexec": inherited, "pass_fds": [decoy], "where": self.work,
