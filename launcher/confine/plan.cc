@@ -133,10 +133,16 @@ class Planner {
     // With a user namespace the uid is the workspace's one mapped uid, and root's powers end at the namespace.
     plan_.change_uid = plan_.user_ns || features_.change_uid.ok();
     decide(Mechanism::uid, plan_.change_uid, because(features_.change_uid));
-    if (!plan_.change_uid)
+    if (!plan_.change_uid) {
       residual("one-uid",
-               "one uid for launcher, agent and sessions: only Landlock domains stand between them; command lines, "
-               "priorities and resource limits of the others can be seen or changed");
+               "one uid for launcher, agent and sessions: only Landlock domains stand between them; command lines and numbers of "
+               "descriptors of the others can be seen, their priorities and resource limits changed");
+      residual("bounding-set", "the capability bounding set is the container's: that nothing of it can be had rests on no_new_privs");
+    } else if (plan_.user_ns && !plan_.pid_ns) {
+      residual("peers-tunable",
+               "no PID namespace, and one uid for the sessions of a workspace: each can change priorities, processors and "
+               "resource limits of the others' processes, and list numbers of their descriptors");
+    }
     for (const Mechanism m :
          {Mechanism::capabilities, Mechanism::no_new_privs, Mechanism::rlimits, Mechanism::fds, Mechanism::env})
       decide(m, true, "");

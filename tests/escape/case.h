@@ -28,7 +28,7 @@ struct attack {
   long a, b, c;
   unsigned flags;
   const char* control;   // why a control cannot show it here; without it the control must have the effect
-  const char* residual;  // id of the residual entry of a tier that does not stop it
+  const char* residual;  // ids of residual entries: the first that a tier states covers it there
   unsigned seconds;      // 0: ten
 };
 

@@ -36,7 +36,7 @@ class Case:
     expected: list
     flags: list
     control: str
-    residual: str
+    residual: list
     seconds: int
     facts: dict = dataclasses.field(default_factory=dict)
 
@@ -139,7 +139,8 @@ def judge(case, inside, control, left):
     proved, reason = shown(case, control)
     verdict = {"verdict": inside["verdict"], "sign": inside["sign"], "note": inside["note"], "control": proved, "reason": reason}
     if inside["verdict"] == "open":
-        verdict["verdict"] = "residual" if case.residual in left else "open"
+        stated = next((id for id in case.residual if id in left), None)
+        verdict.update({"verdict": "residual", "residual": stated} if stated else {"verdict": "open"})
     elif inside["verdict"] == "stopped" and not proved:
         verdict["verdict"] = "undecided" if reason is None else "unprovable"
         if reason is None:

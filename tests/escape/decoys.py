@@ -155,15 +155,15 @@ class Decoys:
         os.setxattr(home / "capable", "security.capability", struct.pack("<5I", 0x02000001, 1 << 7, 0, 0, 0))
         (home / "file").write_text("x")  # root's, to take a lease on
 
-    def places(self, home, launcher, **more):
+    def places(self, home, launcher, pid, **more):
         """The arguments of the program."""
-        here = {f"ns_{kind}": os.readlink(f"/proc/{launcher.pid}/ns/{kind}") for kind in
+        here = {f"ns_{kind}": os.readlink(f"/proc/{pid}/ns/{kind}") for kind in
                 ("user", "mnt", "pid", "net", "ipc", "uts", "cgroup")}  # fmt: skip
         return {
             "canary": CANARY, "secret": self.outside / "secret", "outside": self.outside, "ro": self.ro, "rw": self.rw,
             "audit": launcher.audit, "policies": launcher.policies, "run": launcher.run, "control": launcher.socket,
             "usock": self.servers.path, "suid": f"{home}/suid", "sgid": f"{home}/sgid", "capable": f"{home}/capable",
-            "lease": home, "launcher": launcher.pid, "tcp": self.servers.tcp, "udp": self.servers.udp,
+            "lease": home, "launcher": inner(pid), "tcp": self.servers.tcp, "udp": self.servers.udp,
             "api": launcher.port, "host_ip": host_address(), "abstract": self.name, "abstract_datagram": f"{self.name}-datagram",
             "free_port": self.free_port, "shm_key": self.ipc.key, "shm_id": self.ipc.segment, "sem_key": self.ipc.key,
             "msg_key": self.ipc.key, "mq": self.ipc.queue, "leak_key": self.ipc.key + 1, "leak_queue": f"{self.ipc.queue}-left",
@@ -211,6 +211,12 @@ class Decoys:
         self.leaked()
         self.servers.close()
         self.ipc.close()
+
+
+def inner(pid):
+    """The number of a process in its own PID namespace."""
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith("NSpid:")).split()[-1])
 
 
 def host_address():

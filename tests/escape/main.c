@@ -128,7 +128,7 @@ static void describe(const struct area* area, const struct attack* row) {
   printf("], \"control\": ");
   text_json(row->control);
   printf(", \"residual\": ");
-  text_json(row->residual);
+  words_json(row->residual);
   printf(", \"seconds\": %u", row->seconds != 0 ? row->seconds : 10);
 }
 

@@ -1,13 +1,13 @@
 """The tiers, as far as they can be had without a container: what an outer container would take away is taken away before the
 launcher starts. `python3 places.py TIER HOME -- COMMAND...` is the wrapper that it is started by.
 
-T2 has masks over /proc, so that the kernel refuses a fresh one. T0 has Docker's default capabilities and no calls for
+Each has a PID namespace of its own. T2 has masks over /proc, so that the kernel refuses a fresh one. T0 has Docker's default capabilities and no calls for
 namespaces and mounts; T1 has an ordinary user besides."""
 
 import ctypes
 import os
+import signal
 import struct
-import subprocess
 import sys
 
 UID = 1000
@@ -19,7 +19,7 @@ CLONE = 56 if X86 else 220
 REFUSED = ((272, 308, 165, 166, 155) if X86 else (97, 268, 40, 39, 41)) + (428, 429, 430, 431, 432, 433, 442)
 LOAD, JUMP, MASK, RETURN, ALLOW, EPERM, ENOSYS = 0x20, 0x15, 0x54, 0x06, 0x7FFF0000, 0x50001, 0x50026
 CLONE3 = 435
-MS_BIND = 4096
+MS_BIND, CLONE_NEWPID, PR_SET_PDEATHSIG = 4096, 0x20000000, 1
 
 
 def filter_of_docker():
@@ -59,6 +59,21 @@ def confine(tier, home):
         must(libc.prctl(38, 1, 0, 0, 0))
 
 
+def in_a_container(libc):
+    """Goes on as the first process of a PID namespace with a /proc of its own, as an outer container has it: what a launcher of a low
+    tier ends by user ids must not be the machine's. This process waits for it and hands signals on."""
+    if libc.unshare(CLONE_NEWPID) != 0:
+        raise OSError(ctypes.get_errno(), "no PID namespace")
+    child = os.fork()
+    if child == 0:
+        if libc.mount(b"proc", b"/proc", b"proc", 0, None) != 0:
+            raise OSError(ctypes.get_errno(), "no /proc")
+        return
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda n, _: os.kill(child, n))
+    os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 0xFF)
+
+
 def wrapper(tier, home):
     if tier == "T3":
         return ()
@@ -66,5 +81,8 @@ def wrapper(tier, home):
 
 
 if __name__ == "__main__":
+    process = ctypes.CDLL(None, use_errno=True)
+    in_a_container(process)
     confine(sys.argv[1], sys.argv[2])
+    process.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     os.execvp(sys.argv[4], sys.argv[4:])

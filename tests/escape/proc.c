@@ -29,11 +29,13 @@ static int look(const struct attack* row) {
     DIR* dir = opendir(path);
     if (dir == NULL) return refused();
     errno = 0;
-    const struct dirent* first = readdir(dir);
-    const int saved = errno;
+    const struct dirent* name;
+    while ((name = readdir(dir)) != NULL && name->d_name[0] == '.') {
+    }
+    const int saved = errno != 0 ? errno : ENOENT;
     closedir(dir);
     errno = saved;
-    return first != NULL ? EFFECT : refused();
+    return name != NULL ? EFFECT : refused();
   }
   const int fd = open(path, O_RDONLY);
   if (fd < 0) return refused();
@@ -100,7 +102,7 @@ static const struct attack kRows[] = {
     LOOK("root", "root"),
     LOOK("cwd", "cwd"),
     LOOK("exe", "exe"),
-    LOOK("fd", "fd"),
+    {"PR-03.fd", "list fd of another session's process", "/require", "pid_ns", GONE, look, "victim/fd", .residual = "one-uid peers-tunable"},
     LOOK("fd-0", "fd/0"),
     LOOK("fdinfo", "fdinfo"),
     LOOK("map_files", "map_files"),

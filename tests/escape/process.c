@@ -212,7 +212,7 @@ static int daemon_survives(const struct attack* row) {
 #define TRACE(id, what, fn, target, ...) {id, what, "/syscalls", "seccomp " WALLS, NOBODY, fn, target, __VA_ARGS__}
 #define SIGNAL(id, what, target, call, number) \
   {id, what, "/require", WALLS, NOBODY, signal_it, target, call, number, .flags = ALONE}
-#define TUNE(id, what, fn, ...) {id, what, "/require", "pid_ns uid", NOBODY, fn, "victim", __VA_ARGS__ .flags = ALONE, .residual = "one-uid"}
+#define TUNE(id, what, fn, ...) {id, what, "/require", "pid_ns", NOBODY, fn, "victim", __VA_ARGS__ .flags = ALONE, .residual = "one-uid peers-tunable"}
 #define DOWN(id, what, by, fn, ...) {id, what, "/env", by, "ENOENT EBADF EPERM", fn, __VA_ARGS__}
 
 static const struct attack kRows[] = {

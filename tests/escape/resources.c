@@ -68,6 +68,14 @@ static int burst(const struct attack* row) {
   for (int i = 0; i < count; ++i) waitpid(made[i], NULL, 0);
   return count == COUNT ? EFFECT : saved;
 }
+static int memory_burst(const struct attack* row) {
+  const size_t size = (size_t)row->a;
+  char* room = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED) return refused();
+  for (size_t at = 0; at < size; at += 4096) room[at] = 1;
+  munmap(room, size);
+  return EFFECT;
+}
 static void* sleeper(void* nothing) {
   sleep(HOLD + 2);
   return nothing;
@@ -261,6 +269,7 @@ static const struct attack kRows[] = {
     LIMIT("01.burst", "have 100 processes for a moment", "processes", "cgroup", "EAGAIN " ENDED, burst, NULL, .flags = ALONE | BOX, .residual = "watchdog-limits"),
     LIMIT("02.threads", "have 300 threads", "processes", "cgroup rlimits", "EAGAIN " ENDED, threads, NULL, 300, .flags = ALONE | BOX, .seconds = 20),
     LIMIT("11.zombies", "have 300 dead processes", "processes", "cgroup rlimits", "EAGAIN " ENDED, zombies, NULL, 300, .flags = ALONE | BOX, .seconds = 20),
+    LIMIT("03.burst", "use 64 MiB for a moment", "memory_bytes", "cgroup", "ENOMEM " ENDED, memory_burst, NULL, 64 * MIB, .flags = ALONE | BOX, .residual = "watchdog-limits"),
     LIMIT("03.memory", "use 400 MiB", "memory_bytes", "cgroup", "ENOMEM " ENDED, memory, NULL, 400 * MIB, MAP_PRIVATE, .flags = ALONE | BOX, .seconds = 20),
     LIMIT("03.shared", "use 400 MiB of shared memory", "memory_bytes", "cgroup", "ENOMEM " ENDED, memory, NULL, 400 * MIB, MAP_SHARED, .flags = ALONE | BOX, .seconds = 20),
     LIMIT("03.four", "use 400 MiB in four processes", "memory_bytes", "cgroup", "ENOMEM " ENDED, memory_shared_out, NULL, 400 * MIB, .flags = ALONE | BOX, .seconds = 20),

@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import json
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
@@ -14,7 +15,7 @@ import catalogue
 import places
 from decoys import CANARY, Decoys, contents, metadata, sleeper, victim_state
 from over_http import OverHttp
-from harness import API_KEY, Launcher, Refused, careless, edit, eventually, inside
+from harness import API_KEY, Launcher, Refused, careless, edit, eventually, inside, processes
 
 VICTIM = tuple(f"PR-05.{n}" for n in ("kill", "kill-9", "tgkill", "tkill", "queue", "queue-thread", "pidfd", "group", "owner", "stop")) + (
     "PR-13.limit", "PR-14.nice", "PR-14.affinity", "PR-14.io", "PR-14.idle", "PR-15.oom-victim", "PR-15.coredump", "PR-15.timerslack")  # fmt: skip
@@ -23,7 +24,7 @@ LEAKS = ("RS-14.segment", "RS-14.queue")
 LOCKS = {"RS-17.flock": False, "RS-17.ofd-lock": True}
 SERVES = ("NW-18.serve", "NW-18.serve-loopback", "NW-18.serve6")
 UIDS = {"T3": 20001, "T2": 20002, "T0": 20003, "T1": places.UID}
-BURST = "RS-01.burst"
+BURSTS = ("RS-01.burst", "RS-03.burst")
 OWN_TREE = "IP-11.mnt"
 BOX = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
 EVERYBODY = ("PR-06.kill-all", "PR-06.stop-all")
@@ -102,6 +103,8 @@ class Sight:
         self.work.mkdir()
         self.configure()
         self.launcher.start(wrapper=places.wrapper(tier, self.launcher.home))
+        # Beyond T3 what was started is the container, and the launcher its first process.
+        self.pid = self.launcher.pid if tier == "T3" else first_child(self.launcher.pid)
         self.control = OverHttp(self.launcher) if tier == "T1" else self.launcher.control()
         assert self.control.hello["tier"] == tier, self.launcher.log.read_text()
         self.settle()
@@ -142,11 +145,17 @@ class Sight:
         self.left = {entry["id"] for entry in self.statement["confinement"]["residual"]}
         home = inside(self.control, session, "out = os.getcwd()")
         self.path = f"{home}/escape"
-        self.places = self.decoys.places(home, self.launcher, victim=self.victim, private_tcp=port or self.decoys.servers.tcp, private_home=private_home)
+        self.places = self.decoys.places(home, self.launcher, self.pid, victim=self.number(), private_tcp=port or self.decoys.servers.tcp, private_home=private_home)
         self.places["lease"] = home
         self.control.destroy(session)
         if port:
             self.decoys.servers.tcp_server(port)
+
+    def number(self):
+        """The victim's pid as the sessions would know it: that of the launcher's PID namespace."""
+        status = pathlib.Path(f"/proc/{self.victim}/status").read_text()
+        pids = next(line for line in status.splitlines() if line.startswith("NSpid:")).split()[1:]
+        return int(pids[0] if self.tier == "T3" else pids[1])
 
     def fresh_victim(self):
         if victim_state(self.victim) is None or victim_state(self.victim) != self.calm:
@@ -160,7 +169,7 @@ class Sight:
                 assert self.unconfined, f"the other session is gone: {e}"
                 self.other = self.control.create()
                 self.victim = sleeper(self.control, self.other, mark)
-            self.places["victim"] = self.victim
+            self.places["victim"] = self.number()
         self.calm = victim_state(self.victim)
 
     def end(self, session):
@@ -194,7 +203,7 @@ class Sight:
 
     def confined_alone(self, case):
         self.fresh_victim()
-        if case.id == BURST:
+        if case.id in BURSTS:
             # The watchdog may look at that moment: then it was luck, which the next try does not have.
             for _ in range(4):
                 if (verdict := self.alone_once(case))["verdict"] == "open":
@@ -347,6 +356,10 @@ class Sight:
     def close(self):
         self.launcher.stop()
         self.decoys.close()
+
+
+def first_child(pid):
+    return next(p for p, (parent, _, _) in processes().items() if parent == pid)
 
 
 @contextlib.contextmanager

@@ -44,7 +44,7 @@ class Tier:
         """residual id -> cases that show it."""
         found = collections.defaultdict(list)
         for case in self.those("residual").values():
-            found[case.residual].append(case.id)
+            found[self.verdicts[case.id]["residual"]].append(case.id)
         return found
 
     def say(self, word):
@@ -93,7 +93,7 @@ def security_table(tiers):
         lines.append(f"| {area} | " + " | ".join(cell(tier, area) for tier in tiers) + " |")
     lines += ["", "| open, by its id in the statement | " + " | ".join(tier.name for tier in tiers) + " |", "|---" * (len(tiers) + 1) + "|"]
     shown = [tier.shown() for tier in tiers]
-    for id in dict.fromkeys(case.residual for case in cases if case.residual):
+    for id in dict.fromkeys(id for case in cases for id in case.residual):
         if any(id in one for one in shown):
             lines.append(f"| `{id}` | " + " | ".join(named(one.get(id, [])) for one in shown) + " |")
     return "\n".join(lines)
