@@ -158,7 +158,7 @@ class Launcher:
             raise
 
 
-def careless(cgroup):
+def careless(cgroup=None):
     """In the launcher's process before exec: state that must not reach a session."""
     if cgroup:
         (cgroup / "cgroup.procs").write_text("0")
