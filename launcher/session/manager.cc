@@ -18,7 +18,7 @@ constexpr std::int64_t kWatchdogUs = 500'000;
 constexpr std::int64_t kRefreshUs = 1'000'000;
 constexpr std::int64_t kLogRetryUs = 10'000'000;
 constexpr std::int64_t kRefillDelayUs = 3'000;
-constexpr uid_t kFirstUid = 20000, kLastUid = 29999;  // T0: one for each living session
+constexpr uid_t kFirstUid = 21000, kLastUid = 29999;  // T0: one for each living session; never the workspace's
 constexpr uid_t kWorkspaceUid = 20001;                // where the home belongs to root or is made by us
 
 bool same(const confine::Sources& a, const confine::Sources& b) {
