@@ -323,7 +323,8 @@ json::Value Manager::stat(const Entry& entry) const {
     j["memory_peak_bytes"] = c.memory_peak;
     j["cpu_us"] = c.cpu_us;
   } else {
-    const Usage u = processes().usage(s.pid());
+    // Below process 0 is everything that runs here: not what a session that has no process yet is made of.
+    const Usage u = s.pid() != 0 ? processes().usage(s.pid()) : Usage{};
     j["processes"] = u.processes;
     j["memory_bytes"] = u.memory_bytes;
     j["cpu_us"] = u.cpu_us + static_cast<std::uint64_t>(s.totals().cpu_us);

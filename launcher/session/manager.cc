@@ -310,6 +310,8 @@ void Manager::on_built(Session& session, Status status) {
              {{"session", session.id()}, {"domain", entry.domain}, {"what", status.error().text()}, {"ready", true}});
     return;
   }
+  // Answered already: there is no log for it, perhaps not even a file, and it ends.
+  if (entry.create_id == 0) return;
   if (status) status = entry.log->append(audit::Event::session_start, {{"report", session.report()}});
   else (void)entry.log->append(audit::Event::session_refused, {{"what", status.error().text()}});
   ipc::Connection* client = connection(entry.owner);
