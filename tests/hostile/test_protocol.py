@@ -27,7 +27,7 @@ def ends(fresh, hostile, compiled):
         another.close()
         assert another.pid != hostile.pid
         control = fresh.control()
-        assert control.call("session_list")[0]["sessions"] == []
+        eventually(lambda: control.call("session_list")[0]["sessions"] == [], what="its sessions are gone")
         control.close()
         serves(fresh)
         eventually(lambda: counts(fresh) == before, what=f"{counts(fresh)} is {before} again")

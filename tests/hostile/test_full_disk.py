@@ -1,0 +1,127 @@
+"""Directories that take nothing more, each on a small tmpfs of the launcher's own mount namespace: what cannot be recorded is
+refused with that reason, what cannot be written is the program's error, nothing stays behind, and with room all goes on."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+from harness import SESSION_UID, Refused, eventually
+from seat import Seat, counts, opened, settled
+
+
+def on_tmpfs(launcher, program, place, options):
+    """Starts the launcher with a tmpfs mounted on `place`."""
+    place.mkdir(exist_ok=True)
+    mount = f'mount -t tmpfs -o {options} none "$0" && exec "$@"'
+    launcher.start("--agent", program, wrapper=["unshare", "--mount", "--", "sh", "-c", mount, str(place)], CAISSON_READY_SESSIONS="0")
+    return launcher
+
+
+def remount(launcher, place, options):
+    enter = ["nsenter", "-t", str(launcher.pid), "-m", "--"]
+    subprocess.run([*enter, "mount", "-o", f"remount,{options}", str(place)], check=True, timeout=20)
+
+
+def seen(launcher, place):
+    return pathlib.Path(f"/proc/{launcher.pid}/root{place}")
+
+
+def fill(path):
+    """Writes to a file until the disk is full."""
+    with open(path, "wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(b"x" * 4096)
+        except OSError:
+            pass
+
+
+@pytest.fixture
+def without_files(fresh, compiled):
+    """No room for another log: the audit directory has inodes for itself and the launcher's own."""
+    program = compiled("seat")
+    on_tmpfs(fresh, program, fresh.audit, "mode=0700,nr_inodes=2")
+    fresh.seat = Seat(fresh, program)
+    opened(fresh.seat)
+    yield fresh
+    fresh.seat.close()
+
+
+@pytest.mark.parametrize("narrow", [None, {"tmp": "private"}], ids=["as it is", "narrowed"])
+def test_a_session_without_a_log_is_refused_and_nothing_stays(without_files, narrow):
+    before = settled(without_files)
+    control, seat = without_files.control(), without_files.seat
+    for ask in (lambda: control.call("session_create", domain="bash", narrow=narrow), lambda: seat.create(narrow=narrow)):
+        for _ in range(5):
+            with pytest.raises(Refused) as refused:
+                ask()
+            assert refused.value.error["errno"] == "ENOSPC" and "audit log" in refused.value.error["what"]
+    eventually(lambda: seat.ask("session_list")["sessions"] == [])
+    # Each request has one answer: none comes to a number that nobody asked with.
+    assert [m for m in seat.unread if m.get("id") == 0] == []
+    control.close()
+    eventually(lambda: counts(without_files) == before, what=f"{counts(without_files)} is {before} again")
+
+
+def test_sessions_start_again_when_there_is_room(without_files):
+    with pytest.raises(Refused):
+        without_files.seat.create()
+    remount(without_files, without_files.audit, "nr_inodes=100")
+    session = without_files.seat.create()
+    log = seen(without_files, without_files.audit) / f"{session}.ndjson"
+    assert [json.loads(line)["event"] for line in log.read_text().splitlines()] == ["session_request", "session_start"]
+
+
+def test_a_session_whose_log_is_full_ends_and_the_launcher_goes_on(fresh, compiled):
+    on_tmpfs(fresh, compiled("seat"), fresh.audit, "mode=0700,size=2m")
+    before = settled(fresh)
+    control = fresh.control()
+    session = control.create()
+    assert control.output(session, "echo", "on") == "on\n"
+    audit = seen(fresh, fresh.audit)
+    fill(audit / "filler")
+    with pytest.raises(Refused) as refused:
+        for _ in range(100):  # what is left of the log's last page
+            control.output(session, "true")
+    assert refused.value.error["errno"] == "ENOSPC" and "audit log" in refused.value.error["what"]
+    assert control.event("session_end", session=session)["reason"] == "audit_failed"
+    with pytest.raises(Refused):
+        control.create()
+    eventually(lambda: control.call("session_list")[0]["sessions"] == [])
+    (audit / "filler").unlink()
+    again = control.create()
+    assert control.output(again, "echo", "on") == "on\n"
+    control.destroy(again)
+    control.close()
+    eventually(lambda: counts(fresh)["processes"] == before["processes"])
+
+
+def test_a_full_home_is_the_programs_error(fresh, compiled):
+    on_tmpfs(fresh, compiled("seat"), fresh.home, f"size=64k,nr_inodes=16,uid={SESSION_UID},gid={SESSION_UID}")
+    before = settled(fresh)
+    control = fresh.control()
+    session = control.create()
+    ended, _, err = control.run(session, "sh", "-c", "head -c 1000000 /dev/zero > big")
+    assert ended["exit_code"] != 0 and "No space left" in err
+    ended, _, err = control.run(session, "sh", "-c", "rm big; for i in $(seq 100); do : > $i || exit 1; done")
+    assert ended["exit_code"] != 0 and "No space left" in err
+    # A home without room is one to start in, and to end in.
+    for name in (session, control.create(), control.create(narrow={"tmp": "private"})):
+        assert control.output(name, "echo", "on") == "on\n"
+        control.destroy(name)
+    assert len(os.listdir(seen(fresh, fresh.home))) == 15
+    control.events.clear()
+    control.close()
+    eventually(lambda: counts(fresh)["descriptors"] <= before["descriptors"] and counts(fresh)["processes"] == before["processes"])
+
+
+def test_a_session_that_has_no_process_yet_tells_nothing_of_others(hostile):
+    """Its first process is known a moment later: until then its usage is none, not that of everything that runs here."""
+    opened(hostile)
+    for _ in range(20):
+        hostile.say("session_create", domain="bash", narrow={"tmp": "private"})
+        sessions = hostile.ask("session_list")["sessions"]
+        building = [s for s in sessions if s["state"] == "building"]
+        assert all(s["cpu_us"] < 1_000_000 and s["processes"] < 10 for s in building), building
