@@ -60,6 +60,8 @@ def fresh(tier, tmp_path):
 def hostile(fresh, compiled):
     """A launcher without ready sessions, and its hostile agent."""
     program = compiled("seat")
+    for other in ("shell", "run"):  # each domain is prepared and probed at the start, and this one is started for every message
+        (fresh.policies / f"{other}.json").unlink()
     # With mounts of its own: what others mount on the host meanwhile is not its leak.
     fresh.start("--agent", program, wrapper=["unshare", "--mount", "--"], CAISSON_READY_SESSIONS="0")
     one = seat.Seat(fresh, program)

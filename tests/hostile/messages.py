@@ -88,7 +88,7 @@ FATAL = {
 }
 assert len(FATAL["64 KiB and a byte"]) == 64 * 1024 + 1
 
-# One of each kind, for every state. The parser knows no states: the rest is said in two of them.
+# One of each kind, for every state. The parser knows no states: the rest is said in one of them.
 EVERYWHERE = [
     "nothing",
     "an empty object",
