@@ -10,7 +10,7 @@ import signal
 import struct
 import sys
 
-UID = 1000
+UID = 61001  # nobody's, so that nobody else's processes count against its limits
 DOCKER_CAPABILITIES = (0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31)
 NAMESPACE_FLAGS = 0x7E020000
 X86 = os.uname().machine == "x86_64"

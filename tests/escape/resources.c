@@ -137,10 +137,16 @@ static int memory_segment(const struct attack* row) {
   return fill(room == (char*)-1 ? NULL : room, size);
 }
 
+// Names of one's own in a directory that others use: the process ids of two PID namespaces may be the same.
+static long mark(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000000000L + now.tv_nsec;
+}
 static int write_much(const struct attack* row) {
   static char block[1 << 20];
   char name[256];
-  snprintf(name, sizeof name, "%s/fill-%d", row->path, (int)getpid());
+  snprintf(name, sizeof name, "%s/fill-%ld", row->path, mark());
   const int fd = open(name, O_CREAT | O_WRONLY, 0600);
   if (fd < 0) return refused();
   int result = EFFECT;
@@ -154,14 +160,15 @@ static int many_files(const struct attack* row) {
   char name[256];
   int result = EFFECT;
   long made = 0;
+  const long own = mark();
   for (; made < row->a && result == EFFECT; ++made) {
-    snprintf(name, sizeof name, "%s/many-%d-%ld", row->path, (int)getpid(), made);
+    snprintf(name, sizeof name, "%s/many-%ld-%ld", row->path, own, made);
     const int fd = open(name, O_CREAT | O_WRONLY | O_EXCL, 0600);
     if (fd < 0) result = refused();
     else close(fd);
   }
   while (--made >= 0) {
-    snprintf(name, sizeof name, "%s/many-%d-%ld", row->path, (int)getpid(), made);
+    snprintf(name, sizeof name, "%s/many-%ld-%ld", row->path, own, made);
     unlink(name);
   }
   return result;
@@ -239,7 +246,8 @@ static int leave_queue(const struct attack* row) {
   const char* name = decoy("leak_queue");
   (void)row;
   if (name == NULL) return undecided("the decoy is missing");
-  return outcome(mq_open(name, O_CREAT | O_RDWR, 0666, NULL));
+  struct mq_attr small = {.mq_maxmsg = 1, .mq_msgsize = 8};  // the room for queues is the user's, and others take of it
+  return outcome(mq_open(name, O_CREAT | O_RDWR, 0666, &small));
 }
 // New processes as fast as the old ones are ended: only ending all at once ends it. Eight at a time, for at most four seconds.
 static int fork_race(const struct attack* row) {

@@ -23,7 +23,7 @@ DAEMONS = ("PR-09.daemon", "PR-10.daemons", "RS-22.fork-race")
 LEAKS = ("RS-14.segment", "RS-14.queue")
 LOCKS = {"RS-17.flock": False, "RS-17.ofd-lock": True}
 SERVES = ("NW-18.serve", "NW-18.serve-loopback", "NW-18.serve6")
-UIDS = {"T3": 20001, "T2": 20002, "T0": 20003, "T1": places.UID}
+UIDS = {"T3": 61003, "T2": 61002, "T0": 61000, "T1": places.UID}
 BURSTS = ("RS-01.burst", "RS-03.burst")
 OWN_TREE = "IP-11.mnt"
 BOX = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
@@ -245,12 +245,24 @@ class Sight:
     def alive(self, verdict):
         """No answer is not a wall: a fresh session must start and the other session be there."""
         try:
-            self.control.output(session := self.control.create(), "true")
-            self.control.destroy(session)
+            self.starts()
             listed = [s["session"] for s in self.control.call("session_list")[0]["sessions"]]
             assert self.other in listed
         except (Refused, OSError, EOFError, AssertionError) as e:
             verdict.update(verdict="undecided", note=f"afterwards no session starts: {e}")
+
+    def starts(self):
+        """A session does, within a moment: what its user had may still be ending."""
+        end = time.monotonic() + 5
+        while True:
+            try:
+                session = self.control.create()
+                self.control.output(session, "true")
+                return self.control.destroy(session)
+            except (Refused, AssertionError):
+                if time.monotonic() > end:
+                    raise
+            time.sleep(0.1)
 
     # What is seen outside.
 
@@ -325,7 +337,11 @@ class Sight:
             if "spare" in case.flags:
                 found[case.id] = {"verdict": "undecided", "sign": "", "note": "never run unconfined"}
             elif case.alone():
-                found[case.id] = self.control_alone(case, given)
+                # Something else may have had the port or the moment: that it works once is the proof.
+                for _ in range(3):
+                    found[case.id] = self.control_alone(case, given)
+                    if found[case.id]["verdict"] == "open" or case.control:
+                        break
         os.close(decoy)
         return found
 
