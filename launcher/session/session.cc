@@ -153,7 +153,7 @@ void Session::take_exited(const init::Reply& reply) {
 
 void Session::take_ready() {
   if (state_ != State::building) return;
-  auto verified = confine::verify_session(plan(), pid_, steps_);
+  auto verified = confine::verify_session(plan(), pid_, steps_, prepared_->mount_ns.get());
   if (!verified && !confine::faults::blind()) return built(std::unexpected(std::move(verified).error()));
   if (verified) verified_ = std::move(*verified);
   built({});
