@@ -12,7 +12,7 @@ enum class Probe : std::uint32_t {
   read_ungranted,    // open a file outside the grants (Targets::outside) for reading
   write_read_only,   // create a file in /usr
   write_root,        // mkdir in /
-  write_proc,        // open /proc/self/comm for writing, which the file's owner may
+  write_proc,        // open a file of /proc for writing that everybody may write
   proc_sys,          // open /proc/sys/kernel/core_pattern for writing
   read_init,         // open /proc/1/environ
   kill_launcher,     // kill(Targets::launcher, 0)

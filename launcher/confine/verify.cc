@@ -1,9 +1,13 @@
 #include "launcher/confine/verify.h"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <set>
 
 #include "launcher/base/sys.h"
@@ -58,9 +62,48 @@ Status check_namespaces(const Plan& plan, pid_t pid, json& facts) {
   return {};
 }
 
+// Else it would change the mounts of every other session of its policy.
+Status check_mounts(pid_t pid, int prepared) {
+  struct stat theirs{}, common{};
+  const std::string path = "/proc/" + std::to_string(pid) + "/ns/mnt";
+  if (prepared < 0) return {};
+  if (::fstat(prepared, &common) != 0 || ::stat(path.c_str(), &theirs) != 0) return sys_error("stat " + path);
+  if (theirs.st_ino == common.st_ino) return broken("mnt namespace", "that of all sessions of its policy");
+  return {};
+}
+
+struct LimitRow {
+  int resource;
+  const char* name;
+};
+constexpr LimitRow kLimits[] = {{RLIMIT_CPU, "Max cpu time"},           {RLIMIT_FSIZE, "Max file size"},
+                                {RLIMIT_CORE, "Max core file size"},    {RLIMIT_NPROC, "Max processes"},
+                                {RLIMIT_NOFILE, "Max open files"},      {RLIMIT_MEMLOCK, "Max locked memory"},
+                                {RLIMIT_MSGQUEUE, "Max msgqueue size"}, {RLIMIT_SIGPENDING, "Max pending signals"},
+                                {RLIMIT_NICE, "Max nice priority"},     {RLIMIT_RTPRIO, "Max realtime priority"}};
+
+// A canary cannot see them: whoever has no capability cannot raise any limit, however high. A limit outside may be lower still.
+Status check_limits(const Plan& plan, pid_t pid) {
+  TRY_ASSIGN(const std::string limits, sys::read_file("/proc/" + std::to_string(pid) + "/limits", 16384));
+  for (const auto& [resource, wanted] : plan.limits) {
+    const auto row = std::ranges::find(kLimits, resource, &LimitRow::resource);
+    if (row == std::end(kLimits)) return broken("a limit", "one without a name in /proc");
+    const auto at = limits.find(std::string("\n") + row->name + "  ");
+    char soft[32] = "", hard[32] = "";
+    if (at == std::string::npos || std::sscanf(limits.c_str() + at + 1 + std::strlen(row->name), "%31s %31s", soft, hard) != 2)
+      return broken(row->name, "not in /proc/<pid>/limits");
+    // "unlimited" is no number.
+    char* end = nullptr;
+    const std::uint64_t value = std::strtoull(hard, &end, 10);
+    if ((*end != '\0' && wanted.rlim_max != RLIM_INFINITY) || (*end == '\0' && value > wanted.rlim_max))
+      return broken(row->name, hard);
+  }
+  return {};
+}
+
 }  // namespace
 
-Result<Verified> verify_session(const Plan& plan, pid_t pid, const std::vector<StepRecord>& steps) {
+Result<Verified> verify_session(const Plan& plan, pid_t pid, const std::vector<StepRecord>& steps, int prepared_mounts) {
   Verified out;
   std::copy(std::begin(plan.mechanisms), std::end(plan.mechanisms), out.mechanisms);
   TRY_ASSIGN(const std::string status, sys::read_file("/proc/" + std::to_string(pid) + "/status", 16384));
@@ -85,6 +128,8 @@ Result<Verified> verify_session(const Plan& plan, pid_t pid, const std::vector<S
   for (const char* name : {"NoNewPrivs", "Seccomp", "Seccomp_filters", "Uid", "Gid"})
     out.facts[name] = sys::status_field(status, name);
   TRY(check_namespaces(plan, pid, out.facts));
+  TRY(check_mounts(pid, prepared_mounts));
+  TRY(check_limits(plan, pid));
   for (const Step needed : {Step::fds, Step::limits, Step::credentials, Step::capabilities, Step::no_new_privs, Step::seccomp})
     if (std::ranges::none_of(steps, [needed](const StepRecord& r) { return r.step == needed && r.error == 0; }))
       return broken(kSteps[static_cast<std::size_t>(needed)].name, "not reported as done");

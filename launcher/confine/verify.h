@@ -21,7 +21,9 @@ struct Verified {
 };
 
 // `pid`: the session's first process, after it executed caisson-init. Errors: internal, naming the fact that is not so.
-[[nodiscard]] Result<Verified> verify_session(const Plan& plan, pid_t pid, const std::vector<StepRecord>& steps);
+// `prepared_mounts`: the mount namespace of the template that it was made from, which it must not be in itself; -1: none.
+[[nodiscard]] Result<Verified> verify_session(const Plan& plan, pid_t pid, const std::vector<StepRecord>& steps,
+                                              int prepared_mounts = -1);
 
 // The mechanisms with their state and with what each was verified by: steps whose post-condition held, facts of /proc, canary
 // probes. `canary`: nullptr for the states alone.

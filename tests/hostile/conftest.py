@@ -10,8 +10,19 @@ import pytest
 
 HERE = pathlib.Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "session")]
+import faults  # noqa: E402
 import harness  # noqa: E402
 import seat  # noqa: E402
+
+
+def pytest_terminal_summary(terminalreporter):
+    """What noticed each wall that was left out."""
+    if faults.TABLE:
+        terminalreporter.section("walls left out, and who noticed")
+    for name, launcher, cases in faults.TABLE:
+        more = f" … {len(cases)} in all" if len(cases) > 12 else ""
+        terminalreporter.write_line(f"{name:22} launcher: {launcher or 'does not notice'}")
+        terminalreporter.write_line(f"{'':22} cases:    {'; '.join(cases[:12]) or '-'}{more}")
 
 
 @pytest.fixture(scope="session", autouse=True)

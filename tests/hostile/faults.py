@@ -10,6 +10,9 @@ from harness import ROOT, Launcher, descendants
 FAULTY_BUILD = pathlib.Path(os.environ.get("CAISSON_FAULTS_BUILD") or ROOT / "build" / "faults")
 FAULTY, FAULTY_CLI = (FAULTY_BUILD / "launcher" / name for name in ("caisson-launcher", "caisson"))
 PAGE = 4096
+# Of its sessions (the home's owner). Not the other tests': a T0 launcher of theirs ends a session by ending all of its uid.
+UID = 39001
+TABLE = []  # of test_mutations.py: mutation, how the launcher noticed, failing cases; printed by conftest.py
 
 # Every step that steps.h knows, in the order in which they are done.
 STEPS = re.findall(r'\{Step::\w+, "(\w+)", Mechanism', (ROOT / "launcher" / "confine" / "steps.h").read_text())
@@ -45,6 +48,7 @@ class FaultyLauncher(Launcher):
 
     def __init__(self, base):
         super().__init__(base)
+        os.chown(self.home, UID, UID)
         self.fault = Fault(base / "fault")
 
     def spawn(self, *options, **arguments):

@@ -1,0 +1,162 @@
+"""Each wall left out in turn (launcher/confine/faults.h): somebody must notice, and who does is said in a table at the end.
+
+First the launcher itself, which must refuse: by a step that cannot be done, by verification, by the canary. Then, with a launcher
+that goes on although it has noticed, a program inside and a look from outside."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import fingerprint
+import pytest
+from faults import FAULTY, STEPS, TABLE, UID, FaultyLauncher, of_this_build
+from harness import TESTS, Refused, edit, eventually
+
+MUTATIONS = [
+    "user_ns", "net_ns", "mount_ns", "open_grants.read_only", "open_grants.nosuid", "open_grants.noexec", "make_files", "attach_grants",
+    "template_proc", "hide_paths", "pivot_root", "pivot_root.read_only", "landlock_rules", "namespaces", "namespaces.mnt", "namespaces.ipc",
+    "namespaces.uts", "namespaces.cgroup", "pid_ns", "proc", "devices", "private_mounts", "hostname", "stdio", "close_fds", "rlimits", "uid",
+    "capabilities", "no_new_privs", "landlock", "seccomp",
+]  # fmt: skip
+# What is built or started there is itself what would be missing: test_faults.py has them fail.
+NOTHING_TO_LEAVE_OUT = ["root_tmpfs", "exec_init", "done"]
+CHANGES = object()
+# Not with what these mutations take away: the escape program would be unbounded, or speak to the network.
+NO_ESCAPE = ("rlimits", "net_ns")
+
+
+def test_every_step_is_left_out_here():
+    assert sorted({m.split(".")[0] for m in MUTATIONS} | set(NOTHING_TO_LEAVE_OUT)) == sorted(STEPS)
+
+
+class Escape:
+    """The escape program (tests/escape), where it is: the attacks that were not stopped."""
+
+    FOLDER = pathlib.Path(os.environ.get("CAISSON_ESCAPE") or TESTS / "escape")
+
+    def __init__(self, base):
+        sys.path.insert(0, str(self.FOLDER))
+        import decoys
+
+        self.program = base / "escape"
+        command = ["cc", "-std=gnu17", "-D_GNU_SOURCE", "-O1", "-static", "-o", self.program, *sorted(self.FOLDER.glob("*.c"))]
+        subprocess.run(command, check=True, timeout=120)
+        self.decoys = decoys.Decoys(base, self.program, UID)
+        listed = subprocess.run([self.program, "--list"], capture_output=True, check=True, timeout=20).stdout.splitlines()
+        # Not those that exhaust something (seconds each), nor those that would end their own session.
+        self.chosen = [r["id"] for r in map(json.loads, listed) if r["area"] != "resources" and not {"alone", "spare"} & set(r["flags"])]
+
+    def run(self, control, session):
+        arguments = {**self.decoys.places("/home/gem", self.launcher), "victim": self.launcher.pid}
+        words = [f"{k}={v}" for k, v in arguments.items() if v not in ("", None)]
+        try:
+            _, out, _ = control.run(session, "/home/gem/escape", "--only", ",".join(self.chosen), *words, cwd="/")
+        except Refused as e:
+            return {"program": e.error["what"]}
+        found = {}
+        for line in out.splitlines():
+            row = json.loads(line)
+            found[row["id"]] = "open" if row["verdict"] == "open" else "not open"
+        return found
+
+
+@pytest.fixture(scope="module")
+def base(tier):
+    if not FAULTY.exists():
+        pytest.skip("no build with faults: cmake --preset faults, then its targets caisson-launcher, caisson-init and caisson")
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="caisson-mutants-", dir="/var/tmp"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def escape(base):
+    one = None
+    if list(Escape.FOLDER.glob("*.c")) and shutil.which("cc"):
+        (base / "escape-program").mkdir(mode=0o755)
+        one = Escape(base / "escape-program")
+    yield one
+    if one:
+        one.decoys.close()
+
+
+def mutant(base, fault, escape):
+    """A launcher with that fault from its very start."""
+    one = FaultyLauncher(pathlib.Path(tempfile.mkdtemp(dir=base)))
+    one.base.chmod(0o755)
+    for name in ("ro", "rw"):
+        (one.base / name).mkdir()
+        (one.base / name / "file").write_text("x")
+        for path in (one.base / name, one.base / name / "file"):
+            os.chown(path, UID, UID)
+    policy = json.loads((one.policies / "base.json").read_text())
+    grants = [{"path": "/srv/ro", "source": str(one.base / "ro"), "access": "read"}]
+    grants += [{"path": "/srv/rw", "source": str(one.base / "rw"), "access": "read-write"}]
+    edit(one.policies / "base.json", grants=policy["grants"] + grants, hide=[*policy["hide"], "/usr/share/doc"])
+    if escape:
+        escape.launcher = one
+        shutil.copy(escape.program, one.home / "escape")
+    one.fault.set(fault)
+    # Of what a careless parent leaves open it inherits a descriptor (harness.Launcher).
+    one.spawn()
+    eventually(lambda: one.process.poll() is not None or one.answers(), 30, "the launcher answers or ends")
+    return one
+
+
+def refusal(one):
+    """Why the launcher does not give a session, or None."""
+    if one.process.poll() is not None:
+        return "does not start: " + (one.log.read_text().strip().splitlines() or ["without a word"])[-1].removeprefix("caisson-launcher: ")
+    control = one.control()
+    if "bash" in control.hello["refused_domains"]:
+        return "domain refused: " + control.hello["refused_domains"]["bash"]
+    try:
+        for narrow in (None, {"home": "private", "tmp": "private"}):
+            control.destroy(control.create(narrow=narrow))
+    except Refused as e:
+        return "session refused: " + e.error["what"]
+    return None
+
+
+@pytest.fixture(scope="module")
+def sound(base, escape):
+    """The facts of a session whose walls all stand, seen twice: what changes by itself says nothing."""
+    one = mutant(base, "", escape)
+    try:
+        assert refusal(one) is None
+        first, second = fingerprint.of(one, escape), fingerprint.of(one, escape)
+        return {name: value if second.get(name) == value else CHANGES for name, value in first.items()}
+    finally:
+        one.stop()
+
+
+def test_no_fault_is_nothing_to_notice(sound):
+    wrong = [n for n in ("write the root", "write a read-only grant", "read a policy", "a new user namespace") if sound[n] == "ok"]
+    assert not wrong and sound["namespaces shared with the launcher"] == [] and sound["capabilities"] == ["0" * 16] * 5
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS)
+def test_a_wall_that_is_left_out_is_noticed(base, escape, sound, mutation):
+    escape = None if mutation in NO_ESCAPE else escape
+    running, cases = set(of_this_build()), []
+    one = mutant(base, f"skip:{mutation}", escape)
+    try:
+        noticed = refusal(one)
+    finally:
+        one.stop()
+    one = mutant(base, f"blind,skip:{mutation}", escape)
+    try:
+        if refusal(one) is None:
+            facts = fingerprint.of(one, escape)
+            # A fact that could not be had any more is no case: what says so is ("the probe itself").
+            cases = [name for name, value in facts.items() if sound.get(name) is not CHANGES and sound.get(name) != value]
+    finally:
+        one.stop()
+    TABLE.append((mutation, noticed, cases))
+    eventually(lambda: set(of_this_build()) <= running, 5, "nothing runs any more")
+    assert noticed or cases, "nobody notices"
