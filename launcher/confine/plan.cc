@@ -94,7 +94,8 @@ class Planner {
 
     plan_.inet = plan_.net_ns && policy_.network == policy::Network::loopback;
     if (plan_.inet)
-      residual("loopback-shared", "the sessions of a workspace share one loopback network: each can use the servers of the others");
+      residual("loopback-shared",
+               "the sessions of a workspace share one loopback network: each can use the servers of the others");
     if (!plan_.net_ns) {
       state(Mechanism::net_ns).reason += "; inet sockets are refused by seccomp";
     }
@@ -113,10 +114,10 @@ class Planner {
              "no mount namespace: mode, times and extended attributes of files that the session's user owns can be changed, "
              "outside the grants and in those for reading, too");
     residual("code-mappable", "no mount namespace: a file of a grant without execute can be mapped as code, though not executed");
-    residual("path-sockets",
-             "no mount namespace: UNIX sockets outside the grants can be connected to where their modes permit");
-    residual("tmp-shared",
-             "no mount namespace: /tmp is the container's, without a quota; what others left there can be used as its modes permit");
+    residual("path-sockets", "no mount namespace: UNIX sockets outside the grants can be connected to where their modes permit");
+    residual(
+        "tmp-shared",
+        "no mount namespace: /tmp is the container's, without a quota; what others left there can be used as its modes permit");
   }
 
   void shared_namespaces() {
@@ -125,8 +126,8 @@ class Planner {
                               Mechanism::uts_ns, Mechanism::cgroup_ns})
       if (state(m).state != MechanismState::enforced) names += (names.empty() ? "" : ", ") + std::string(mechanism_name(m));
     if (!names.empty())
-      residual("namespaces-shared",
-               "sessions live in the container's own " + names + ": what these show (host name, ids, objects) is the container's");
+      residual("namespaces-shared", "sessions live in the container's own " + names +
+                                        ": what these show (host name, ids, objects) is the container's");
   }
 
   void credentials() {
@@ -137,7 +138,8 @@ class Planner {
       residual("one-uid",
                "one uid for launcher, agent and sessions: only Landlock domains stand between them; command lines and numbers of "
                "descriptors of the others can be seen, their priorities and resource limits changed");
-      residual("bounding-set", "the capability bounding set is the container's: that nothing of it can be had rests on no_new_privs");
+      residual("bounding-set",
+               "the capability bounding set is the container's: that nothing of it can be had rests on no_new_privs");
     } else if (plan_.user_ns && !plan_.pid_ns) {
       residual("peers-tunable",
                "no PID namespace, and one uid for the sessions of a workspace: each can change priorities, processors and "
@@ -154,8 +156,7 @@ class Planner {
     residual("file-locks",
              "a file that can be read can be locked, in grants for reading, too: who waits for locks on granted files can be "
              "held up");
-    if (policy_.home == policy::Scope::workspace)
-      residual("home-quota", "the home has no quota but its filesystem's");
+    if (policy_.home == policy::Scope::workspace) residual("home-quota", "the home has no quota but its filesystem's");
     if (!plan_.mount_ns) {
       const auto conflicts = policy::landlock_conflicts(policy_);
       if (!conflicts.empty()) return fail(Code::invalid_argument, conflicts.front().text());

@@ -20,9 +20,9 @@ enum {
 
 struct attack {
   const char *id, *what;
-  const char *field;     // pointer into the policy: what stops it
-  const char *by;        // mechanisms that stop it, the first wall first
-  const char *expected;  // names of errnos and signals by which it may be stopped
+  const char* field;     // pointer into the policy: what stops it
+  const char* by;        // mechanisms that stop it, the first wall first
+  const char* expected;  // names of errnos and signals by which it may be stopped
   int (*run)(const struct attack*);
   const char* path;  // arguments of a `run` that serves several rows
   long a, b, c;
