@@ -4,6 +4,7 @@ PART is a tier (the attacks in its sessions, and what its launcher signs) or `co
 import json
 import pathlib
 import shutil
+import signal
 import sys
 import tempfile
 
@@ -25,6 +26,7 @@ def part(name, base, program):
 
 
 def main(name, program, out):
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what follows is cleared away
     base = pathlib.Path(tempfile.mkdtemp(prefix=f"caisson-escape-{name}-", dir=PLACE))
     try:
         pathlib.Path(out).write_text(json.dumps(part(name, base, pathlib.Path(program))))

@@ -31,7 +31,7 @@ EVERYBODY = ("PR-06.kill-all", "PR-06.stop-all")
 FILES = ("FS-02.", "FS-04.", "FS-30.")
 METADATA = ("chmod", "fchmodat2", "chown", "utime", "setxattr", "removexattr")
 # Below what a control may take: 100 processes, 64 MiB.
-LIMITS = {"processes": 64, "memory_bytes": 48 << 20, "open_files": 256, "cpu_seconds": 1, "tmp_bytes": 32 << 20, "tmp_inodes": 1500}
+LIMITS = {"processes": 64, "memory_bytes": 48 << 20, "open_files": 256, "cpu_seconds": 2, "tmp_bytes": 32 << 20, "tmp_inodes": 1500}
 FULL_PORTS = (80, 443, 22, 25, 2375, 10250)
 # Where every address leads here: what a session would reach if it reached anything.
 EVERYWHERE = """
