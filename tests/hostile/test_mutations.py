@@ -51,7 +51,7 @@ class Escape:
         self.chosen = [r["id"] for r in map(json.loads, listed) if r["area"] != "resources" and not {"alone", "spare"} & set(r["flags"])]
 
     def run(self, control, session):
-        arguments = {**self.decoys.places("/home/gem", self.launcher), "victim": self.launcher.pid}
+        arguments = {**self.decoys.places("/home/gem", self.launcher, self.launcher.pid), "victim": self.launcher.pid}
         words = [f"{k}={v}" for k, v in arguments.items() if v not in ("", None)]
         try:
             _, out, _ = control.run(session, "/home/gem/escape", "--only", ",".join(self.chosen), *words, cwd="/")
