@@ -16,6 +16,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import time
 
 from harness import BUILD
 
@@ -82,9 +83,12 @@ def in_session(control, session, path, chosen, places):
     ended, out, err = control.run(session, *argv)
     if err.strip():
         print(err, file=sys.stderr)
-    running = [s["session"] for s in control.call("session_list")[0]["sessions"]]
-    if session in running:
-        return parse(out), None
+    # Without an answer the session is at its end, though perhaps not yet off the list.
+    until = time.monotonic() + (0 if out else 2)
+    while session in [s["session"] for s in control.call("session_list")[0]["sessions"]]:
+        if time.monotonic() >= until:
+            return parse(out), None
+        time.sleep(0.05)
     over = control.event("session_end", session=session)
     return parse(out), over.get("reason") or ended.get("reason") or "ended"
 

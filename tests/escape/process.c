@@ -271,6 +271,6 @@ static const struct attack kRows[] = {
     DOWN("PR-22.personality", "inherit a fixed address layout", "env", layout, NULL),
     DOWN("PR-22.keyring", "inherit the session keyring", "seccomp", keyring, NULL),
     {"PR-09.daemon", "leave a daemon behind", "/limits/session_seconds", "pid_ns", "ESRCH", daemon_survives, NULL, 1, .flags = ALONE},
-    {"PR-10.daemons", "leave twenty daemons behind", "/limits/session_seconds", "pid_ns", "ESRCH", daemon_survives, NULL, 20, .flags = ALONE},
+    {"PR-10.daemons", "leave ten daemons behind", "/limits/session_seconds", "pid_ns", "ESRCH", daemon_survives, NULL, 10, .flags = ALONE},
 };
 AREA(process_area, "process", kRows);

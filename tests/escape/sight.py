@@ -68,7 +68,7 @@ def inherited():
 
 # What is to be had in abundance is had by a user of its own whose processes and memory are bounded: root's would not be.
 SMALL = ("setpriv", "--reuid=61234", "--regid=61234", "--clear-groups", "--", "prlimit", "--nproc=250", f"--as={512 << 20}", "--")
-INHERITS = ("setpriv", "--inh-caps=+chown", "--ambient-caps=+chown", "--", "sh", "-c", 'exec 9</; exec "$0" "$@"')
+INHERITS = ("setpriv", "--pdeathsig", "KILL", "--inh-caps=+chown", "--ambient-caps=+chown", "--", "sh", "-c", 'exec 9</; exec "$0" "$@"')
 
 
 class CarelessLauncher(Launcher):
@@ -89,9 +89,11 @@ class Sight:
     """A launcher of one tier, what stands around it, and a victim in another session."""
 
     def __init__(self, tier, base, program):
-        self.tier, self.base, self.program = tier, base, program
+        self.tier, self.base = tier, base
         self.unconfined = False
         base.chmod(0o755)
+        # Controls run as other users, who do not reach a build folder or pytest's own.
+        self.program = pathlib.Path(shutil.copy(program, base / "escape"))
         (base / "launcher").mkdir()
         self.launcher = CarelessLauncher(base / "launcher")
         # An id of its own, for the parts run side by side: sessions get the home's owner.
@@ -101,6 +103,13 @@ class Sight:
         self.decoys = Decoys(base, self.program, self.uid)
         self.work = base / "work"
         self.work.mkdir()
+        try:
+            self.begin(tier)
+        except BaseException:
+            self.close()
+            raise
+
+    def begin(self, tier):
         self.configure()
         self.launcher.start(wrapper=places.wrapper(tier, self.launcher.home))
         # Beyond T3 what was started is the container, and the launcher its first process.
