@@ -197,8 +197,8 @@ task<json::Value> LauncherClient::attest(std::string session, std::string nonce)
   co_return co_await query(ipc::Op::attest, std::move(body), seconds(10));
 }
 
-task<json::Value> LauncherClient::session_list() {
-  json::Value body = json::Value::object();
+task<json::Value> LauncherClient::session_list(std::string after) {
+  json::Value body = {{"after", std::move(after)}};
   co_return co_await query(ipc::Op::session_list, std::move(body), seconds(10));
 }
 

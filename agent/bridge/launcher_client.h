@@ -33,7 +33,7 @@ class LauncherClient {
   [[nodiscard]] task<json::Value> session_report(std::string session);
   // {token, key, statement} of the boot, or of a session of ours. nonce: "" for none.
   [[nodiscard]] task<json::Value> attest(std::string session, std::string nonce);
-  [[nodiscard]] task<json::Value> session_list();
+  [[nodiscard]] task<json::Value> session_list(std::string after);  // {sessions, next?}; "" for the first
   [[nodiscard]] task<void> session_destroy(std::shared_ptr<SessionHandle> session, std::string reason);
 
   // What hello() answered.

@@ -18,11 +18,13 @@ task<http::Response> answer(Call call, std::string session) {
 
 task<http::Response> attestation(Call call) { return answer(std::move(call), ""); }
 
-// The launcher's session behind a session of the API; "" when there is none.
+// The launcher's session behind a session of the API, or one that is named by the launcher's own id ("s-..."), as
+// GET /v1/sessions lists it: the launcher knows only those that are ours. "" when there is none.
 std::string launcher_session(const Call& call) {
   const std::string id(call.request.param("session_id"));
   if (const auto bash = call.services.bash->find(id)) return bash->handle->id;
   if (const auto shell = call.services.shell->find(id)) return shell->handle->id;
+  if (id.starts_with("s-")) return id;
   return {};
 }
 

@@ -15,7 +15,9 @@ using Area = std::span<const Route>;
 [[nodiscard]] Area bash_routes();         // routes/bash.cc
 [[nodiscard]] Area shell_routes();        // routes/shell.cc
 [[nodiscard]] Area attestation_routes();  // routes/attestation.cc
+[[nodiscard]] Area sessions_routes();     // routes/sessions.cc
 [[nodiscard]] Area docs_routes();         // derive/docs.cc
+[[nodiscard]] Area page_routes();         // page/page.cc
 
 // In this order; made once.
 [[nodiscard]] const std::vector<const Route*>& all_routes();

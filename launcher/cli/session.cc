@@ -30,6 +30,17 @@ Status kill_all(const std::vector<std::string>& sessions, const std::string& rea
   return {};
 }
 
+Result<json::Value> list_all(const Options& options) {
+  TRY_ASSIGN(ControlClient control, ControlClient::connect(options));
+  json::Value all = json::Value::array();
+  for (json::Value request = json::Value::object();;) {
+    TRY_ASSIGN(json::Value answer, control.ask("session_list", request));
+    for (json::Value& one : answer["sessions"]) all.push_back(std::move(one));
+    if (!answer.contains("next")) return all;
+    request["after"] = answer["next"];
+  }
+}
+
 Result<json::Value> ask_once(const Options& options, std::string_view op, json::Value request) {
   TRY_ASSIGN(ControlClient control, ControlClient::connect(options));
   return control.ask(op, std::move(request));
@@ -39,12 +50,11 @@ Result<json::Value> ask_once(const Options& options, std::string_view op, json::
 
 int session_ls(Arguments args, const Options& options) {
   if (const auto parsed = Args::parse(args, {}, 0, 0); !parsed) return report_error(parsed.error(), options);
-  const auto answer = ask_once(options, "session_list", json::Value::object());
-  if (!answer) return report_error(answer.error(), options);
-  const json::Value sessions = answer->value("sessions", json::Value::array());
+  const auto sessions = list_all(options);
+  if (!sessions) return report_error(sessions.error(), options);
   if (options.json) {
     json::Value document = json::Value::object();
-    document["sessions"] = sessions;
+    document["sessions"] = *sessions;
     print_json(document);
     return 0;
   }
@@ -52,7 +62,7 @@ int session_ls(Arguments args, const Options& options) {
                                              "processes", "memory_bytes", "created_at", "label"};
   std::vector<std::vector<std::string>> rows = {
       {"SESSION", "DOMAIN", "STATE", "TIER", "EXECS", "PROCS", "MEMORY", "CREATED", "LABEL"}};
-  for (const json::Value& session : sessions) {
+  for (const json::Value& session : *sessions) {
     auto& row = rows.emplace_back();
     for (const char* column : kColumns) row.push_back(cell(session, column));
   }

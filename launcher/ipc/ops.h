@@ -23,7 +23,7 @@ enum class Op {
   session_stat,     // {session} -> {session, domain, state, processes, memory_bytes, cpu_us, ...}
   session_report,   // {session} -> {report}
   attest,           // {session?, nonce?} -> {token, key, statement}: a signed statement of the boot, or of one session
-  session_list,     // {} -> {sessions: [...]}
+  session_list,     // {after?} -> {sessions: [...], next?}: in order of id; with next, more follow after it
   session_destroy,  // {session, reason?} -> {} once nothing of the session is left
 };
 

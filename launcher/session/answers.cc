@@ -15,6 +15,7 @@ namespace caisson::session {
 namespace {
 
 constexpr std::size_t kMaxLabel = 256;
+constexpr std::size_t kMaxList = ipc::kMaxMessage - 4096;  // bytes of the entries in one answer
 constexpr std::int64_t kMaxTimeoutMs = 7LL * 24 * 3600 * 1000;
 
 Result<std::string> need_string(const json::Value& body, std::string_view key) {
@@ -146,14 +147,8 @@ void Manager::on_request(ipc::Connection& c, ipc::Connection::Request request) {
       }
       case ipc::Op::attest:
         return answer_attest(c, request.body);
-      case ipc::Op::session_list: {
-        TRY(only(request.body, {}));
-        json::Value list = json::Value::array();
-        const bool all = clients_.at(c.number()).role == Role::operator_;
-        for (const auto& [id, entry] : entries_)
-          if (entry->owner != 0 && (all || entry->owner == c.number())) list.push_back(stat(*entry));
-        return json::Value{{"sessions", std::move(list)}};
-      }
+      case ipc::Op::session_list:
+        return answer_list(c, request.body);
       default:
         break;
     }
@@ -305,6 +300,28 @@ Result<json::Value> Manager::answer_signal(Entry& entry, const json::Value& body
   return json::Value::object();
 }
 
+// In order of id, as many as surely fit into one message; `next` is there when more follow it.
+Result<json::Value> Manager::answer_list(const ipc::Connection& c, const json::Value& body) {
+  TRY(only(body, {"after"}));
+  TRY_ASSIGN(const auto after, json::get_string(body, "after"));
+  const bool all = clients_.at(c.number()).role == Role::operator_;
+  json::Value answer{{"sessions", json::Value::array()}};
+  std::size_t bytes = 0;
+  std::string last;
+  for (auto it = entries_.upper_bound(after.value_or("")); it != entries_.end(); ++it) {
+    if (it->second->owner == 0 || (!all && it->second->owner != c.number())) continue;
+    json::Value one = stat(*it->second);
+    bytes += json::dump(one).size() + 1;
+    if (bytes > kMaxList) {
+      answer["next"] = last;
+      break;
+    }
+    last = it->first;
+    answer["sessions"].push_back(std::move(one));
+  }
+  return answer;
+}
+
 json::Value Manager::stat(const Entry& entry) const {
   const Session& s = *entry.session;
   static constexpr const char* kStates[] = {"building", "idle", "running", "ending", "ended"};
@@ -315,7 +332,13 @@ json::Value Manager::stat(const Entry& entry) const {
                 {"state", kStates[static_cast<int>(s.state())]},
                 {"execs", s.execs().size()},
                 {"total_execs", s.totals().execs},
-                {"tier", tier_name(s.plan().tier)}};
+                {"tier", tier_name(s.plan().tier)},
+                {"network", s.policy().network == policy::Network::none ? "none" : "loopback"},
+                {"limits",
+                 {{"processes", s.policy().limits.processes},
+                  {"memory_bytes", s.policy().limits.memory_bytes},
+                  {"cpu_percent", s.policy().limits.cpu_percent},
+                  {"execs", s.policy().limits.execs}}}};
   if (s.cgroup()) {
     const confine::CgroupStats c = s.cgroup()->stats();
     j["processes"] = c.pids_current;

@@ -116,6 +116,7 @@ class Manager {
   [[nodiscard]] Status answer_create(ipc::Connection& connection, const ipc::Connection::Request& request);
   [[nodiscard]] Status answer_exec(ipc::Connection& connection, const ipc::Connection::Request& request);
   [[nodiscard]] Result<json::Value> answer_signal(Entry& entry, const json::Value& body);
+  [[nodiscard]] Result<json::Value> answer_list(const ipc::Connection& connection, const json::Value& body);
   [[nodiscard]] json::Value stat(const Entry& entry) const;
   [[nodiscard]] Result<Entry*> find(const ipc::Connection& connection, const json::Value& body);
   ipc::Connection* connection(std::uint64_t number);

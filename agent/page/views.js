@@ -1,0 +1,64 @@
+// Workspaces, policies, and the container itself.
+async function refreshWorkspaces() {
+  const {workspaces} = await get('/v1/workspaces');
+  byId('workspaces').replaceChildren(...table(['name', 'sessions', 'disk', 'memory', 'idle', 'home'], workspaces.map((w) => [
+    make('strong', {}, w.name), w.sessions ?? 0, use('disk', w.disk_used_bytes, w.disk_bytes, size), size(w.memory_bytes),
+    w.idle_seconds === undefined ? '' : `${w.idle_seconds} s`, w.persistent ? 'persistent' : w.home ?? ''])).children);
+}
+
+async function refreshPolicies() {
+  const {policies, preset} = await get('/v1/policies');
+  const names = policies.map((p) => p.domain);
+  for (const [id, first] of [['policy-a', null], ['policy-b', '(none)']]) {
+    const select = byId(id), before = select.value;
+    select.replaceChildren(...[first, ...names].filter(Boolean).map((n) => make('option', {}, n)));
+    if (before && names.includes(before)) select.value = before;
+  }
+  await showPolicy(preset);
+}
+
+// Flattens an explanation to lines "reads /usr": what differs between two is then a difference of two sets.
+function lines(value, path = '') {
+  if (value === null || typeof value !== 'object') return [`${path}: ${value}`];
+  if (Array.isArray(value)) return value.flatMap((v) => (typeof v === 'object' ? lines(v, path) : [`${path}: ${v}`]));
+  if (typeof value.path === 'string') {
+    const {path: where, ...rest} = value;
+    return [`${path} ${where}: ${Object.entries(rest).map(([k, v]) => `${k} ${JSON.stringify(v)}`).join(', ')}`];
+  }
+  return Object.entries(value).flatMap(([k, v]) => lines(v, path ? `${path} / ${k}` : k));
+}
+
+async function showPolicy() {
+  const a = byId('policy-a').value, b = byId('policy-b').value;
+  if (!a) return;
+  const one = await get(`/v1/policies/${encodeURIComponent(a)}`);
+  if (!b || b === '(none)') {
+    byId('policy').replaceChildren(...explanation(one));
+    return;
+  }
+  const other = await get(`/v1/policies/${encodeURIComponent(b)}`);
+  const left = new Set(lines(one)), right = new Set(lines(other));
+  const column = (title, list, kind) => make('div', {class: 'card'}, make('h2', {}, title),
+      make('ul', {}, ...list.map((text) => make('li', {class: kind}, text))), list.length ? null : 'nothing');
+  byId('policy').replaceChildren(column(`Only in ${a}`, [...left].filter((l) => !right.has(l)), 'good'),
+                                 column(`Only in ${b}`, [...right].filter((l) => !left.has(l)), 'warn'));
+}
+
+function explanation(policy) {
+  return Object.entries(policy).map(([name, value]) => make('div', {class: 'card'}, make('h2', {}, name.replaceAll('_', ' ')),
+      value !== null && typeof value === 'object'
+          ? make('ul', {}, ...lines(value).map((text) => make('li', {}, text.replace(/^: /, ''))))
+          : String(value)));
+}
+
+async function refreshWalls() {
+  const {statement} = await get('/v1/attestation');
+  byId('boot').replaceChildren('tier ', badge(statement.tier, statement.tier === 'T3' ? 'good' : 'warn'),
+                               ` · ${statement.version} · kernel ${statement.kernel.release} · since ${statement.boot.started.slice(0, 19)}Z`);
+  byId('walls').replaceChildren(
+      make('div', {class: 'card'}, make('h2', {}, 'Not stopped'), residual(statement.residual)),
+      make('div', {class: 'card'}, make('h2', {}, 'What would raise the tier'),
+           statement.why_not_higher.length ? make('ul', {}, ...statement.why_not_higher.map((w) => make('li', {}, w))) : 'nothing: this is the highest'),
+      ...statement.policies.map((p) => make('div', {class: 'card'}, make('h2', {}, p.domain, ' ', badge(p.state, p.state === 'refused' ? 'bad' : 'good')),
+          p.state === 'refused' ? p.why : walls(Object.entries(p.mechanisms).map(([name, state]) => ({name, state}))))));
+}
