@@ -1,0 +1,153 @@
+"""The page at /caisson/, in a real Chromium: what it shows, that the keyboard suffices, and that nothing a session writes runs in it."""
+import re
+import shutil
+
+import pytest
+from conftest import eventually
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="python3-selenium is not installed")
+from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+
+PROGRAMS = [shutil.which(name) for name in ("chromium", "chromedriver")]
+DENIED = "python3 -c 'import ctypes; ctypes.CDLL(None).mount(b\"a\", b\"/mnt\", b\"tmpfs\", 0, 0)'"
+HOSTILE = "<img src=x onerror=document.title='owned'>"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if not all(PROGRAMS):
+        pytest.skip("chromium or chromium-driver is not installed")
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1280,900"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(service=webdriver.chrome.service.Service(PROGRAMS[1]), options=options)
+    yield driver
+    driver.quit()
+
+
+class Page:
+    def __init__(self, driver, api):
+        self.driver = driver
+        driver.get(f"{api.url}/caisson/?api_key={api.key}")
+        eventually(lambda: "tier" in self.text("#boot"))
+
+    def all(self, selector: str):
+        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+
+    def text(self, selector: str) -> str:
+        # The page redraws itself: textContent in one step, not a node that may be gone.
+        return self.driver.execute_script("return [...document.querySelectorAll(arguments[0])].map(n => n.textContent).join('\\n')", selector)
+
+    def press(self, *keys: str):
+        self.driver.switch_to.active_element.send_keys(*keys)
+
+    def focus(self, selector: str):
+        self.driver.execute_script("document.querySelector(arguments[0]).focus()", selector)
+
+    def choose(self, words: str):
+        """A session by the keyboard alone."""
+        eventually(lambda: words in self.text("#sessions"))
+        self.focus("#sessions")
+        self.press(Keys.HOME)
+        for _ in self.all("#sessions li"):
+            if words in self.text("#sessions [aria-selected=true]"):
+                return
+            self.press(Keys.ARROW_DOWN)
+        assert words in self.text("#sessions [aria-selected=true]")
+
+
+@pytest.fixture
+def page(browser, api):
+    browser.get_log("browser")  # of the test before
+    page = Page(browser, api)
+    yield page
+    errors = [line["message"] for line in browser.get_log("browser") if line["level"] == "SEVERE"]
+    assert not errors, "the console has errors"
+
+
+def test_needs_the_key(api):
+    assert api.http.get("/caisson/", headers={"X-AIO-API-Key": "wrong"}).status_code == 401
+    assert api.http.get("/caisson/").status_code == 200
+
+
+def test_loads_nothing_and_permits_no_foreign_script(api):
+    answer = api.http.get("/caisson/")
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy and "require-trusted-types-for 'script'" in policy
+    assert len(re.findall(r"'sha256-[A-Za-z0-9+/]{43}='", policy)) == 2
+    assert not re.search(r"\b(src|href)=[\"'](?!#)", answer.text), "the document refers to something outside itself"
+
+
+def test_the_key_leaves_the_address(page, api):
+    assert api.key not in page.driver.current_url and "api_key" not in page.driver.current_url
+    page.driver.refresh()
+    eventually(lambda: "tier" in page.text("#boot"))
+
+
+def test_a_session_shows_its_walls_and_use(page, session):
+    page.choose(session)
+    eventually(lambda: "seccomp" in page.text("#confinement"))
+    shown = page.text("#confinement")
+    for wall in ("landlock", "capabilities", "/usr", "Not stopped"):
+        assert wall in shown
+    assert {meter.get_attribute("aria-label") for meter in page.all("#use meter")} >= {"memory", "processes", "commands"}
+    assert "loopback" in page.text("#use")
+
+
+def test_a_denial_appears_as_it_happens(page, api, session):
+    page.choose(session)
+    eventually(lambda: "session_start" in page.text("#records"))
+    assert "mount" not in page.text("#denials")
+    api.bash(DENIED, session_id=session)
+    eventually(lambda: "syscall=mount" in page.text("#denials"))
+
+
+def test_what_a_session_writes_stays_text(page, api, session):
+    page.choose(session)
+    api.bash(f": {HOSTILE!r}", session_id=session)
+    eventually(lambda: "onerror" in page.text("#records"))
+    assert page.driver.title == "Caisson" and not page.all("#records img")
+
+
+def test_an_ended_session_keeps_its_records(page, api):
+    made = api.data("/v1/bash/sessions/create")["session_id"]
+    api.bash("echo last words", session_id=made)
+    api.post(f"/v1/bash/sessions/{made}/close")
+    eventually(lambda: made in page.text("#ended"))
+    page.focus("#ended")
+    page.press(Keys.HOME)
+    eventually(lambda: "session_end" in page.text("#records"))
+
+
+def test_tabs_by_keyboard(page):
+    page.focus("#tab-sessions")
+    page.press(Keys.ARROW_RIGHT)
+    assert page.driver.switch_to.active_element.get_attribute("id") == "tab-workspaces"
+    eventually(lambda: "default" in page.text("#workspaces"))
+    page.press(Keys.ARROW_RIGHT)
+    eventually(lambda: "/usr" in page.text("#policy"))
+    page.press(Keys.ARROW_RIGHT)
+    eventually(lambda: "bash" in page.text("#walls"))
+
+
+def test_two_policies_are_compared(page):
+    page.focus("#tab-policies")
+    page.press(Keys.ENTER)
+    eventually(lambda: "bash" in page.text("#policy-a"))
+    for select, name in (("#policy-a", "bash"), ("#policy-b", "file")):
+        page.focus(select)
+        page.press(name)
+        page.press(Keys.ENTER)
+    eventually(lambda: "Only in bash" in page.text("#policy") and "Only in file" in page.text("#policy"))
+    assert "network" in page.text("#policy")
+
+
+def test_dark_and_light_differ(page):
+    def background(scheme: str) -> str:
+        page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+        return page.driver.execute_script("return getComputedStyle(document.body).backgroundColor")
+
+    assert background("dark") != background("light")
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
