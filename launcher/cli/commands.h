@@ -44,6 +44,7 @@ int session_kill(Arguments args, const Options& options);
 int session_report(Arguments args, const Options& options);
 int policy_check(Arguments args, const Options& options);
 int policy_explain(Arguments args, const Options& options);
+int policy_learn(Arguments args, const Options& options);
 int probe_main(Arguments args, const Options& options);
 int version_main(Arguments args, const Options& options);
 int run_main(Arguments args, const Options& options);

@@ -65,6 +65,30 @@ it could be and why.
 Exit codes: 0; 3 no such domain; 21 the policies have problems.
 )",
      false, policy_explain},
+    {"policy learn", "the smallest policy under which a command still runs",
+     R"(caisson policy learn [--policy DOMAIN] [--cwd DIR] [--env NAME=VALUE]... [--grant PATH:MODE]... [--verify]
+                     [--output FILE] -- COMMAND [ARGUMENTS]
+       caisson policy learn --session SESSION [--seconds N] [--output FILE]
+
+Root only. The first form runs the command for real, once, in a session of the domain (default: run) that sees every path which
+owner and mode let its user use, and follows it with ptrace. The second form follows a living session of the launcher, until
+the seconds are over or SIGINT comes, and takes up what it was refused. Both print a policy file that extends the domain: the
+paths that were used and are not granted yet (files of one directory together, never /, /etc or a home as a whole), lower
+limits, no network where none was used; and, on standard error, the difference and what could not be seen. Read it before
+you use it: it grants what the command did, not what it should do.
+
+  --policy, -p DOMAIN   what is extended
+  --cwd, --env, --grant as in caisson run
+  --verify              runs the command once more, under the learnt policy, and says what it lost
+  --output, -o FILE     writes the policy there instead of to standard output; FILE must not exist
+  --seconds N           how long to look at a session
+
+  caisson policy learn --cwd /srv/project -o ./policies/project.json -- make
+  caisson policy learn --session s-0123456789abcdef --seconds 60 --json | jq .policy.grants
+
+Exit codes: 0; 3 no such policy or session; 4 not root; 22 with --verify: the learnt policy is not enough.
+)",
+     true, policy_learn},
     {"session ls", "sessions of the running launcher",
      R"(caisson session ls
 

@@ -156,9 +156,13 @@ void Manager::on_request(ipc::Connection& c, ipc::Connection::Request request) {
     switch (request.op) {
       case ipc::Op::exec_signal:
         return answer_signal(*entry, request.body);
-      case ipc::Op::session_stat:
+      case ipc::Op::session_stat: {
         TRY(only(request.body, {"session"}));
-        return stat(*entry);
+        json::Value answer = stat(*entry);
+        // For `caisson policy learn`. Processes of the host are no business of the agent.
+        if (clients_.at(c.number()).role == Role::operator_) answer["pid"] = entry->session->pid();
+        return answer;
+      }
       case ipc::Op::session_report:
         TRY(only(request.body, {"session"}));
         return json::Value{{"report", entry->session->report()}};
