@@ -133,7 +133,7 @@ def test_a_living_session_is_learnt_from(launcher, policies):
     try:
         pid = control.call("session_stat", session=session)[0]["pid"]
         eventually(lambda: f"TracerPid:\t{learner.pid}\n" in open(f"/proc/{pid}/status").read())
-        control.run(session, f"cat {wanted}; true")
+        control.run(session, "cat", wanted)
         learner.send_signal(signal.SIGINT)
         answer = json.loads(learner.communicate(timeout=30)[0])
     finally:

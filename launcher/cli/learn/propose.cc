@@ -86,7 +86,7 @@ void generalise(const policy::Policy& p, const Accesses& seen, Needs& needs) {
     // A grant that lies in another one with no less access is none.
     for (auto it = needs.begin(); pick.empty() && it != needs.end(); ++it) {
       const auto within = std::ranges::find_if(needs, [&](const auto& other) {
-        return other.first != it->first && inside(it->first, other.first) && (other.second.write || !it->second.write) &&
+        return other.first != it->first && inside(it->first, other.first) && !is_broad(p, other.first) && (other.second.write || !it->second.write) &&
                (other.second.execute || !it->second.execute);
       });
       if (within != needs.end()) pick = within->first;
