@@ -111,12 +111,14 @@ Value to_json(const Policy& p) {
             {"home", scope_name(p.home)},
             {"home_path", p.home_path},
             {"tmp", scope_name(p.tmp)},
+            {"exec_writable", p.exec_writable},
             {"hostname", p.hostname},
             {"proc_shared_fallback", p.proc_shared_fallback},
             {"network", p.network == Network::none ? "none" : "loopback"},
             {"umask", octal_text(p.umask)},
             {"env", {{"set", p.env.set}, {"client_deny", p.env.client_deny}}},
             {"syscalls", {{"allow", p.syscalls.allow}, {"deny", p.syscalls.deny}}}};
+  if (!p.preset.empty()) out["preset"] = p.preset;
   out["grants"] = Value::array();
   for (const Grant& grant : p.grants) out["grants"].push_back(grant_json(grant));
   out["audit"] = audit_json(p.audit);
@@ -138,7 +140,7 @@ Value explain(const Policy& p) {
       value = std::move(row);
     }
   for (const char* name :
-       {"home", "tmp", "network", "proc_shared_fallback", "min_tier", "require", "disable", "hide", "devices", "umask"}) {
+       {"home", "tmp", "exec_writable", "network", "proc_shared_fallback", "min_tier", "require", "disable", "hide", "devices", "umask"}) {
     const std::string field = std::string("/") + name;
     Value row{{"value", out[name]}, {"meaning", find_field(policy_fields(), field)->doc}};
     if (const auto why = why_of(p, field); !why.empty()) row["why"] = why;
@@ -166,8 +168,9 @@ std::string explain_text(const Policy& p) {
         std::string(g.access == Access::read ? "read" : "read-write") + (g.execute ? "+execute" : "") +
             (g.source == g.path ? "" : " from " + g.source) + (g.required ? "" : " (if there)"),
         g.description);
-  row(p.home_path, "read-write+execute, " + std::string(scope_name(p.home)), why_of(p, "/home"));
-  row("/tmp", "read-write+execute, " + std::string(scope_name(p.tmp)), why_of(p, "/tmp"));
+  const std::string writable = p.exec_writable ? "read-write+execute, " : "read-write, ";
+  row(p.home_path, writable + std::string(scope_name(p.home)), why_of(p, "/home"));
+  row("/tmp", writable + std::string(scope_name(p.tmp)), why_of(p, "/tmp"));
   for (const auto& [path, content] : p.files) row(path, "made, " + std::to_string(content.size()) + " bytes", "");
   for (const auto& [path, target] : p.links) row(path, "-> " + target, "");
   row("/dev", joined(p.devices), why_of(p, "/devices"));

@@ -113,7 +113,9 @@ struct SyscallSet {
 
 struct Policy {
   std::string domain;  // "bash"
+  std::string preset;  // "finance", or empty
   std::string description;
+  std::vector<std::string> layers;  // the files that it was made of, base.json first: "bash.json", "presets/finance.json"
   std::string digest;  // sha256 (hex) of to_json(policy): everything in force, narrowing included
   Tier min_tier = Tier::t1;
   std::set<Mechanism> require;                // a session does not start without these
@@ -128,6 +130,7 @@ struct Policy {
   std::vector<std::string> devices;          // names below /dev: null zero full random urandom tty
   Scope home = Scope::workspace;
   Scope tmp = Scope::workspace;
+  bool exec_writable = true;  // programs in home and /tmp may be executed
   std::string home_path = "/home/gem";
   std::string hostname = "caisson";
   bool proc_shared_fallback = false;  // where no fresh /proc can be mounted: show the container's (true) or none (false)
