@@ -93,6 +93,7 @@ Status run(Options options) {
                              .run_dir = options.run,
                              .init_path = options.init,
                              .home = options.home,
+                             .preset = options.preset,
                              .default_cwd = options.workspace,
                              .port = options.port,
                              .attest_key = options.attest_key,
@@ -119,7 +120,7 @@ Status run(Options options) {
   loop->on_signal(SIGTERM, stop);
   loop->on_signal(SIGINT, stop);
   loop->on_signal(SIGHUP, [&] {
-    const auto problems = manager->reload();
+    const auto problems = manager->reload("SIGHUP");
     if (problems.empty()) std::fprintf(stderr, "caisson-launcher: policies reloaded\n");
     else std::fprintf(stderr, "caisson-launcher: the policies have problems, the old ones stay:\n");
     for (const auto& p : problems) std::fprintf(stderr, "  %s\n", p.text().c_str());

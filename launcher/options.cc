@@ -17,6 +17,7 @@ Builds confined sessions and runs the API agent as an unprivileged child. Meant 
 as root on a host it works the same. See also: caisson --help
 
   --policies DIR  policy files              CAISSON_POLICY_DIR, /etc/caisson/policies
+  --preset NAME   presets/NAME.json over every domain: research, finance, medical, legal   CAISSON_PRESET
   --audit DIR     audit logs                CAISSON_AUDIT_DIR, /var/log/caisson/audit
   --run DIR       control socket            CAISSON_RUN_DIR, /run/caisson
   --home DIR      home of the sessions      CAISSON_HOME, /home/gem
@@ -44,6 +45,7 @@ struct Row {
 };
 constexpr Row kRows[] = {
     {"--policies", "CAISSON_POLICY_DIR", &Options::policies, nullptr, 0},
+    {"--preset", "CAISSON_PRESET", &Options::preset, nullptr, 0},
     {"--audit", "CAISSON_AUDIT_DIR", &Options::audit, nullptr, 0},
     {"--run", "CAISSON_RUN_DIR", &Options::run, nullptr, 0},
     {"--home", "CAISSON_HOME", &Options::home, nullptr, 0},

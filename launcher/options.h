@@ -12,6 +12,7 @@ struct Options {
   std::string audit = "/var/log/caisson/audit";    // --audit, CAISSON_AUDIT_DIR
   std::string run = "/run/caisson";                // --run, CAISSON_RUN_DIR
   std::string home = "/home/gem";                  // --home, CAISSON_HOME: what sessions see as their home
+  std::string preset;                              // --preset, CAISSON_PRESET: presets/<name>.json over every domain
   std::string agent, init;                         // --agent, --init
   std::string attest_key;                          // --attest-key, CAISSON_ATTEST_KEY
   std::string workspace;                           // WORKSPACE: where clients start; default: the home

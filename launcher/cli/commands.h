@@ -15,12 +15,14 @@ namespace caisson::cli {
 // Beside 0 and those of Code (result.cc).
 inline constexpr int kExitBrokenLog = 20;
 inline constexpr int kExitBadPolicy = 21;
+inline constexpr int kExitExpectation = 22;
 
 // Global options, accepted before and behind the command's name.
 struct Options {
   bool json = false;
   bool help = false;
   std::string policies;  // --policies, CAISSON_POLICY_DIR
+  std::string preset;    // --preset, CAISSON_PRESET; empty: none
   std::string audit;     // --audit, CAISSON_AUDIT_DIR
   std::string run;       // --run, CAISSON_RUN_DIR
   std::string socket;    // --socket; default: control.sock in `run`
@@ -45,6 +47,8 @@ int session_report(Arguments args, const Options& options);
 int policy_check(Arguments args, const Options& options);
 int policy_explain(Arguments args, const Options& options);
 int policy_learn(Arguments args, const Options& options);
+int policy_test(Arguments args, const Options& options);
+int policy_import(Arguments args, const Options& options);
 int probe_main(Arguments args, const Options& options);
 int version_main(Arguments args, const Options& options);
 int run_main(Arguments args, const Options& options);

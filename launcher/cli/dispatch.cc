@@ -20,6 +20,7 @@ struct GlobalRow {
 };
 constexpr GlobalRow kGlobals[] = {
     {"--policies", &Options::policies, "CAISSON_POLICY_DIR", "/etc/caisson/policies"},
+    {"--preset", &Options::preset, "CAISSON_PRESET", ""},
     {"--audit", &Options::audit, "CAISSON_AUDIT_DIR", "/var/log/caisson/audit"},
     {"--run", &Options::run, "CAISSON_RUN_DIR", "/run/caisson"},
     {"--socket", &Options::socket, nullptr, ""},
@@ -33,6 +34,7 @@ global options (before or behind the command):
   --json           one JSON document on stdout; errors too: {"ok": false, "error": {...}}
   --help, -h       the command's own help, with examples
   --policies DIR   policy files            CAISSON_POLICY_DIR, /etc/caisson/policies
+  --preset NAME    presets/NAME.json laid over every policy     CAISSON_PRESET
   --audit DIR      audit logs              CAISSON_AUDIT_DIR, /var/log/caisson/audit
   --run DIR        launcher's control dir  CAISSON_RUN_DIR, /run/caisson
   --socket PATH    control socket          DIR/control.sock
@@ -40,7 +42,8 @@ global options (before or behind the command):
 exit codes:
   0 done   2 wrong input   3 not found   4 refused (policy, kernel, not root)   5 exists   6 unavailable here
   7 limit reached   8 timed out   9 protocol broken   10 system call failed   11 internal error
-  20 an audit log is broken   21 a policy has problems   `run`: see `caisson run --help`
+  20 an audit log is broken   21 a policy has problems   22 an expectation does not hold
+  `run`: see `caisson run --help`
 )";
 
 std::string overview(std::span<const Command> commands, std::string_view group) {

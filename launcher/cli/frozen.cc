@@ -18,7 +18,7 @@
 namespace caisson::cli {
 namespace {
 
-constexpr std::uint64_t kFormat = 1;
+constexpr std::uint64_t kFormat = 2;
 constexpr std::size_t kMaxBytes = 4 << 20;
 constexpr std::int64_t kSettledNs = 2'000'000'000;
 
@@ -130,7 +130,8 @@ template <class A>
 void members(A& a, policy::Policy& p) {
   a(p.domain, p.description, p.digest, p.min_tier, p.require, p.disable, p.weaken, p.why, p.grants, p.hide, p.files, p.links,
     p.devices, p.home, p.tmp, p.home_path, p.hostname, p.proc_shared_fallback, p.network, p.limits, p.env.set, p.env.client_deny,
-    p.syscalls.allow, p.syscalls.deny, p.sets, p.umask);
+    p.syscalls.allow, p.syscalls.deny, p.sets, p.umask, p.audit, p.preset, p.layers,
+    p.exec_writable);
 }
 
 // What must not have changed of a file. No padding: compared and written as bytes.
@@ -179,11 +180,10 @@ std::set<Mechanism> filter_needs(const policy::Policy& policy, const std::set<Me
   return out;
 }
 
-FrozenPolicies::FrozenPolicies(std::string policies, std::string domain)
+FrozenPolicies::FrozenPolicies(std::string policies, const policy::Choice& choice)
     : policies_(std::move(policies)),
-      domain_(std::move(domain)),
       directory_(cache_directory()),
-      file_(sha256_hex(policies_ + '\0' + domain_).substr(0, 32)) {}
+      file_(sha256_hex(policies_ + '\0' + choice.only + '\0' + choice.preset).substr(0, 32)) {}
 
 std::optional<Frozen> FrozenPolicies::load() const {
   if (directory_.empty() || policies_[0] != '/') return std::nullopt;
@@ -216,8 +216,9 @@ std::optional<Frozen> FrozenPolicies::load() const {
 
 void FrozenPolicies::store(const Frozen& frozen) const {
   if (directory_.empty() || policies_[0] != '/') return;
-  std::vector<std::string> paths{"/proc/self/exe", policies_, policies_ + "/base.json", policies_ + "/" + domain_ + ".json",
-                                 policies_ + "/seccomp"};
+  std::vector<std::string> paths{"/proc/self/exe", policies_, policies_ + "/seccomp"};
+  for (const std::string& file : frozen.policy->layers) paths.push_back(policies_ + "/" + file);
+  if (!frozen.policy->preset.empty()) paths.push_back(policies_ + "/presets");
   char self[4096];
   const ssize_t n = ::readlink("/proc/self/exe", self, sizeof self);
   if (n <= 0) return;

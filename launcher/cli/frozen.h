@@ -10,7 +10,7 @@
 #include <string>
 
 #include "launcher/confine/seccomp.h"
-#include "launcher/policy/policy.h"
+#include "launcher/policy/load.h"
 
 namespace caisson::cli {
 
@@ -27,7 +27,7 @@ class FrozenPolicies {
  public:
   // CAISSON_CACHE_DIR; else /var/cache/caisson for root, caisson in $XDG_CACHE_HOME or ~/.cache for others. It, and what is
   // in it, must belong to the caller and be writable by nobody else: it decides what a session may do.
-  FrozenPolicies(std::string policies, std::string domain);
+  FrozenPolicies(std::string policies, const policy::Choice& choice);
 
   [[nodiscard]] std::optional<Frozen> load() const;
   // Best effort. Nothing is kept of files that changed within the last two seconds: a second change in the same clock
@@ -35,7 +35,7 @@ class FrozenPolicies {
   void store(const Frozen& frozen) const;
 
  private:
-  std::string policies_, domain_, directory_, file_;
+  std::string policies_, directory_, file_;
 };
 
 }  // namespace caisson::cli

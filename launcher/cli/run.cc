@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
-#include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -19,13 +18,10 @@
 #include "launcher/base/sys.h"
 #include "launcher/cli/args.h"
 #include "launcher/cli/commands.h"
-#include "launcher/cli/frozen.h"
 #include "launcher/cli/relay.h"
-#include "launcher/confine/build.h"
+#include "launcher/cli/single.h"
 #include "launcher/confine/caps.h"
-#include "launcher/confine/faults.h"
 #include "launcher/confine/verify.h"
-#include "launcher/policy/load.h"
 #include "launcher/policy/words.h"
 #include "launcher/session/environment.h"
 #include "launcher/session/init_link.h"
@@ -34,16 +30,12 @@ namespace caisson::cli {
 namespace {
 
 constexpr int kExitNotRun = 125;
-constexpr uid_t kRunUid = 20000;  // outer uid of `caisson run` as root: owns nothing
 
 constexpr Flag kFlags[] = {
     {"--policy", "-p", true}, {"--grant", "-g", true}, {"--cwd", "-C", true}, {"--env", "-e", true}, {"--report", "", true}};
 
 struct Run {
-  std::string policies, domain;
-  std::optional<Frozen> frozen;                  // where it is, `loaded` is its policy, without the rules
-  std::shared_ptr<const policy::Policy> loaded;  // as the files say
-  std::shared_ptr<const policy::Policy> policy;  // with the --grants
+  SingleSession session;
   std::vector<std::string> command, env;
   std::string cwd;
   std::string report_file;
@@ -67,18 +59,6 @@ Result<policy::Grant> parse_grant(const std::string& text) {
   return grant;
 }
 
-Result<std::shared_ptr<const policy::Policy>> read_policy(const Run& run) {
-  policy::LoadResult loaded = policy::load_directory(run.policies, run.domain);
-  if (!loaded.problems.empty()) {
-    std::string text = "the policies have problems:";
-    for (const auto& p : loaded.problems) text += "\n  " + p.text();
-    return fail(Code::invalid_argument, text);
-  }
-  const auto it = loaded.policies.find(run.domain);
-  if (it == loaded.policies.end()) return fail(Code::not_found, "no policy " + quote(run.domain) + " in " + run.policies);
-  return it->second;
-}
-
 Result<std::shared_ptr<const policy::Policy>> widen(std::shared_ptr<const policy::Policy> policy,
                                                     const std::vector<std::string>& grants) {
   if (grants.empty()) return policy;
@@ -95,22 +75,6 @@ Result<std::shared_ptr<const policy::Policy>> widen(std::shared_ptr<const policy
   std::ranges::sort(widened->grants, {}, &policy::Grant::path);
   widened->digest = sha256_hex(caisson::json::dump(policy::to_json(*widened)));
   return widened;
-}
-
-// The filter compiled when the policy was frozen, where it fits this plan; else a new one from the files.
-Result<confine::Program> filter(const Run& run, const confine::Plan& plan) {
-  const auto enforced = confine::enforced_mechanisms(plan);
-  const auto needs = filter_needs(*run.loaded, enforced);
-  if (run.frozen && run.frozen->needs == needs) return run.frozen->filter;
-  std::shared_ptr<const policy::Policy> whole = run.loaded;
-  if (run.frozen) {
-    TRY_ASSIGN(whole, read_policy(run));
-    if (whole->digest != run.loaded->digest)
-      return fail(Code::unavailable, "the policies changed while the session was being made: try again");
-  }
-  TRY_ASSIGN(auto program, confine::compile_seccomp(policy::effective_sets(*whole, enforced)));
-  FrozenPolicies(run.policies, run.domain).store({whole, needs, program});
-  return program;
 }
 
 Result<Run> parse(Arguments args, Options& options) {
@@ -134,17 +98,11 @@ Result<Run> parse(Arguments args, Options& options) {
   if (options.help) return run;
   if (run.command.empty()) return fail(Code::invalid_argument, "no command; usage: caisson run --policy DOMAIN -- COMMAND");
   TRY_ASSIGN(const Args parsed, Args::parse(own, kFlags, 0, 0));
-  run.policies = options.policies;
-  run.domain = parsed.last("--policy").value_or("run");
-  run.frozen = FrozenPolicies(run.policies, run.domain).load();
-  if (run.frozen) {
-    run.loaded = run.frozen->policy;
-  } else {
-    TRY_ASSIGN(run.loaded, read_policy(run));
-  }
-  TRY_ASSIGN(run.policy, widen(run.loaded, parsed.all("--grant")));
+  TRY_ASSIGN(run.session, SingleSession::load(options.policies, {parsed.last("--policy").value_or("run"), options.preset}));
+  TRY_ASSIGN(run.session.policy, widen(run.session.loaded, parsed.all("--grant")));
+  if (const char* given = std::getenv("CAISSON_INIT")) run.session.init_path = given;
   run.report_file = parsed.last("--report").value_or("");
-  run.cwd = parsed.last("--cwd").value_or(run.policy->home_path);
+  run.cwd = parsed.last("--cwd").value_or(run.session.policy->home_path);
   std::map<std::string, std::optional<std::string>> asked;
   for (const std::string& pair : parsed.all("--env")) {
     const auto equals = pair.find('=');
@@ -152,87 +110,21 @@ Result<Run> parse(Arguments args, Options& options) {
       return fail(Code::invalid_argument, "--env " + quote(pair) + ": must be NAME=VALUE");
     asked[pair.substr(0, equals)] = pair.substr(equals + 1);
   }
-  TRY_ASSIGN(run.env, session::make_environment(run.policy->env, asked));
+  TRY_ASSIGN(run.env, session::make_environment(run.session.policy->env, asked));
   return run;
-}
-
-std::string init_path() {
-  const char* given = std::getenv("CAISSON_INIT");
-  return given != nullptr ? given : sys::program_path("caisson-init");
-}
-
-struct Session {
-  std::shared_ptr<const confine::Plan> plan;
-  confine::Program seccomp;
-  confine::Started started;
-  std::vector<confine::StepRecord> steps;
-  confine::Verified verified;
-  ~Session() {
-    if (started.child_pid <= 0) return;
-    // The first process ends with its socket at the latest; its PID namespace and everything in it end with it.
-    (void)sys::pidfd_send_signal(started.child.get(), SIGKILL);
-    while (::waitpid(started.child_pid, nullptr, 0) < 0 && errno == EINTR) {
-    }
-  }
-};
-
-// Reads the step records to their end, which is the exec of caisson-init. Behind the filter nothing but that exec is left:
-// the facts are read while it happens.
-Status read_steps(Session& s) {
-  TRY(sys::set_nonblocking(s.started.status.get(), false));
-  confine::StepRecord record;
-  Result<confine::Verified> verified = fail(Code::internal, "the session's child ended early");
-  while (::read(s.started.status.get(), &record, sizeof record) == static_cast<ssize_t>(sizeof record)) {
-    if (record.error != 0) return std::unexpected(confine::step_error(*s.plan, record));
-    s.steps.push_back(record);
-    // A child whose exec fails may be gone before it is looked at: then the record that follows says why.
-    if (record.step == confine::Step::seccomp) verified = confine::verify_session(*s.plan, s.started.child_pid, s.steps);
-  }
-  if (!verified && !confine::faults::blind()) return std::unexpected(std::move(verified).error());
-  if (verified) s.verified = std::move(*verified);
-  return {};
-}
-
-Result<std::unique_ptr<Session>> build(const Run& run, confine::Features features) {
-  // A cgroup of one command's own would have to be made in a tree that belongs to whoever called us.
-  features.cgroup = {ENOTSUP, "cgroup v2"};
-  features.cgroup_reason = "caisson run makes no cgroup";
-  auto s = std::make_unique<Session>();
-  TRY_ASSIGN(const confine::Sources sources, confine::resolve_sources(*run.policy));
-  const confine::Place place{"", "", init_path()};
-  TRY_ASSIGN(s->plan, confine::make_plan(run.policy, features, sources, place));
-  TRY_ASSIGN(s->seccomp, filter(run, *s->plan));
-  confine::Builder builder;
-  TRY_ASSIGN(builder.init_exe, sys::open(place.init_path, O_PATH));
-  TRY_ASSIGN(builder.null, sys::open("/dev/null", O_RDWR));
-  builder.root_dir = "/tmp";  // covered in the child's own mount namespace only, after every grant was opened
-  const uid_t uid = ::geteuid() == 0 ? kRunUid : ::geteuid();
-  const gid_t gid = ::geteuid() == 0 ? kRunUid : ::getegid();
-  TRY_ASSIGN(s->started, builder.start_single(*s->plan, s->seccomp, uid, gid, -1));
-  TRY(read_steps(*s));
-  return s;
-}
-
-// First as if everything worked, which saves the probe's ten children; when a step says otherwise, once more from facts.
-Result<std::unique_ptr<Session>> build_best(const Run& run) {
-  auto first = build(run, confine::optimistic_features());
-  if (first) return first;
-  const confine::Features features = confine::probe_features();
-  if (features.tier() == Tier::t3) return first;
-  return build(run, features);
 }
 
 int exit_code(const init::Reply& reply) { return reply.signaled != 0 ? 128 + reply.status : reply.status; }
 
 // Runs the command and returns its status.
-Result<int> execute(const Run& run, Session& s, Loop& loop) {
+Result<int> execute(const Run& run, Single& s, Loop& loop) {
   session::InitLink link(std::move(s.started.socket));
   const bool terminal = ::isatty(0) == 1 && ::isatty(1) == 1;
   std::unique_ptr<Relay> relay;
   Result<int> outcome = fail(Code::internal, "the session ended before the command");
 
   // Not after `ready`: the request waits in the socket, not we for caisson-init.
-  session::ExecRequest request{1, run.command, run.env, run.cwd, terminal, 80, 24, run.policy->umask};
+  session::ExecRequest request{1, run.command, run.env, run.cwd, terminal, 80, 24, run.session.policy->umask};
   winsize size{};
   if (terminal && ::ioctl(0, TIOCGWINSZ, &size) == 0) request.cols = size.ws_col, request.rows = size.ws_row;
   const int stdio[3] = {0, 1, 2};
@@ -295,7 +187,7 @@ int run_main(Arguments args, const Options& given) {
   confine::caps_prepare();
   auto loop = Loop::create({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH});
   if (!loop) return report_error(loop.error(), options), kExitNotRun;
-  auto session = build_best(*run);
+  auto session = run->session.build();
   if (!session) return report_error(std::move(session.error()).wrap("the session was not started"), options), kExitNotRun;
   if (!run->report_file.empty()) {
     auto file = sys::open(run->report_file, O_WRONLY | O_CREAT | O_TRUNC, 0644);

@@ -193,7 +193,7 @@ class Planner {
       tmp.target = "/tmp";
       tmp.source = place_.stage;
       tmp.read_only = false;
-      tmp.execute = true;
+      tmp.execute = policy_.exec_writable;
       tmp.staged = true;
       plan_.binds.push_back(std::move(tmp));
     } else {
@@ -229,7 +229,7 @@ class Planner {
     home.target = policy_.home_path;
     home.source = place_.home_source;
     home.read_only = false;
-    home.execute = true;
+    home.execute = policy_.exec_writable;
     home.dev = it->second.dev;
     home.ino = it->second.ino;
     plan_.binds.push_back(std::move(home));
@@ -250,7 +250,7 @@ class Planner {
       residual("landlock-no-scopes", "Landlock ABI " + std::to_string(abi) +
                                          " has no scopes (needs 6, Linux 6.12): signals and abstract sockets are "
                                          "stopped by namespaces and uids alone");
-    const std::uint64_t everything = landlock_read(abi, true) | landlock_write(abi);
+    const std::uint64_t everything = landlock_read(abi, policy_.exec_writable) | landlock_write(abi);
     const std::uint64_t device = (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_IOCTL_DEV |
                                   LANDLOCK_ACCESS_FS_TRUNCATE) &
                                  landlock_fs_rights(abi);

@@ -207,6 +207,7 @@ json report_json(const Plan& plan, const Verified& verified, const std::vector<S
   json report{{"schema", 1},
               {"domain", plan.policy->domain},
               {"policy_digest", plan.policy->digest},
+              {"preset", plan.policy->preset},
               {"tier", tier_name(plan.tier)},
               {"tier_required", tier_name(plan.policy->min_tier)},
               {"proc", proc_name(plan.proc)},

@@ -25,6 +25,8 @@ enum class Op {
   attest,           // {session?, nonce?} -> {token, key, statement}: a signed statement of the boot, or of one session
   session_list,     // {after?} -> {sessions: [...], next?}: in order of id; with next, more follow after it
   session_destroy,  // {session, reason?} -> {} once nothing of the session is left
+  policy,           // {domain?} -> {digest, preset, domains, refused}, or {policy}: all of one domain
+  policy_reload,    // {} -> {accepted, old, new, problems}: as SIGHUP; a client may ask once a second
 };
 
 struct OpRow {
@@ -43,6 +45,8 @@ inline constexpr OpRow kOps[] = {
     {Op::attest, "attest", static_cast<unsigned>(State::open)},
     {Op::session_list, "session_list", static_cast<unsigned>(State::open)},
     {Op::session_destroy, "session_destroy", static_cast<unsigned>(State::open)},
+    {Op::policy, "policy", static_cast<unsigned>(State::open)},
+    {Op::policy_reload, "policy_reload", static_cast<unsigned>(State::open)},
 };
 
 [[nodiscard]] constexpr const OpRow* find_op(std::string_view name) {

@@ -70,8 +70,8 @@ void check_policy(Policy& policy, const Source& source, const Sets& sets, Proble
 std::vector<Problem> landlock_conflicts(const Policy& policy) {
   std::vector<Problem> out;
   std::vector<Grant> around = policy.grants;
-  around.push_back({.path = policy.home_path, .access = Access::read_write, .execute = true});
-  around.push_back({.path = "/tmp", .access = Access::read_write, .execute = true});
+  around.push_back({.path = policy.home_path, .access = Access::read_write, .execute = policy.exec_writable});
+  around.push_back({.path = "/tmp", .access = Access::read_write, .execute = policy.exec_writable});
   for (const Grant& inner : policy.grants)
     for (const Grant& outer : around) {
       if (inner.path == outer.path || !inside(inner.path, outer.path)) continue;

@@ -17,10 +17,10 @@ constexpr auto kPath = Form::path;
 
 constexpr Field kPolicy[] = {
     {"/description", text, kAny, "", 1, 500, "", never, "What the domain is for."},
-    {"/extends", text, Form::domain, "", 1, 32, "", never, "`\"base\"`, in every file but base.json."},
+    {"/extends", text, Form::domain, "", 1, 32, "", never, "`\"base\"`, or another domain; not in base.json nor in presets."},
     {"/why", map, Form::pointer, "", 0, 100, "{}", never, "Field to reason: why a value is what it is. Shown by explain."},
     {"/weaken", objects, kAny, "", 0, 100, "[]", never,
-     "Each field in which this domain gives more than base does. One that is not needed is refused."},
+     "Each field in which this file gives more than the one it extends. One that is not needed is refused."},
     {"/weaken/*/field", text, Form::pointer, "", 1, 4200, kRequired, never,
      "The field, such as `/limits/processes`; for a grant, `/grants` and its path: `/grants/srv/data`."},
     {"/weaken/*/why", text, kAny, "", 8, 1000, kRequired, never, "The reason; repeated in the audit log of every session."},
@@ -52,8 +52,11 @@ constexpr Field kPolicy[] = {
     {"/home", choice, kAny, "private workspace", 0, 0, "\"workspace\"", larger,
      "`workspace`: the sessions of a workspace share one home; `private`: a tmpfs of this session."},
     {"/home_path", text, kPath, "", 2, 200, "\"/home/gem\"", never,
-     "Where the home is. It is writable, and programs in it may be executed."},
+     "Where the home is. It is writable."},
     {"/tmp", choice, kAny, "private workspace", 0, 0, "\"workspace\"", larger, "The same for /tmp."},
+    {"/exec_writable", boolean, kAny, "", 0, 0, "true", larger,
+     "Whether programs in home and /tmp may be executed. `false` keeps what a session writes or is sent from running as a "
+     "program; an interpreter of /usr can still read it as a script."},
     {"/hostname", text, Form::hostname, "", 1, 63, "\"caisson\"", never, "What `uname -n` says."},
     {"/proc_shared_fallback", boolean, kAny, "", 0, 0, "false", larger,
      "Where no fresh /proc can be mounted: `true` shows the container's own, whose other processes are then listed by "
@@ -82,6 +85,19 @@ constexpr Field kPolicy[] = {
     {"/syscalls/allow", list, Form::domain, "", 1, 32, "[]", added, "Sets: `seccomp/<name>.json`."},
     {"/syscalls/deny", list, Form::syscall, "", 0, 100, "[]", removed,
      "System calls taken out of these sets; they answer EPERM."},
+    {"/audit", object, kAny, "", 0, 0, "{}", never,
+     "What the audit log says about a session, and how long it is kept. Saying less than base needs a `weaken` entry."},
+    {"/audit/denials", boolean, kAny, "", 0, 0, "true", smaller, "Whether each call that was refused by rule is a record."},
+    {"/audit/paths", choice, kAny, "off observe", 0, 0, "\"off\"", smaller,
+     "`observe`: the paths that commands open, create, rename and remove are recorded. `off`: they are not."},
+    {"/audit/max_bytes", integer, kAny, "", 1048576, 1ULL << 40, "67108864", smaller,
+     "Disk space of one session's log. It is written in segments of an eighth; when the next would not fit, the oldest is "
+     "deleted, and a record in the chain says which records went."},
+    {"/audit/keep_days", integer, kAny, "", 1, 36500, "30", smaller,
+     "Days for which a log is kept after its session's end. The launcher's own log says which were deleted."},
+    {"/audit/on_full", choice, kAny, "stop stderr", 0, 0, "\"stop\"", larger,
+     "When a record cannot be written. `stop`: the session ends, and none starts. `stderr`: it goes on, and its records go "
+     "to the launcher's standard error until the disk has room."},
     {"/umask", octal, kAny, "", 0, 0777, "\"022\"", removed, "File mode bits that new files do not get."},
 };
 

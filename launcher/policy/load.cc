@@ -102,74 +102,185 @@ std::optional<Directory> open_directory(const std::string& path, Problems& probl
   return Directory{std::move(*fd), std::move(*names)};
 }
 
-Sets load_sets(const std::string& path, Lines lines, Problems& problems) {
-  Sets sets;
-  const auto directory = open_directory(path, problems);
-  if (!directory) return sets;
-  for (const std::string& file : directory->names) {
-    const std::string name = file.substr(0, file.size() - 5);
-    if (const auto source = load_file(directory->fd.get(), file, path + "/" + file, set_fields(), lines, problems))
-      sets[name] = build_set(*source, name, problems);
-  }
-  return sets;
-}
+std::string stem(const std::string& file) { return file.substr(0, file.size() - 5); }
 
 std::vector<std::string> domains_of(const std::vector<std::string>& files) {
   std::vector<std::string> out;
   for (const std::string& file : files)
-    if (file != "base.json") out.push_back(file.substr(0, file.size() - 5));
+    if (file != "base.json") out.push_back(stem(file));
   return out;
 }
 
-// One file after validation: the remaining stages.
-std::shared_ptr<const Policy> finish(const Source& source, const Source* base, const std::string& domain, const Sets& sets,
-                                     Problems& problems) {
-  const std::size_t before = problems.count();
-  check_file(source, base == nullptr, problems);
-  if (problems.count() > before) return nullptr;
-  // Even base.json must give the reason where it switches a mechanism off.
-  check_widening(base != nullptr ? with_defaults(base->doc) : json::Value::object({{"disable", json::Value::array()}}), source,
-                 problems);
-  auto policy = std::make_shared<Policy>(build(base != nullptr ? merge(base->doc, source.doc) : source.doc));
-  policy->domain = domain;
-  check_policy(*policy, source, sets, problems);
-  if (base != nullptr) policy->digest = sha256_hex(json::dump(to_json(*policy)));
-  return problems.count() == before ? policy : nullptr;
-}
+// A file with everything that it extends.
+struct Layer {
+  std::optional<Source> source;    // as it stands
+  json::Value merged;              // over its parents
+  std::vector<std::string> files;  // base.json first
+  bool good = false;               // and so is all that it extends
+};
 
-LoadResult load(const std::string& path, const std::string& only, Lines lines) {
-  Problems problems;
-  LoadResult result;
-  if (const auto directory = open_directory(path, problems)) {
-    const Sets sets = load_sets(path + "/seccomp", lines, problems);
-    const bool sets_are_good = problems.count() == 0;
-    const int fd = directory->fd.get();
-    const auto base = load_file(fd, "base.json", path + "/base.json", policy_fields(), lines, problems);
-    const bool base_is_good = base && sets_are_good && finish(*base, nullptr, "base", sets, problems) != nullptr;
-    for (const std::string& file : directory->names) {
-      const std::string domain = file.substr(0, file.size() - 5), label = path + "/" + file;
-      if (domain == "base" || (!only.empty() && domain != only)) continue;
-      const auto source = load_file(fd, file, label, policy_fields(), lines, problems);
-      if (const auto fault = form_fault(Form::domain, domain))
-        problems.add({.file = label, .doc = {}, .lines = {}}, "", fault->what);
-      else if (source && base_is_good) result.policies[domain] = finish(*source, &*base, domain, sets, problems);
-    }
-    if (problems.count() == 0 && result.policies.empty())
-      problems.add({.file = path, .doc = {}, .lines = {}}, "",
-                   only.empty() ? "holds no domain: no *.json but base.json" : "holds no domain " + quote(only, 64),
-                   nearest(only, domains_of(directory->names)));
+class Loader {
+ public:
+  Loader(const std::string& path, const Choice& choice, Lines lines) : path_(path), choice_(choice), lines_(lines) {}
+
+  LoadResult load() {
+    if ((directory_ = open_directory(path_, problems_))) read();
+    result_.problems = problems_.take();
+    if (!result_.problems.empty()) result_.policies.clear();
+    return std::move(result_);
   }
-  result.problems = problems.take();
-  if (!result.problems.empty()) result.policies.clear();
-  return result;
-}
+
+ private:
+  void read() {
+    load_sets();
+    const Layer* base = layer("base", nullptr);
+    const bool base_is_good = problems_.count() == 0;
+    if (base_is_good) result_.base = finish(*base, "base");
+    const std::size_t before = problems_.count();
+    if (base_is_good && !choice_.preset.empty()) load_preset();
+    const bool ready = base_is_good && problems_.count() == before;
+    for (const std::string& domain : domains_of(directory_->names)) {
+      if (!choice_.only.empty() && domain != choice_.only) continue;
+      if (const auto fault = form_fault(Form::domain, domain)) problem(path_ + "/" + domain + ".json", fault->what);
+      else if (const Layer* top = layer(domain, nullptr); ready && top->good) result_.policies[domain] = finish(*top, domain);
+    }
+    if (problems_.count() == 0 && result_.policies.empty())
+      problem(path_,
+              choice_.only.empty() ? "holds no domain: no *.json but base.json" : "holds no domain " + quote(choice_.only, 64),
+              nearest(choice_.only, domains_of(directory_->names)));
+  }
+
+  void problem(const std::string& file, const std::string& what, const std::string& meant = {}) {
+    problems_.add({.file = file, .doc = {}, .lines = {}}, "", what, meant);
+  }
+
+  void load_sets() {
+    const auto directory = open_directory(path_ + "/seccomp", problems_);
+    if (!directory) return;
+    for (const std::string& file : directory->names)
+      if (const auto source =
+              load_file(directory->fd.get(), file, path_ + "/seccomp/" + file, set_fields(), lines_, problems_))
+        sets_[stem(file)] = build_set(*source, stem(file), problems_);
+  }
+
+  void load_preset() {
+    const std::string folder = path_ + "/presets", file = choice_.preset + ".json";
+    const auto names = preset_names(path_);
+    if (std::ranges::find(names, choice_.preset) == names.end())
+      return problem(path_, "holds no preset " + quote(choice_.preset, 64) + ": there is no such file in presets",
+                     nearest(choice_.preset, names));
+    const auto directory = open_directory(folder, problems_);
+    if (!directory) return;
+    preset_ = load_file(directory->fd.get(), file, folder + "/" + file, policy_fields(), lines_, problems_);
+    if (!preset_) return;
+    check_file(*preset_, Kind::preset, problems_);
+    if (preset_->doc.contains("extends"))
+      problems_.add(*preset_, "/extends", "a preset extends nothing: it is laid over every domain");
+    else check_widening(with_defaults(layers_.at("base").merged), *preset_, "base", problems_);
+  }
+
+  // The layer of a file, read once. child: whose "extends" names it.
+  const Layer* layer(const std::string& name, const Source* child) {
+    if (const auto known = layers_.find(name); known != layers_.end()) {
+      if (child != nullptr && !known->second.good && open_.contains(name))
+        problems_.add(*child, "/extends", "extends itself: by way of " + quote(name, 64));
+      return &known->second;
+    }
+    Layer& out = layers_[name];
+    const std::string file = name + ".json";
+    if (child != nullptr && std::ranges::find(directory_->names, file) == directory_->names.end()) {
+      problems_.add(*child, "/extends", "there is no " + quote(file, 64), nearest(name, domains_of(directory_->names)));
+      return &out;
+    }
+    const std::size_t before = problems_.count();
+    out.source = load_file(directory_->fd.get(), file, path_ + "/" + file, policy_fields(), lines_, problems_);
+    if (!out.source) return &out;
+    check_file(*out.source, name == "base" ? Kind::base : Kind::domain, problems_);
+    if (problems_.count() > before) return &out;
+    open_.insert(name);
+    name == "base" ? join(out, nullptr, file) : join(out, layer(out.source->doc["extends"].get<std::string>(), &*out.source), file);
+    open_.erase(name);
+    out.good = out.good && problems_.count() == before;
+    return &out;
+  }
+
+  void join(Layer& out, const Layer* parent, const std::string& file) {
+    if (parent == nullptr) {
+      // Even base.json must give the reason where it switches a mechanism off.
+      check_widening(json::Value::object({{"disable", json::Value::array()}}), *out.source, "nothing", problems_);
+      out.merged = out.source->doc;
+    } else {
+      if (!parent->good) return;
+      if (parent->files.size() >= kMaxChain)
+        return problems_.add(*out.source, "/extends", "is the " + std::to_string(kMaxChain + 1) + "th file of a chain, at most " +
+                                                          std::to_string(kMaxChain) + " may extend each other");
+      check_widening(with_defaults(parent->merged), *out.source, stem(parent->files.back()), problems_);
+      out.merged = merge(parent->merged, out.source->doc);
+      out.files = parent->files;
+    }
+    out.files.push_back(file);
+    out.good = true;
+  }
+
+  std::shared_ptr<const Policy> make(const json::Value& doc, const Source& blamed, const std::string& domain) {
+    auto policy = std::make_shared<Policy>(build(doc));
+    policy->domain = domain;
+    check_policy(*policy, blamed, sets_, problems_);
+    return policy;
+  }
+
+  // What only the whole shows, without the preset and with it.
+  std::shared_ptr<const Policy> finish(const Layer& top, const std::string& domain) {
+    const std::size_t before = problems_.count();
+    const json::Value base = with_defaults(layers_.at("base").merged);
+    json::Value doc = settle(base, top.merged);
+    auto policy = std::make_shared<Policy>(*make(doc, *top.source, domain));
+    policy->layers = top.files;
+    if (preset_ && problems_.count() == before) {
+      doc = settle(base, apply_preset(base, std::move(doc), preset_->doc, sets_));
+      *policy = *make(doc, *preset_, domain);
+      policy->layers = top.files;
+      policy->layers.push_back("presets/" + choice_.preset + ".json");
+      policy->preset = choice_.preset;
+    }
+    policy->digest = sha256_hex(json::dump(to_json(*policy)));
+    return policy;
+  }
+
+  static constexpr std::size_t kMaxChain = 4;
+  const std::string& path_;
+  const Choice& choice_;
+  const Lines lines_;
+  Problems problems_;
+  LoadResult result_;
+  std::optional<Directory> directory_;
+  Sets sets_;
+  std::map<std::string, Layer> layers_;
+  std::set<std::string> open_;  // whose parents are being read
+  std::optional<Source> preset_;
+};
 
 }  // namespace
 
-LoadResult load_directory(const std::string& path, const std::string& only) {
-  LoadResult result = load(path, only, Lines::no);
+std::vector<std::string> preset_names(const std::string& path) {
+  const auto fd = sys::open(path + "/presets", O_RDONLY | O_DIRECTORY);
+  std::vector<std::string> out;
+  if (!fd) return out;
+  if (const auto files = json_files(fd->get()))
+    for (const std::string& file : *files) out.push_back(stem(file));
+  return out;
+}
+
+std::string set_digest(const PolicySet& policies) {
+  json::Value digests = json::Value::object();
+  for (const auto& [name, policy] : policies) digests[name] = policy->digest;
+  return sha256_hex(json::dump(digests));
+}
+
+LoadResult load_directory(const std::string& path, const Choice& choice) {
+  LoadResult result = Loader(path, choice, Lines::no).load();
   // A directory that changes meanwhile is judged by what the second reading finds.
-  return result.problems.empty() ? result : load(path, only, Lines::yes);
+  return result.problems.empty() ? result : Loader(path, choice, Lines::yes).load();
 }
 
 }  // namespace caisson::policy

@@ -1,4 +1,4 @@
-// Reads a policy directory (base.json, <domain>.json, seccomp/<set>.json) into frozen Policies. All problems of all files
+// Reads a policy directory (base.json, <domain>.json, seccomp/<set>.json, presets/<preset>.json) into frozen Policies. All problems of all files
 // are collected, so that one run shows everything that is wrong.
 #pragma once
 
@@ -29,13 +29,22 @@ using PolicySet = std::map<std::string, std::shared_ptr<const Policy>>;  // by d
 
 struct LoadResult {
   PolicySet policies;             // empty when there are problems: a set is taken whole or not at all
+  std::shared_ptr<const Policy> base;
   std::vector<Problem> problems;  // at most kMaxProblems; the last one then says how many more
 };
 inline constexpr std::size_t kMaxProblems = 20;
 
-// Every *.json of `directory` but base.json, which the domains extend, and schema.json is a domain. With `only`, no other
-// domain is read: what one command needs, faster.
-[[nodiscard]] LoadResult load_directory(const std::string& directory, const std::string& only = {});
+struct Choice {
+  std::string only;    // no other domain is read: what one command needs, faster
+  std::string preset;  // laid over every domain; empty: none
+};
+
+// Every *.json of `directory` but base.json, which the domains extend, and schema.json is a domain.
+[[nodiscard]] LoadResult load_directory(const std::string& directory, const Choice& choice = {});
+// The names of presets/*.json, sorted; none where there is no such directory.
+[[nodiscard]] std::vector<std::string> preset_names(const std::string& directory);
+// One digest of a whole set: of every domain's.
+[[nodiscard]] std::string set_digest(const PolicySet& policies);
 
 // Applies a request to a policy. Errors: permission_denied when it would widen, naming what and where.
 [[nodiscard]] Result<std::shared_ptr<const Policy>> narrow(const std::shared_ptr<const Policy>& policy, const Narrowing& by);

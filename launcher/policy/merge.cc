@@ -1,4 +1,4 @@
-// base.json + <domain>.json -> Policy, and what of it is wider than base.
+// base.json + <domain>.json -> Policy, and what of a file is wider than what it extends.
 #include <algorithm>
 #include <charconv>
 #include <set>
@@ -10,18 +10,7 @@ namespace {
 
 using json::Value;
 
-const Value* at(const Value& doc, std::string_view pointer) {
-  const nlohmann::json::json_pointer where{std::string(pointer)};
-  return doc.contains(where) ? &doc.at(where) : nullptr;
-}
 bool has(const Value& list, const Value& item) { return std::ranges::find(list, item) != list.end(); }
-
-unsigned octal(const Value& text) {
-  const auto& digits = text.get_ref<const std::string&>();
-  unsigned out = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), out, 8);
-  return out;
-}
 
 std::uint64_t rank(const Field& field, const Value& value) {
   if (field.type == Type::choice) {
@@ -29,6 +18,24 @@ std::uint64_t rank(const Field& field, const Value& value) {
     return static_cast<std::uint64_t>(std::ranges::find(choices, value.get<std::string>()) - choices.begin());
   }
   return value.is_boolean() ? value.get<bool>() : value.get<std::uint64_t>();
+}
+
+std::string brief(const Value& value) {
+  const std::string text = json::dump(value);
+  return text.size() <= 80 ? text : text.substr(0, 77) + "...";
+}
+
+}  // namespace
+
+const Value* at(const Value& doc, std::string_view pointer) {
+  const nlohmann::json::json_pointer where{std::string(pointer)};
+  return doc.contains(where) ? &doc.at(where) : nullptr;
+}
+unsigned octal(const Value& text) {
+  const auto& digits = text.get_ref<const std::string&>();
+  unsigned out = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), out, 8);
+  return out;
 }
 
 bool wider(const Field& field, const Value& parent, const Value& child) {
@@ -49,19 +56,24 @@ bool wider(const Field& field, const Value& parent, const Value& child) {
   return true;
 }
 
-std::string brief(const Value& value) {
-  const std::string text = json::dump(value);
-  return text.size() <= 80 ? text : text.substr(0, 77) + "...";
+// A preset can neither be narrower nor wider in a field that knows no such order: it may not hold it.
+static void check_preset(const Source& source, Problems& problems) {
+  for (const Field& field : policy_fields()) {
+    const bool other = field.pointer == "/description" || field.pointer == "/why" || field.pointer.starts_with("/weaken");
+    if (field.widens == Widens::never && field.type != Type::object && !other && !field.pointer.contains('*') &&
+        at(source.doc, field.pointer) != nullptr)
+      problems.add(source, std::string(field.pointer),
+                   "cannot be in a preset, which is laid over every domain: it knows no more or less");
+  }
 }
 
-}  // namespace
-
-void check_file(const Source& source, bool is_base, Problems& problems) {
+void check_file(const Source& source, Kind kind, Problems& problems) {
   const Value& doc = source.doc;
-  if (is_base && doc.contains("extends")) problems.add(source, "/extends", "base.json extends nothing");
-  if (!is_base && doc.value("extends", "") != "base")
-    problems.add(source, doc.contains("extends") ? "/extends" : "", "a domain must have \"extends\": \"base\"");
-  if (is_base && (!at(doc, "/syscalls/allow")))
+  if (kind == Kind::preset) check_preset(source, problems);
+  if (kind == Kind::base && doc.contains("extends")) problems.add(source, "/extends", "base.json extends nothing");
+  if (kind == Kind::domain && !doc.contains("extends"))
+    problems.add(source, "", "field 'extends' is missing: \"base\", or another domain's name");
+  if (kind == Kind::base && (!at(doc, "/syscalls/allow")))
     problems.add(source, "/syscalls", "field 'allow' is missing: no program runs without");
 
   std::map<std::string, std::size_t> seen;
@@ -92,53 +104,66 @@ bool no_more_than(const Grant& inner, const Grant& outer) {
          inner.source == outer.source + inner.path.substr(outer.path.size());
 }
 
-void check_widening(const Value& parent, const Source& child, Problems& problems) {
-  std::set<std::string> widened;
-  const json::Value& weaken = list_of(child.doc, "weaken");
-  const auto found = [&](const std::string& field, const std::string& pointer, const std::string& what) {
-    widened.insert(field);
-    if (std::ranges::none_of(weaken, [&](const Value& w) { return w["field"] == field; }))
-      problems.add(child, pointer,
-                   what + "; if that is meant, give the reason in weaken: {\"field\": \"" + field + "\", \"why\": \"…\"}");
-  };
-
+std::vector<Widening> widenings(const Value& parent, const Value& child, const std::string& parent_name) {
+  std::vector<Widening> out;
   for (const Field& field : policy_fields()) {
     if (field.widens == Widens::never || field.widens == Widens::grants) continue;
-    const Value *before = at(parent, field.pointer), *after = at(child.doc, field.pointer);
+    const std::string pointer(field.pointer);
+    const Value *before = at(parent, pointer), *after = at(child, pointer);
     if (before != nullptr && after != nullptr && wider(field, *before, *after))
-      found(std::string(field.pointer), std::string(field.pointer),
-            "gives more than base: " + brief(*after) + " instead of " + brief(*before));
+      out.push_back({pointer, pointer, "gives more than " + parent_name + ": " + brief(*after) + " instead of " + brief(*before)});
   }
-
+  if (!parent.contains("grants")) return out;
   std::vector<Grant> given;
-  static const Value kNothing = Value::object();
-  const bool has_grants = parent.contains("grants");
-  if (has_grants)
-    for (const Value& g : parent["grants"]) given.push_back(build_grant(g));
-  const Value& grants = list_of(has_grants ? child.doc : kNothing, "grants");
+  for (const Value& g : parent["grants"]) given.push_back(build_grant(g));
+  const Value& grants = list_of(child, "grants");
   for (std::size_t i = 0; i < grants.size(); ++i) {
     const Grant grant = build_grant(grants[i]);
     const Grant* outer = ruling_grant(given, grant.path);
-    if (outer == nullptr)
-      found("/grants" + grant.path, "/grants/" + std::to_string(i), "grants " + quote(grant.path) + ", which base does not give");
-    else if (!no_more_than(grant, *outer))
-      found("/grants" + grant.path, "/grants/" + std::to_string(i),
-            "gives more of " + quote(grant.path) + " than base's grant of " + quote(outer->path));
+    if (outer != nullptr && no_more_than(grant, *outer)) continue;
+    out.push_back({"/grants" + grant.path, "/grants/" + std::to_string(i),
+                   outer == nullptr ? "grants " + quote(grant.path) + ", which " + parent_name + " does not give"
+                                    : "gives more of " + quote(grant.path) + " than " + parent_name + "'s grant of " +
+                                          quote(outer->path)});
   }
+  return out;
+}
 
-  std::vector<std::string> known(widened.begin(), widened.end());
+void check_widening(const Value& parent, const Source& child, const std::string& parent_name, Problems& problems) {
+  const json::Value& weaken = list_of(child.doc, "weaken");
+  std::vector<std::string> known;
+  for (const Widening& w : widenings(parent, child.doc, parent_name)) {
+    known.push_back(w.field);
+    if (std::ranges::none_of(weaken, [&](const Value& entry) { return entry["field"] == w.field; }))
+      problems.add(child, w.pointer,
+                   w.what + "; if that is meant, give the reason in weaken: {\"field\": \"" + w.field + "\", \"why\": \"…\"}");
+  }
   std::set<std::string> listed;
   for (std::size_t i = 0; i < weaken.size(); ++i) {
     const auto field = weaken[i]["field"].get<std::string>();
     const std::string pointer = "/weaken/" + std::to_string(i) + "/field";
     if (!listed.insert(field).second) problems.add(child, pointer, "is there twice: " + quote(field));
-    else if (!widened.contains(field))
-      problems.add(child, pointer, "weakens nothing: this file gives no more of " + quote(field) + " than base",
+    else if (std::ranges::find(known, field) == known.end())
+      problems.add(child, pointer, "weakens nothing: this file gives no more of " + quote(field) + " than " + parent_name,
                    nearest(field, known));
   }
 }
 
+Value settle(const Value& base, Value doc) {
+  std::set<std::string> needed;
+  for (const Widening& w : widenings(base, doc, "base")) needed.insert(w.field);
+  for (const Value& entry : list_of(base, "weaken")) needed.insert(entry["field"].get<std::string>());
+  Value kept = Value::array();
+  for (const Value& entry : list_of(doc, "weaken"))
+    if (needed.contains(entry["field"].get<std::string>())) kept.push_back(entry);
+  doc["weaken"] = std::move(kept);
+  return doc;
+}
+
 Value merge(Value base, const Value& child) {
+  if (base.contains("why"))
+    for (const Field& field : policy_fields())
+      if (at(child, field.pointer) != nullptr) base["why"].erase(std::string(field.pointer));
   for (const auto& [key, value] : child.items()) {
     const Field* field = find_field(policy_fields(), "/" + key);
     if (key == "grants") {
@@ -207,6 +232,7 @@ Policy build(const Value& merged) {
   p.home = m["home"] == "private" ? Scope::private_ : Scope::workspace;
   p.tmp = m["tmp"] == "private" ? Scope::private_ : Scope::workspace;
   m["home_path"].get_to(p.home_path);
+  m["exec_writable"].get_to(p.exec_writable);
   m["hostname"].get_to(p.hostname);
   m["proc_shared_fallback"].get_to(p.proc_shared_fallback);
   p.network = m["network"] == "none" ? Network::none : Network::loopback;
@@ -215,6 +241,11 @@ Policy build(const Value& merged) {
   m["env"]["client_deny"].get_to(p.env.client_deny);
   m["syscalls"]["allow"].get_to(p.syscalls.allow);
   m["syscalls"]["deny"].get_to(p.syscalls.deny);
+  m["audit"]["denials"].get_to(p.audit.denials);
+  p.audit.paths = m["audit"]["paths"] == "observe" ? Paths::observe : Paths::off;
+  m["audit"]["max_bytes"].get_to(p.audit.max_bytes);
+  m["audit"]["keep_days"].get_to(p.audit.keep_days);
+  p.audit.on_full = m["audit"]["on_full"] == "stderr" ? OnFull::stderr_ : OnFull::stop;
   p.umask = octal(m["umask"]);
   return p;
 }

@@ -48,6 +48,17 @@ struct Limits {                                // all hard; 0 is never "unlimite
   std::uint64_t execs = 64;                    // commands running at once in one session
 };
 
+// What is written down about a session, and for how long. Less of it is wider: a log that says less needs its reason.
+enum class Paths { off, observe };    // observe: the paths that commands touch are recorded
+enum class OnFull { stop, stderr_ };  // what happens when the audit log cannot be written
+struct Audit {
+  bool denials = true;  // every call that the kernel refused by rule is a record
+  Paths paths = Paths::off;
+  std::uint64_t max_bytes = 64ULL << 20;  // what one session's log takes on disk; the oldest segments go first
+  std::uint64_t keep_days = 30;           // days after its end for which a session's log is kept
+  OnFull on_full = OnFull::stop;
+};
+
 // Every member of Limits by its name in policies.
 struct LimitRow {
   const char* name;
@@ -102,7 +113,9 @@ struct SyscallSet {
 
 struct Policy {
   std::string domain;  // "bash"
+  std::string preset;  // "finance", or empty
   std::string description;
+  std::vector<std::string> layers;  // the files that it was made of, base.json first: "bash.json", "presets/finance.json"
   std::string digest;  // sha256 (hex) of to_json(policy): everything in force, narrowing included
   Tier min_tier = Tier::t1;
   std::set<Mechanism> require;                // a session does not start without these
@@ -117,6 +130,7 @@ struct Policy {
   std::vector<std::string> devices;          // names below /dev: null zero full random urandom tty
   Scope home = Scope::workspace;
   Scope tmp = Scope::workspace;
+  bool exec_writable = true;  // programs in home and /tmp may be executed
   std::string home_path = "/home/gem";
   std::string hostname = "caisson";
   bool proc_shared_fallback = false;  // where no fresh /proc can be mounted: show the container's (true) or none (false)
@@ -126,6 +140,7 @@ struct Policy {
   Environment env;
   Syscalls syscalls;
   std::vector<SyscallSet> sets;  // resolved `syscalls.allow`, in order
+  Audit audit;
   unsigned umask = 022;
 };
 

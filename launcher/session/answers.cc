@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::size_t kMaxLabel = 256;
 constexpr std::size_t kMaxList = ipc::kMaxMessage - 4096;  // bytes of the entries in one answer
+constexpr std::int64_t kReloadUs = 1'000'000;
 constexpr std::int64_t kMaxTimeoutMs = 7LL * 24 * 3600 * 1000;
 
 }  // namespace
@@ -69,6 +70,10 @@ void Manager::on_request(ipc::Connection& c, ipc::Connection::Request request) {
       }
       case ipc::Op::attest:
         return answer_attest(c, request.body);
+      case ipc::Op::policy:
+        return answer_policy(request.body);
+      case ipc::Op::policy_reload:
+        return answer_reload(request.body, clients_.at(c.number()).role);
       case ipc::Op::session_list:
         return answer_list(c, request.body);
       default:
@@ -122,6 +127,7 @@ Result<json::Value> Manager::answer_hello(ipc::Connection& c, const json::Value&
                      {"tier", tier_name(features_.tier())},
                      {"domains", names},
                      {"refused_domains", refused_domains_},
+                     {"preset", settings_.preset},
                      {"home", home},
                      {"workspace", settings_.default_cwd.empty() ? home : settings_.default_cwd},
                      {"max_sessions", settings_.max_sessions}};
@@ -139,6 +145,7 @@ Status Manager::answer_create(ipc::Connection& c, const ipc::Connection::Request
   if (domain == domains_.end()) return fail(Code::not_found, "no policy domain " + quote(name));
   TRY(refresh(domain->second));
   json::Value asked{{"domain", name}, {"label", label.value_or("")}, {"policy_digest", domain->second.policy->digest}};
+  if (!settings_.preset.empty()) asked["preset"] = settings_.preset;
 
   Entry* entry = nullptr;
   if (const auto narrow = request.body.find("narrow"); narrow != request.body.end() && !narrow->is_null()) {
@@ -224,6 +231,36 @@ Result<json::Value> Manager::answer_signal(Entry& entry, const json::Value& body
   TRY(entry.log->append(audit::Event::exec_signal, {{"exec", label}, {"signal", name}}));
   TRY(entry.session->signal(it->first, number));
   return json::Value::object();
+}
+
+Result<json::Value> Manager::answer_policy(const json::Value& body) {
+  TRY(only(body, {"domain"}));
+  TRY_ASSIGN(const auto name, json::get_string(body, "domain"));
+  if (name) {
+    const auto domain = domains_.find(*name);
+    if (domain == domains_.end()) return fail(Code::not_found, "no policy domain " + quote(*name));
+    json::Value policy = policy::to_json(*domain->second.policy);
+    policy["digest"] = domain->second.policy->digest;
+    return json::Value{{"policy", std::move(policy)}};
+  }
+  json::Value domains = json::Value::object();
+  for (const auto& [key, d] : domains_)
+    domains[key] = {{"digest", d.policy->digest}, {"description", d.policy->description}, {"ready", d.prepared != nullptr}};
+  return json::Value{
+      {"digest", policies_digest_}, {"preset", settings_.preset}, {"domains", domains}, {"refused", refused_domains_}};
+}
+
+// Every reload reads and tries all policies: a client that asks for nothing else must not keep the launcher from its work.
+Result<json::Value> Manager::answer_reload(const json::Value& body, Role role) {
+  TRY(only(body, {}));
+  const std::int64_t now = sys::monotonic_us();
+  if (role == Role::agent && reload_us_ != 0 && now - reload_us_ < kReloadUs)
+    return fail(Code::limit, "the policies were reloaded less than a second ago");
+  const std::string before = policies_digest_;
+  json::Value problems = json::Value::array();
+  for (const auto& p : reload(role == Role::agent ? "agent" : "operator")) problems.push_back(p.text());
+  reload_us_ = sys::monotonic_us();
+  return json::Value{{"accepted", problems.empty()}, {"old", before}, {"new", policies_digest_}, {"problems", problems}};
 }
 
 // In order of id, as many as surely fit into one message; `next` is there when more follow it.

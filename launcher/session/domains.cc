@@ -57,12 +57,8 @@ Result<Manager::Domain> Manager::prepare_domain(std::shared_ptr<const policy::Po
                                                 const confine::ProbeResults* known) {
   Domain domain;
   TRY_ASSIGN(domain.sources, confine::resolve_sources(*policy));
-  confine::Sources with_home = domain.sources;
-  struct stat st{};
-  if (::stat(settings_.home.c_str(), &st) != 0) return sys_error("home " + quote(settings_.home));
-  with_home[settings_.home] = {true, S_ISDIR(st.st_mode), st.st_dev, st.st_ino};
-  TRY_ASSIGN(auto plan,
-             confine::make_plan(policy, features_, with_home, {settings_.home, builder_.stage_dir, settings_.init_path}));
+  domain.policy = std::move(policy);
+  TRY_ASSIGN(const auto plan, plan_domain(domain));
   TRY_ASSIGN(confine::Template prepared, builder_.make_template(plan, workspace_));
   domain.prepared = std::make_shared<const confine::Template>(std::move(prepared));
   if (known != nullptr) {
@@ -70,13 +66,24 @@ Result<Manager::Domain> Manager::prepare_domain(std::shared_ptr<const policy::Po
   } else {
     TRY_ASSIGN(domain.canary, ask_canary(*domain.prepared));
   }
-  domain.policy = std::move(policy);
   domain.checked_us = sys::monotonic_us();
   return domain;
 }
 
+Result<std::shared_ptr<const confine::Plan>> Manager::plan_domain(const Domain& domain) {
+  TRY_ASSIGN(confine::Sources sources, confine::resolve_sources(*domain.policy));
+  struct stat st{};
+  if (::stat(settings_.home.c_str(), &st) != 0) return sys_error("home " + quote(settings_.home));
+  sources[settings_.home] = {true, S_ISDIR(st.st_mode), st.st_dev, st.st_ino};
+  return confine::make_plan(domain.policy, features_, sources, {settings_.home, builder_.stage_dir, settings_.init_path});
+}
+
 // What a grant's path names may have been replaced since: then new sessions get a new tree, the living keep theirs.
 Status Manager::refresh(Domain& domain) {
+  if (!domain.prepared) {
+    TRY_ASSIGN(domain, prepare_domain(domain.policy));
+    return {};
+  }
   if (sys::monotonic_us() - domain.checked_us < kRefreshUs) return {};
   TRY_ASSIGN(const confine::Sources now, confine::resolve_sources(*domain.policy));
   domain.checked_us = sys::monotonic_us();

@@ -22,12 +22,13 @@ Result<std::unique_ptr<Manager>> Manager::create(Settings settings, Loop& loop) 
       if (const State s = entry->session->state(); s == State::building || s == State::ending) entry->session->poll_status();
   });
   if (!manager->cgroups_) self->watchdog();
-  for (const auto& [name, domain] : manager->domains_) manager->refill_later(name);
+  for (const auto& [name, domain] : manager->domains_)
+    if (domain.prepared) manager->refill_later(name);
   return manager;
 }
 
 Status Manager::prepare() {
-  policy::LoadResult loaded = policy::load_directory(settings_.policy_dir);
+  policy::LoadResult loaded = policy::load_directory(settings_.policy_dir, {.only = "", .preset = settings_.preset});
   if (!loaded.problems.empty()) {
     std::string text = "the policies have problems, nothing is started:";
     for (const auto& p : loaded.problems) text += "\n  " + p.text();
@@ -65,6 +66,8 @@ Status Manager::prepare() {
                                                  {"attestation_key", key_->jwk()},
                                                  {"features", confine::features_json(features_)},
                                                  {"why_not_higher", confine::why_not_higher(features_)},
+                                                 {"preset", settings_.preset},
+                                                 {"policies_digest", policies_digest_ = policy::set_digest(loaded.policies)},
                                                  {"policies", digests}}));
   if (features_.user_ns.ok() && features_.mount_ns.ok()) {
     confine::Plan plan;
@@ -75,36 +78,63 @@ Status Manager::prepare() {
         "size=" + std::to_string(plan.policy->limits.tmp_bytes) + ",nr_inodes=" + std::to_string(plan.policy->limits.tmp_inodes);
     TRY_ASSIGN(workspace_, builder_.make_workspace(plan, workspace_.outer_uid, workspace_.outer_gid));
   }
-  for (const auto& [name, p] : loaded.policies) {
-    auto domain = prepare_domain(p);
-    if (domain) domains_.emplace(name, std::move(*domain));
-    else if (domain.error().code == Code::unavailable) refused_domains_[name] = domain.error().what;  // min_tier, require[]
-    else return std::unexpected(std::move(domain).error().wrap("policy '" + name + "'"));
-  }
+  Taken taken = take(loaded);
+  if (!taken.problems.empty()) return fail(Code::invalid_argument, taken.problems.front().text());
+  domains_ = std::move(taken.domains);
+  refused_domains_ = std::move(taken.refused);
   return {};
 }
 
-std::vector<policy::Problem> Manager::reload() {
-  policy::LoadResult loaded = policy::load_directory(settings_.policy_dir);
-  json::Value digests = json::Value::object();
-  std::map<std::string, Domain> fresh;
-  std::map<std::string, std::string> refused;
+bool Manager::in_use(const std::string& domain) const {
+  if (domain == "bash" || domain == "shell") return true;  // the API's own: ready before the first request
+  const auto known = domains_.find(domain);
+  return known != domains_.end() && known->second.prepared != nullptr;
+}
+
+Manager::Taken Manager::take(const policy::LoadResult& loaded) {
+  Taken out;
   for (const auto& [name, p] : loaded.policies) {
-    digests[name] = p->digest;
-    auto domain = prepare_domain(p);
-    if (domain) fresh.emplace(name, std::move(*domain));
-    else if (domain.error().code == Code::unavailable) refused[name] = domain.error().what;
-    else loaded.problems.push_back({settings_.policy_dir + "/" + name + ".json", 0, "", domain.error().text(), ""});
+    Domain domain;
+    domain.policy = p;
+    Status done;
+    if (in_use(name)) {
+      auto prepared = prepare_domain(p);
+      if (prepared) domain = std::move(*prepared);
+      else done = std::unexpected(std::move(prepared).error());
+    } else if (auto plan = plan_domain(domain); !plan) {
+      done = std::unexpected(std::move(plan).error());
+    }
+    if (done) out.domains.emplace(name, std::move(domain));
+    else if (done.error().code == Code::unavailable) out.refused[name] = done.error().what;  // min_tier, require[]
+    else out.problems.push_back({settings_.policy_dir + "/" + name + ".json", 0, "", done.error().text(), ""});
   }
+  return out;
+}
+
+std::vector<policy::Problem> Manager::reload(const std::string& by) {
+  policy::LoadResult loaded = policy::load_directory(settings_.policy_dir, {.only = "", .preset = settings_.preset});
+  json::Value digests = json::Value::object();
+  for (const auto& [name, p] : loaded.policies) digests[name] = p->digest;
+  Taken taken = take(loaded);
+  if (loaded.problems.empty()) loaded.problems = std::move(taken.problems);
   json::Value problems = json::Value::array();
   for (const auto& p : loaded.problems) problems.push_back(p.text());
-  record(audit::Event::policy_reload, {{"accepted", loaded.problems.empty()}, {"policies", digests}, {"problems", problems}});
+  const std::string before = policies_digest_;
+  if (loaded.problems.empty()) policies_digest_ = policy::set_digest(loaded.policies);
+  record(audit::Event::policy_reload, {{"accepted", loaded.problems.empty()},
+                                       {"by", by},
+                                       {"preset", settings_.preset},
+                                       {"old", before},
+                                       {"new", policies_digest_},
+                                       {"policies", digests},
+                                       {"problems", problems}});
   if (!loaded.problems.empty()) return std::move(loaded.problems);
-  domains_ = std::move(fresh);
-  refused_domains_ = std::move(refused);
+  domains_ = std::move(taken.domains);
+  refused_domains_ = std::move(taken.refused);
   for (auto& [id, entry] : entries_)
     if (entry->owner == 0) entry->session->end("policy_reload");
-  for (const auto& [name, domain] : domains_) refill_later(name);
+  for (const auto& [name, domain] : domains_)
+    if (domain.prepared) refill_later(name);
   return {};
 }
 

@@ -24,11 +24,12 @@ namespace caisson::session {
 
 struct Settings {
   std::string policy_dir, audit_dir, run_dir, init_path, home;
+  std::string preset;       // of the policies; empty: none
   std::string default_cwd;  // where clients start, told in hello
   unsigned port = 0;        // where the agent listens: what a canary tries to reach
   std::string attest_key;   // PEM file of the key that signs statements; empty: one is made at each start
   std::size_t max_sessions = 1024;
-  std::size_t ready_sessions = 2;  // kept built per domain; 0: none
+  std::size_t ready_sessions = 2;  // kept built per domain that is in use; 0: none
 };
 
 class Manager {
@@ -36,8 +37,8 @@ class Manager {
   // Probes, loads the policies, makes the default workspace and one template per domain. Errors say what to do.
   [[nodiscard]] static Result<std::unique_ptr<Manager>> create(Settings settings, Loop& loop);
 
-  // Loads and checks the policy directory again; taken whole, or the old set stays and the problems come back.
-  [[nodiscard]] std::vector<policy::Problem> reload();
+  // Loads and checks the policy directory again; taken whole, or the old set stays and the problems come back. by: "SIGHUP".
+  [[nodiscard]] std::vector<policy::Problem> reload(const std::string& by);
 
   [[nodiscard]] const confine::Features& features() const { return features_; }
   [[nodiscard]] audit::Log& launcher_log() { return *launcher_log_; }
@@ -74,13 +75,22 @@ class Manager {
   struct Domain {
     std::shared_ptr<const policy::Policy> policy;
     confine::Sources sources;
-    std::shared_ptr<const confine::Template> prepared;
+    std::shared_ptr<const confine::Template> prepared;  // nullptr before the domain's first use
     confine::ProbeResults canary;  // of a session of `prepared`, or of the domain's own where a request narrowed it
     std::int64_t checked_us = 0;
   };
 
   Manager(Settings settings, Loop& loop) : settings_(std::move(settings)), loop_(loop) {}
   [[nodiscard]] Status prepare();
+  // All domains of a set: those in use made ready, of the others only what it needs to know that they could be.
+  struct Taken {
+    std::map<std::string, Domain> domains;
+    std::map<std::string, std::string> refused;  // domain -> why its demands cannot be met here
+    std::vector<policy::Problem> problems;
+  };
+  [[nodiscard]] Taken take(const policy::LoadResult& loaded);
+  [[nodiscard]] bool in_use(const std::string& domain) const;
+  [[nodiscard]] Result<std::shared_ptr<const confine::Plan>> plan_domain(const Domain& domain);
   // known: the canary's results of the same domain, for a policy that only narrows it.
   [[nodiscard]] Result<Domain> prepare_domain(std::shared_ptr<const policy::Policy> policy,
                                               const confine::ProbeResults* known = nullptr);
@@ -117,6 +127,8 @@ class Manager {
   [[nodiscard]] Status answer_exec(ipc::Connection& connection, const ipc::Connection::Request& request);
   [[nodiscard]] Result<json::Value> answer_signal(Entry& entry, const json::Value& body);
   [[nodiscard]] Result<json::Value> answer_list(const ipc::Connection& connection, const json::Value& body);
+  [[nodiscard]] Result<json::Value> answer_policy(const json::Value& body);
+  [[nodiscard]] Result<json::Value> answer_reload(const json::Value& body, Role role);
   [[nodiscard]] json::Value stat(const Entry& entry) const;
   [[nodiscard]] Result<Entry*> find(const ipc::Connection& connection, const json::Value& body);
   ipc::Connection* connection(std::uint64_t number);
@@ -131,7 +143,9 @@ class Manager {
   std::unique_ptr<audit::Log> launcher_log_;
   confine::Workspace workspace_;
   std::map<std::string, Domain> domains_;
-  std::map<std::string, std::string> refused_domains_;  // domain -> why its demands cannot be met here
+  std::map<std::string, std::string> refused_domains_;
+  std::string policies_digest_;
+  std::int64_t reload_us_ = 0;  // when a client last asked for one
   std::map<std::string, std::unique_ptr<Entry>> entries_;
   std::map<std::uint64_t, Client> clients_;
   std::set<uid_t> uids_;

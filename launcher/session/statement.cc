@@ -68,6 +68,14 @@ json::Value Manager::boot_statement() const {
   json::Value policies = json::Value::array();
   std::map<std::string, std::string> residual;  // said once, whatever number of domains has it
   for (const auto& [name, domain] : domains_) {
+    json::Value row{{"domain", name},
+                    {"digest", domain.policy->digest},
+                    {"tier_required", tier_name(domain.policy->min_tier)},
+                    {"state", domain.prepared ? "ready" : "unused"}};
+    if (!domain.prepared) {
+      policies.push_back(std::move(row));
+      continue;
+    }
     const confine::Plan& plan = *domain.prepared->plan;
     json::Value mechanisms = json::Value::object(), canaries = json::Value::object(), ids = json::Value::array();
     confine::Verified planned;
@@ -79,13 +87,10 @@ json::Value Manager::boot_statement() const {
       ids.push_back(r.id);
       residual[r.id] = r.what;
     }
-    policies.push_back({{"domain", name},
-                        {"digest", domain.policy->digest},
-                        {"tier_required", tier_name(domain.policy->min_tier)},
-                        {"state", "ready"},
-                        {"mechanisms", std::move(mechanisms)},
-                        {"canaries", std::move(canaries)},
-                        {"residual", std::move(ids)}});
+    row["mechanisms"] = std::move(mechanisms);
+    row["canaries"] = std::move(canaries);
+    row["residual"] = std::move(ids);
+    policies.push_back(std::move(row));
   }
   for (const auto& [name, why] : refused_domains_) policies.push_back({{"domain", name}, {"state", "refused"}, {"why", why}});
   json::Value texts = json::Value::array();
@@ -97,6 +102,7 @@ json::Value Manager::boot_statement() const {
           {"outer", outer_json(features_)},
           {"tier", tier_name(features_.tier())},
           {"why_not_higher", confine::why_not_higher(features_)},
+          {"preset", settings_.preset},
           {"policies", std::move(policies)},
           {"residual", std::move(texts)}};
 }

@@ -1,0 +1,117 @@
+#include "launcher/cli/single.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "launcher/base/sys.h"
+#include "launcher/confine/faults.h"
+#include "launcher/confine/plan.h"
+
+namespace caisson::cli {
+namespace {
+
+constexpr uid_t kRunUid = 20000;  // outer uid as root: owns nothing
+
+Result<std::shared_ptr<const policy::Policy>> read_policy(const std::string& policies, const policy::Choice& choice) {
+  policy::LoadResult loaded = policy::load_directory(policies, choice);
+  if (!loaded.problems.empty()) {
+    std::string text = "the policies have problems:";
+    for (const auto& p : loaded.problems) text += "\n  " + p.text();
+    return fail(Code::invalid_argument, text);
+  }
+  const auto it = loaded.policies.find(choice.only);
+  if (it == loaded.policies.end()) return fail(Code::not_found, "no policy " + quote(choice.only) + " in " + policies);
+  return it->second;
+}
+
+// Reads the step records to their end, which is the exec of the first process. Behind the filter nothing but that exec is
+// left: the facts are read while it happens.
+Status read_steps(Single& s) {
+  TRY(sys::set_nonblocking(s.started.status.get(), false));
+  confine::StepRecord record;
+  Result<confine::Verified> verified = fail(Code::internal, "the session's child ended early");
+  while (::read(s.started.status.get(), &record, sizeof record) == static_cast<ssize_t>(sizeof record)) {
+    if (record.error != 0) return std::unexpected(confine::step_error(*s.plan, record));
+    s.steps.push_back(record);
+    // A child whose exec fails may be gone before it is looked at: then the record that follows says why.
+    if (record.step == confine::Step::seccomp) verified = confine::verify_session(*s.plan, s.started.child_pid, s.steps);
+  }
+  if (!verified && !confine::faults::blind()) return std::unexpected(std::move(verified).error());
+  if (verified) s.verified = std::move(*verified);
+  return {};
+}
+
+}  // namespace
+
+Single::~Single() {
+  if (started.child_pid <= 0) return;
+  // The first process ends with its socket at the latest; its PID namespace and everything in it end with it.
+  (void)sys::pidfd_send_signal(started.child.get(), SIGKILL);
+  while (::waitpid(started.child_pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+Result<SingleSession> SingleSession::load(const std::string& policies, const policy::Choice& choice) {
+  SingleSession out;
+  out.policies = policies;
+  out.choice = choice;
+  out.init_path = sys::program_path("caisson-init");
+  out.frozen = FrozenPolicies(policies, choice).load();
+  if (out.frozen) {
+    out.loaded = out.frozen->policy;
+  } else {
+    TRY_ASSIGN(out.loaded, read_policy(policies, choice));
+  }
+  out.policy = out.loaded;
+  return out;
+}
+
+// The filter compiled when the policy was frozen, where it fits this plan; else a new one from the files.
+Result<confine::Program> SingleSession::filter(const confine::Plan& plan) const {
+  const auto enforced = confine::enforced_mechanisms(plan);
+  const auto needs = filter_needs(*loaded, enforced);
+  if (frozen && frozen->needs == needs) return frozen->filter;
+  std::shared_ptr<const policy::Policy> whole = loaded;
+  if (frozen) {
+    TRY_ASSIGN(whole, read_policy(policies, choice));
+    if (whole->digest != loaded->digest)
+      return fail(Code::unavailable, "the policies changed while the session was being made: try again");
+  }
+  TRY_ASSIGN(auto program, confine::compile_seccomp(policy::effective_sets(*whole, enforced)));
+  FrozenPolicies(policies, choice).store({whole, needs, program});
+  return program;
+}
+
+Result<std::unique_ptr<Single>> SingleSession::build(confine::Features features) const {
+  // A cgroup of one command's own would have to be made in a tree that belongs to whoever called us.
+  features.cgroup = {ENOTSUP, "cgroup v2"};
+  features.cgroup_reason = "caisson run makes no cgroup";
+  auto s = std::make_unique<Single>();
+  TRY_ASSIGN(const confine::Sources sources, confine::resolve_sources(*policy));
+  const confine::Place place{"", "", init_path};
+  TRY_ASSIGN(s->plan, confine::make_plan(policy, features, sources, place));
+  TRY_ASSIGN(s->seccomp, filter(*s->plan));
+  confine::Builder builder;
+  TRY_ASSIGN(builder.init_exe, sys::open(place.init_path, O_PATH));
+  TRY_ASSIGN(builder.null, sys::open("/dev/null", O_RDWR));
+  builder.root_dir = "/tmp";  // covered in the child's own mount namespace only, after every grant was opened
+  const uid_t uid = ::geteuid() == 0 ? kRunUid : ::geteuid();
+  const gid_t gid = ::geteuid() == 0 ? kRunUid : ::getegid();
+  TRY_ASSIGN(s->started, builder.start_single(*s->plan, s->seccomp, uid, gid, -1));
+  TRY(read_steps(*s));
+  return s;
+}
+
+Result<std::unique_ptr<Single>> SingleSession::build() const {
+  auto first = build(confine::optimistic_features());
+  if (first) return first;
+  const confine::Features features = confine::probe_features();
+  if (features.tier() == Tier::t3) return first;
+  return build(features);
+}
+
+}  // namespace caisson::cli

@@ -1,0 +1,112 @@
+// A preset over a domain: what a field of work (finance, medicine, …) asks of every domain at once.
+#include <algorithm>
+
+#include "launcher/policy/stages.h"
+
+namespace caisson::policy {
+namespace {
+
+using json::Value;
+
+bool has(const Value& list, const Value& item) { return std::ranges::find(list, item) != list.end(); }
+
+// Every item of `lists` that `keep` wants, once.
+template <class Keep>
+Value chosen(std::initializer_list<const Value*> lists, const Keep& keep) {
+  Value out = Value::array();
+  for (const Value* list : lists)
+    for (const Value& item : *list)
+      if (keep(item) && !has(out, item)) out.push_back(item);
+  return out;
+}
+
+// One field of a domain (mine) under a preset, which may give more than base (it then has its weaken entry).
+Value joined(const Field& field, const Value& base, const Value& mine, const Value& preset) {
+  if (field.type == Type::octal) {
+    const unsigned bits = (octal(mine) | octal(preset)) & ~(octal(base) & ~octal(preset));
+    return std::string{static_cast<char>('0' + (bits >> 6 & 7)), static_cast<char>('0' + (bits >> 3 & 7)),
+                       static_cast<char>('0' + (bits & 7))};
+  }
+  if (field.widens == Widens::added)
+    return chosen({&mine, &preset}, [&](const Value& v) { return has(preset, v) && (has(mine, v) || !has(base, v)); });
+  if (field.widens == Widens::removed)
+    return chosen({&mine, &preset}, [&](const Value& v) { return has(preset, v) || !has(base, v); });
+  if (!wider(field, base, preset)) return wider(field, mine, preset) ? mine : preset;
+  // More than base: but not where the domain took away from base itself.
+  return wider(field, mine, base) || !wider(field, mine, preset) ? mine : preset;
+}
+
+std::string path_of(const Value& grant) { return grant["path"].get<std::string>(); }
+
+// What the preset takes away from a path, it takes away from everything that the domain grants there and below.
+void narrow_below(Value& grants, const Value& by) {
+  const std::string top = path_of(by);
+  std::vector<Grant> given;
+  for (const Value& grant : grants) given.push_back(build_grant(grant));
+  const Grant* ruling = ruling_grant(given, top);
+  if (ruling != nullptr && ruling->path != top) {
+    Value inner = *std::ranges::find_if(grants, [&](const Value& g) { return path_of(g) == ruling->path; });
+    inner["path"] = top;
+    inner["source"] = ruling->source + top.substr(ruling->path.size());
+    grants.push_back(std::move(inner));
+  }
+  for (Value& grant : grants) {
+    if (!inside(path_of(grant), top)) continue;
+    if (by.value("access", "read") == "read") grant["access"] = "read";
+    if (!by.value("execute", false)) grant["execute"] = false;
+  }
+}
+
+void apply_grants(Value& doc, const Value& preset) {
+  for (const Value& grant : list_of(preset, "grants")) {
+    const auto same = [&](const Value& g) { return path_of(g) == path_of(grant); };
+    const auto reason = std::ranges::find_if(list_of(preset, "weaken"),
+                                             [&](const Value& w) { return w["field"] == "/grants" + path_of(grant); });
+    if (reason == list_of(preset, "weaken").end()) {
+      narrow_below(doc["grants"], grant);
+    } else if (std::ranges::none_of(doc["grants"], same)) {
+      doc["grants"].push_back(grant);
+      doc["weaken"].push_back(*reason);
+    }
+  }
+}
+
+}  // namespace
+
+Value apply_preset(const Value& base, Value doc, const Value& preset, const Sets& sets) {
+  doc = with_defaults(std::move(doc));
+  for (const Field& field : policy_fields()) {
+    if (field.widens == Widens::never || field.widens == Widens::grants) continue;
+    const Value* wanted = at(preset, field.pointer);
+    if (wanted == nullptr) continue;
+    const std::string pointer(field.pointer);
+    Value& mine = doc[nlohmann::json::json_pointer(pointer)];
+    Value now = joined(field, *at(base, pointer), mine, *wanted);
+    if (now == mine) continue;
+    mine = std::move(now);
+    doc["why"].erase(pointer);
+    if (const auto why = list_of(preset, "why").find(pointer); why != list_of(preset, "why").end()) doc["why"][pointer] = *why;
+    for (const Value& entry : list_of(preset, "weaken"))
+      if (entry["field"] == pointer) doc["weaken"].push_back(entry);
+  }
+  apply_grants(doc, preset);
+
+  // A preset speaks to every domain: what one of them does not have need not be taken away.
+  std::vector<Grant> grants;
+  for (const Value& grant : doc["grants"]) grants.push_back(build_grant(grant));
+  const auto drop = [&](Value& list, const char* pointer, const auto& useless) {
+    const Value* added = at(preset, pointer);
+    if (added != nullptr)
+      list = chosen({&list}, [&](const Value& v) { return !has(*added, v) || !useless(v.get<std::string>()); });
+  };
+  drop(doc["hide"], "/hide", [&](const std::string& path) { return ruling_grant(grants, path) == nullptr; });
+  drop(doc["syscalls"]["deny"], "/syscalls/deny", [&](const std::string& call) {
+    return std::ranges::none_of(doc["syscalls"]["allow"], [&](const Value& name) {
+      const auto set = sets.find(name.get<std::string>());
+      return set != sets.end() && std::ranges::find(set->second.allow, call, &SyscallRule::name) != set->second.allow.end();
+    });
+  });
+  return doc;
+}
+
+}  // namespace caisson::policy
