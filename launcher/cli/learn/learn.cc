@@ -255,7 +255,9 @@ Status show(const Outcome& out, const Asked& asked, const Options& options) {
     TRY(sys::write_all(fd.get(), json::dump(out.file, 2) + "\n"));
   }
   if (options.json) {
-    json::Value document = {{"policy", out.file}, {"notes", out.proposal.notes}, {"calls", out.seen.calls}, {"paths", out.seen.paths.size()}};
+    json::Value document = {{"policy", out.file}, {"notes", out.proposal.notes}, {"calls", out.seen.calls}};
+    for (const auto& [path, use] : out.seen.paths)
+      document["paths"][path] = {{"done", learn::use_names(use.done)}, {"refused", learn::use_names(use.refused)}, {"missing", learn::use_names(use.missing)}};
     document["lost"] = out.lost ? json::Value(*out.lost) : json::Value(nullptr);
     print_json(document);
     return {};

@@ -159,7 +159,7 @@ void Observer::take_path(const Call& call, int dir, const std::string& path, uns
     if (!found || !found->starts_with('/')) return;
     base = std::move(*found);
   }
-  if (path.empty()) return note(base, use, call.result, true);  // AT_EMPTY_PATH
+  if (path.empty()) return note(base, use, call.result, false);  // AT_EMPTY_PATH
   const std::string whole = join(base, path);
   if ((use & kEntries) != 0) {
     // The directory counts in which the entry was made or removed, and the entry's name.

@@ -119,6 +119,14 @@ std::optional<Cover> covered(const policy::Policy& policy, const std::string& pa
   return Cover{longest->access == policy::Access::read_write, longest->execute};
 }
 
+std::vector<std::string> use_names(unsigned use) {
+  static constexpr const char* kNames[] = {"looked", "read", "listed", "written", "executed", "entries"};
+  std::vector<std::string> out;
+  for (unsigned i = 0; i < std::size(kNames); ++i)
+    if ((use >> i & 1U) != 0) out.emplace_back(kNames[i]);
+  return out;
+}
+
 Proposal propose(const policy::Policy& policy, const Accesses& seen) {
   Proposal out;
   Needs needs = needs_of(policy, seen);

@@ -24,6 +24,7 @@ struct Cover {
 };
 [[nodiscard]] std::optional<Cover> covered(const policy::Policy& policy, const std::string& path);
 
+[[nodiscard]] std::vector<std::string> use_names(unsigned use);  // of Use: "read", "listed", ...
 [[nodiscard]] Proposal propose(const policy::Policy& policy, const Accesses& seen);
 
 // Directories of so many things that none is ever granted as a whole: /, /etc, /home, ... and the homes below /home.
