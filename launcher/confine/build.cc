@@ -175,24 +175,28 @@ Result<Builder> Builder::open(const std::string& init_path, const std::string& r
   TRY_ASSIGN(b.init_exe, sys::open(init_path, O_PATH));
   TRY_ASSIGN(b.null, sys::open("/dev/null", O_RDWR));
   b.stage_dir = run_dir + "/stage";
+  b.home_dir = run_dir + "/home";
   b.root_dir = run_dir + "/root";
-  for (const std::string& dir : {b.stage_dir, b.root_dir})
+  for (const std::string& dir : {b.stage_dir, b.home_dir, b.root_dir})
     if (::mkdir(dir.c_str(), 0755) != 0 && errno != EEXIST) return sys_error("mkdir " + quote(dir));
   return b;
 }
 
 Result<Workspace> Builder::make_workspace(const Plan& plan, uid_t outer_uid, gid_t outer_gid) const {
-  Workspace workspace{outer_uid, outer_gid, stage_dir, {}, {}, {}};
+  Workspace workspace{outer_uid, outer_gid, stage_dir, {}, {}, {}, {}};
   if (!plan.user_ns) return workspace;
   ChildArgs args;
   args.plan = &plan;
   args.stage_dir = stage_dir.c_str();
+  args.home_dir = home_dir.c_str();
   auto built = run_builder(workspace_child, args, outer_uid, outer_gid);
   if (!built) return std::unexpected(std::move(built).error().wrap("make workspace"));
-  if (built->fds.size() != 3) return fail(Code::internal, "workspace handed over the wrong number of descriptors");
+  if (built->fds.size() != (plan.home_options.empty() ? 3U : 4U))
+    return fail(Code::internal, "workspace handed over the wrong number of descriptors");
   workspace.user_ns = std::move(built->fds[0]);
   workspace.net_ns = std::move(built->fds[1]);
   workspace.mount_ns = std::move(built->fds[2]);
+  if (!plan.home_options.empty()) workspace.home = std::move(built->fds[3]);
   return workspace;
 }
 

@@ -251,10 +251,9 @@ void workspace_child(const ChildArgs& args) {
     if (const int error = loopback_up(); error != 0) steps.failed(Step::net_ns, error);
     steps.done(Step::net_ns);
   }
-  const int fds[3] = {open_ns("user", steps, Step::user_ns), open_ns("net", steps, Step::net_ns),
-                      open_ns("mnt", steps, Step::mount_ns)};
-  mount_stage(*args.plan, args.stage_dir, steps);
-  send_fds(args.handover, fds, 3, steps, Step::done);
+  const int fds[4] = {open_ns("user", steps, Step::user_ns), open_ns("net", steps, Step::net_ns),
+                      open_ns("mnt", steps, Step::mount_ns), mount_stage(*args.plan, args.stage_dir, args.home_dir, steps)};
+  send_fds(args.handover, fds, fds[3] < 0 ? 3 : 4, steps, Step::done);
   steps.done(Step::done);
   ::_exit(0);
 }

@@ -14,10 +14,11 @@ struct ChildArgs {
   const Plan* plan = nullptr;
   const Program* seccomp = nullptr;
   const char* stage_dir = nullptr;
-  int status = -1;    // write end of the status pipe
-  int go = -1;        // read end: the parent has written the id maps; then, that the first process may go on
-  int go_write = -1;  // write end, for the child that forks the first process
-  int handover = -1;  // socket to which the made descriptors are sent
+  const char* home_dir = nullptr;  // where a workspace's own home is mounted
+  int status = -1;                 // write end of the status pipe
+  int go = -1;                     // read end: the parent has written the id maps; then, that the first process may go on
+  int go_write = -1;               // write end, for the child that forks the first process
+  int handover = -1;               // socket to which the made descriptors are sent
   int user_ns = -1, net_ns = -1, mount_ns = -1;
   int landlock = -1;     // prepared ruleset
   int init_exe = -1;     // O_PATH descriptor of caisson-init
@@ -32,7 +33,8 @@ struct ChildArgs {
 [[nodiscard]] unsigned long session_namespaces(const Plan& plan);
 [[nodiscard]] unsigned long all_namespaces(const Plan& plan);
 
-// Makes user, network and mount namespaces; hands over their descriptors in this order: user, net, mount.
+// Makes user, network and mount namespaces; hands over their descriptors in this order: user, net, mount, and
+// the home's tmpfs where the plan has one.
 [[noreturn]] void workspace_child(const ChildArgs& args);
 // In the workspace's namespaces: builds the tree; hands over mount namespace and Landlock ruleset.
 [[noreturn]] void template_child(const ChildArgs& args);

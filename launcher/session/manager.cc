@@ -52,8 +52,11 @@ Status Manager::prepare() {
   if (::stat(settings_.home.c_str(), &home) != 0) return sys_error("the workspace's home " + quote(settings_.home));
   const bool root = ::geteuid() == 0;
   // The owner of the home is the user of the sessions, so that a mounted directory just works; never root.
-  workspace_.outer_uid = !root ? ::geteuid() : home.st_uid != 0 ? home.st_uid : kWorkspaceUid;
-  workspace_.outer_gid = !root ? ::getegid() : home.st_gid != 0 ? home.st_gid : kWorkspaceUid;
+  default_ = (workspaces_[kDefaultWorkspace] = std::make_unique<Workspace>()).get();
+  default_->name = kDefaultWorkspace;
+  default_->created_at = boot_time_;
+  default_->place.outer_uid = !root ? ::geteuid() : home.st_uid != 0 ? home.st_uid : kWorkspaceUid;
+  default_->place.outer_gid = !root ? ::getegid() : home.st_gid != 0 ? home.st_gid : kWorkspaceUid;
   if (root && !features_.user_ns.ok() && features_.change_uid.ok()) {
     // T0: every session has its own uid; the workspace's group is what they share the home by.
     if (::chmod(settings_.home.c_str(), (home.st_mode & 07777) | 02070) != 0) return sys_error("open the home to its group");
@@ -67,16 +70,11 @@ Status Manager::prepare() {
                                                  {"why_not_higher", confine::why_not_higher(features_)},
                                                  {"policies", digests}}));
   if (features_.user_ns.ok() && features_.mount_ns.ok()) {
-    confine::Plan plan;
-    plan.policy = loaded.policies.begin()->second;
-    plan.user_ns = true;
-    plan.net_ns = features_.net_ns.ok();
-    plan.private_tmp_options =
-        "size=" + std::to_string(plan.policy->limits.tmp_bytes) + ",nr_inodes=" + std::to_string(plan.policy->limits.tmp_inodes);
-    TRY_ASSIGN(workspace_, builder_.make_workspace(plan, workspace_.outer_uid, workspace_.outer_gid));
+    tmp_limits_ = loaded.policies.begin()->second->limits;
+    TRY_ASSIGN(default_->place, make_place(default_->place.outer_uid, default_->place.outer_gid, 0));
   }
   for (const auto& [name, p] : loaded.policies) {
-    auto domain = prepare_domain(p);
+    auto domain = prepare_domain(*default_, p);
     if (domain) domains_.emplace(name, std::move(*domain));
     else if (domain.error().code == Code::unavailable) refused_domains_[name] = domain.error().what;  // min_tier, require[]
     else return std::unexpected(std::move(domain).error().wrap("policy '" + name + "'"));
@@ -91,7 +89,7 @@ std::vector<policy::Problem> Manager::reload() {
   std::map<std::string, std::string> refused;
   for (const auto& [name, p] : loaded.policies) {
     digests[name] = p->digest;
-    auto domain = prepare_domain(p);
+    auto domain = prepare_domain(*default_, p);
     if (domain) fresh.emplace(name, std::move(*domain));
     else if (domain.error().code == Code::unavailable) refused[name] = domain.error().what;
     else loaded.problems.push_back({settings_.policy_dir + "/" + name + ".json", 0, "", domain.error().text(), ""});
@@ -101,6 +99,7 @@ std::vector<policy::Problem> Manager::reload() {
   record(audit::Event::policy_reload, {{"accepted", loaded.problems.empty()}, {"policies", digests}, {"problems", problems}});
   if (!loaded.problems.empty()) return std::move(loaded.problems);
   domains_ = std::move(fresh);
+  for (auto& [name, workspace] : workspaces_) workspace->domains.clear();
   refused_domains_ = std::move(refused);
   for (auto& [id, entry] : entries_)
     if (entry->owner == 0) entry->session->end("policy_reload");
@@ -122,7 +121,10 @@ void Manager::record(audit::Event event, json::Value fields) {
 }
 
 void Manager::shut_down(std::function<void()> done) {
-  shut_down_ = std::move(done);
+  shut_down_ = [this, done = std::move(done)] {
+    workspaces_.clear();
+    done();
+  };
   if (entries_.empty()) return shut_down_();
   std::vector<Session*> all;
   for (auto& [id, entry] : entries_) all.push_back(entry->session.get());
