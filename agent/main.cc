@@ -19,9 +19,8 @@
 #include "agent/routes/table.h"
 #include "agent/routes/tool_probe.h"
 #include "agent/seal.h"
-#include "agent/session/bash_service.h"
 #include "agent/session/config.h"
-#include "agent/session/shell_service.h"
+#include "agent/session/tenants.h"
 #include "agent/settings.h"
 
 namespace caisson {
@@ -68,18 +67,19 @@ void launcher_gone(const Error& error) {
 struct Agent {
   Agent(asio::io_context& io, const Settings& settings, Fd launcher_fd)
       : launcher(io.get_executor(), std::move(launcher_fd), launcher_gone),
-        config(session::config_from_env()),
-        bash(launcher, config),
-        shell(launcher, config),
+        tenants(launcher, session::config_from_env()),
         sandbox({.user = settings.user, .workspace = settings.workspace, .timezone = settings.timezone, .port = settings.port}),
-        services{.status = &status, .sandbox = &sandbox, .launcher = &launcher, .bash = &bash, .shell = &shell},
+        services{.status = &status,
+                 .sandbox = &sandbox,
+                 .launcher = &launcher,
+                 .bash = &tenants.standard()->bash,
+                 .shell = &tenants.standard()->shell,
+                 .tenants = &tenants},
         app(services, {.api_key = settings.api_key, .auth_off = settings.auth_off, .allow_origin = settings.allow_origin},
             routes::all_routes()),
         server(io, app) {}
   bridge::LauncherClient launcher;
-  session::Config config;
-  session::BashService bash;
-  session::ShellService shell;
+  session::Tenants tenants;
   routes::AgentStatus status;
   routes::SandboxInfo sandbox;
   routes::Services services;

@@ -24,11 +24,13 @@ as root on a host it works the same. See also: caisson --help
   --port N        port of the API           CAISSON_PORT, 8080
   --bind ADDRESS  address of the API        CAISSON_BIND, 0.0.0.0
   --attest-key F  PEM of the Ed25519 key that signs attestations; without one, each start makes its own   CAISSON_ATTEST_KEY
+  --max-workspaces N  the default one counts  CAISSON_MAX_WORKSPACES, 16
   --agent PATH, --init PATH                 the other programs (default: beside this one, or /usr/lib/caisson)
   --help, --version
 
 environment: SANDBOX_API_KEY (without it a key is generated and printed once), CAISSON_AUTH=none (no key at all), WORKSPACE
-(where clients start), CAISSON_AGENT_UID (990), CAISSON_READY_SESSIONS (2), CAISSON_MAX_SESSIONS (1024)
+(where clients start), CAISSON_AGENT_UID (990), CAISSON_READY_SESSIONS (2), CAISSON_MAX_SESSIONS (1024);
+of each workspace but the default: CAISSON_WORKSPACE_IDLE_SECONDS (3600), _DISK_MIB (512), _MEMORY_MIB (4096), _PROCESSES (1024)
 
 signals: SIGTERM and SIGINT stop everything, SIGHUP reads the policies again (taken whole or not at all)
 exit codes: 0 stopped; 2 wrong option or policy; 6 a demand of the policies cannot be met here; 10 a system call failed
@@ -59,6 +61,11 @@ constexpr Row kRows[] = {
     {nullptr, "CAISSON_AGENT_UID", nullptr, &Options::agent_uid, 0x7ffffffe},
     {nullptr, "CAISSON_READY_SESSIONS", nullptr, &Options::ready_sessions, 64},
     {nullptr, "CAISSON_MAX_SESSIONS", nullptr, &Options::max_sessions, 16384},
+    {"--max-workspaces", "CAISSON_MAX_WORKSPACES", nullptr, &Options::max_workspaces, 512},
+    {nullptr, "CAISSON_WORKSPACE_IDLE_SECONDS", nullptr, &Options::workspace_idle_seconds, 604800},
+    {nullptr, "CAISSON_WORKSPACE_DISK_MIB", nullptr, &Options::workspace_disk_mib, 1 << 20},
+    {nullptr, "CAISSON_WORKSPACE_MEMORY_MIB", nullptr, &Options::workspace_memory_mib, 1 << 24},
+    {nullptr, "CAISSON_WORKSPACE_PROCESSES", nullptr, &Options::workspace_processes, 32768},
 };
 
 Status set(Options& options, const Row& row, const char* name, const std::string& value) {
@@ -116,6 +123,9 @@ Result<Options> parse_options(int argc, char** argv) {
   if (options.agent.empty()) options.agent = find_program("caisson-agent");
   if (options.init.empty()) options.init = find_program("caisson-init");
   if (options.agent_uid == 0) return fail(Code::invalid_argument, "CAISSON_AGENT_UID must not be 0: the agent is not trusted");
+  for (const unsigned limit : {options.max_workspaces, options.workspace_idle_seconds, options.workspace_disk_mib,
+                               options.workspace_memory_mib, options.workspace_processes})
+    if (limit == 0) return fail(Code::invalid_argument, "limits of workspaces are at least 1");
   if (options.api_key.empty() && !options.auth_off) {
     options.api_key = sys::random_hex(24);
     options.key_generated = true;

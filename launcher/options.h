@@ -18,12 +18,17 @@ struct Options {
   std::string workspace;                           // WORKSPACE: where clients start; default: the home
   std::string api_key;                             // SANDBOX_API_KEY; empty: one is generated
   bool key_generated = false;
-  bool auth_off = false;         // CAISSON_AUTH=none
-  unsigned port = 8080;          // --port, CAISSON_PORT
-  std::string bind = "0.0.0.0";  // --bind, CAISSON_BIND
-  unsigned agent_uid = 990;      // CAISSON_AGENT_UID
-  unsigned ready_sessions = 2;   // CAISSON_READY_SESSIONS: sessions kept built per domain
-  unsigned max_sessions = 1024;  // CAISSON_MAX_SESSIONS
+  bool auth_off = false;                   // CAISSON_AUTH=none
+  unsigned port = 8080;                    // --port, CAISSON_PORT
+  std::string bind = "0.0.0.0";            // --bind, CAISSON_BIND
+  unsigned agent_uid = 990;                // CAISSON_AGENT_UID
+  unsigned ready_sessions = 2;             // CAISSON_READY_SESSIONS: sessions kept built per domain
+  unsigned max_sessions = 1024;            // CAISSON_MAX_SESSIONS
+  unsigned max_workspaces = 16;            // --max-workspaces, CAISSON_MAX_WORKSPACES; the default one counts
+  unsigned workspace_idle_seconds = 3600;  // CAISSON_WORKSPACE_IDLE_SECONDS
+  unsigned workspace_disk_mib = 512;       // CAISSON_WORKSPACE_DISK_MIB: largest home
+  unsigned workspace_memory_mib = 4096;    // CAISSON_WORKSPACE_MEMORY_MIB
+  unsigned workspace_processes = 1024;     // CAISSON_WORKSPACE_PROCESSES
   bool help = false, version = false;
 };
 

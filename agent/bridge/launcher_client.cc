@@ -53,6 +53,7 @@ LauncherClient::LauncherClient(asio::any_io_executor executor, Fd socket, std::f
 
 LauncherClient::~LauncherClient() {
   link_->on_gone = nullptr;
+  link_->on_workspace_end = nullptr;
   link_->give_up(Error(Code::io, "the client ends"));
 }
 
@@ -137,8 +138,9 @@ task<Greeting> LauncherClient::hello() {
   co_return greeting;
 }
 
-task<std::shared_ptr<SessionHandle>> LauncherClient::session_create(std::string domain, std::string label) {
-  json::Value body = {{"domain", std::move(domain)}};
+task<std::shared_ptr<SessionHandle>> LauncherClient::session_create(std::string domain, std::string label,
+                                                                    std::string workspace) {
+  json::Value body = {{"domain", std::move(domain)}, {"workspace", std::move(workspace)}};
   if (!label.empty()) body["label"] = std::move(label);
   CO_TRY_ASSIGN(const auto entry, co_await call(ipc::Op::session_create, std::move(body), seconds(30)));
   if (!is_ok(entry->reply->body)) co_return std::unexpected(refusal(entry->reply->body).error);
@@ -209,6 +211,32 @@ task<void> LauncherClient::session_destroy(std::shared_ptr<SessionHandle> sessio
   CO_TRY(co_await query(ipc::Op::session_destroy, std::move(body), seconds(30)));
   co_return Status{};
 }
+
+task<json::Value> LauncherClient::workspace_create(std::string name, std::optional<std::int64_t> disk_bytes,
+                                                   std::optional<std::int64_t> idle_seconds) {
+  json::Value body = {{"name", std::move(name)}};
+  if (disk_bytes) body["disk_bytes"] = *disk_bytes;
+  if (idle_seconds) body["idle_seconds"] = *idle_seconds;
+  CO_TRY_ASSIGN(json::Value reply, co_await query(ipc::Op::workspace_create, std::move(body), seconds(30)));
+  co_return std::move(reply["workspace"]);
+}
+
+task<std::vector<json::Value>> LauncherClient::workspace_list() {
+  json::Value body = json::Value::object();
+  CO_TRY_ASSIGN(json::Value reply, co_await query(ipc::Op::workspace_list, std::move(body), seconds(10)));
+  json::Value& list = reply["workspaces"];
+  if (!list.is_array()) co_return fail(Code::io, "workspace_list: no list from the launcher");
+  std::vector<json::Value> out(list.begin(), list.end());
+  co_return out;
+}
+
+task<void> LauncherClient::workspace_destroy(std::string name, std::string reason) {
+  json::Value body = {{"workspace", std::move(name)}, {"reason", std::move(reason)}};
+  CO_TRY(co_await query(ipc::Op::workspace_destroy, std::move(body), seconds(30)));
+  co_return Status{};
+}
+
+void LauncherClient::on_workspace_end(std::function<void(const std::string&)> told) { link_->on_workspace_end = std::move(told); }
 
 bool LauncherClient::fits(const std::string& session, const ExecRequest& request) {
   constexpr std::size_t kHead = 256;  // id and op, which call() adds

@@ -26,7 +26,7 @@ class LauncherClient {
 
   [[nodiscard]] task<Greeting> hello();
   // label: the client's id, for the audit log only.
-  [[nodiscard]] task<std::shared_ptr<SessionHandle>> session_create(std::string domain, std::string label);
+  [[nodiscard]] task<std::shared_ptr<SessionHandle>> session_create(std::string domain, std::string label, std::string workspace);
   [[nodiscard]] task<ExecOutcome> session_exec(std::shared_ptr<SessionHandle> session, ExecRequest request);
   [[nodiscard]] task<void> exec_signal(std::shared_ptr<ExecHandle> exec, std::string signal);
   [[nodiscard]] task<json::Value> session_stat(std::string session);
@@ -35,6 +35,13 @@ class LauncherClient {
   [[nodiscard]] task<json::Value> attest(std::string session, std::string nonce);
   [[nodiscard]] task<json::Value> session_list(std::string after);  // {sessions, next?}; "" for the first
   [[nodiscard]] task<void> session_destroy(std::shared_ptr<SessionHandle> session, std::string reason);
+  // The launcher's description of the new workspace. Absent: the launcher's default.
+  [[nodiscard]] task<json::Value> workspace_create(std::string name, std::optional<std::int64_t> disk_bytes,
+                                                   std::optional<std::int64_t> idle_seconds);
+  [[nodiscard]] task<std::vector<json::Value>> workspace_list();
+  [[nodiscard]] task<void> workspace_destroy(std::string name, std::string reason);
+  // Called when a workspace has ended, for whatever reason.
+  void on_workspace_end(std::function<void(const std::string& name)> told);
 
   // What hello() answered.
   [[nodiscard]] const Greeting& greeting() const { return greeting_; }

@@ -61,6 +61,7 @@ Status LauncherClient::Link::dispatch(ipc::Message message) {
     const std::string event = text_of(message.body, "event");
     if (event == "exec_exit") return take_exec_exit(message.body);
     if (event == "session_end") return take_session_end(message.body);
+    if (event == "workspace_end" && on_workspace_end) on_workspace_end(text_of(message.body, "workspace"));
     return {};  // an event of a newer launcher
   }
   TRY_ASSIGN(const auto id, json::get_int(message.body, "id"));

@@ -32,6 +32,7 @@ struct LauncherClient::Link {
   asio::any_io_executor executor;
   asio::posix::stream_descriptor socket;
   std::function<void(Error)> on_gone;
+  std::function<void(const std::string&)> on_workspace_end;
   bool gone = false;
   bool writing = false;
   std::int64_t next_id = 1;

@@ -64,10 +64,12 @@ Value operation(const Route& route, Components& components) {
   Value out = {
       {"tags", Value::array({routes::scope_name(route.scope)})}, {"summary", route.summary}, {"operationId", route.operation_id}};
   Value parameters = path_parameters(route.path);
+  if (!is_public && route.scope != routes::Scope::workspaces)
+    parameters.push_back({{"$ref", "#/components/parameters/workspace"}});
   if (route.endpoint.describe_body != nullptr)
     out["requestBody"] = {{"required", route.endpoint.body_required},
                           {"content", json_content(route.endpoint.describe_body(components))}};
-  if (route.endpoint.describe_body != nullptr || !parameters.empty())
+  if (route.endpoint.describe_body != nullptr || route.path.find('{') != std::string_view::npos)
     responses["422"] = {{"description", "Validation Error"}, {"content", json_content(schema_ref("HTTPValidationError"))}};
   if (!parameters.empty()) out["parameters"] = std::move(parameters);
   if (is_public) out["security"] = Value::array();
@@ -118,7 +120,16 @@ Value openapi(const std::vector<const Route*>& table) {
             {"version", CAISSON_VERSION},
             {"description", "Sealed shell and code sessions for AI agents, behind the AIO Sandbox API"}}},
           {"paths", std::move(paths)},
-          {"components", {{"schemas", components}, {"securitySchemes", security_schemes()}}},
+          {"components",
+           {{"schemas", components},
+            {"securitySchemes", security_schemes()},
+            {"parameters",
+             {{"workspace",
+               {{"name", "X-Caisson-Workspace"},
+                {"in", "header"},
+                {"required", false},
+                {"description", "Whose sessions; 404 when there is no such workspace. Default: default"},
+                {"schema", {{"type", "string"}, {"title", "Workspace"}}}}}}}}},
           {"security", Value::array({{{"api_key_header", Value::array()}},
                                      {{"api_key_bearer", Value::array()}},
                                      {{"api_key_query", Value::array()}}})}};

@@ -1,7 +1,10 @@
 #include "agent/routes/app.h"
 
+#include <algorithm>
+
 #include "agent/http/failure.h"
 #include "agent/http/log.h"
+#include "agent/session/tenants.h"
 
 namespace caisson::routes {
 namespace {
@@ -15,8 +18,12 @@ http::Response to_response(Result<http::Response> result) {
 
 class RouteExchange final : public http::Exchange {
  public:
-  RouteExchange(http::Request head, Services& services, const Route& route, http::Pairs cors)
-      : Exchange(std::move(head)), services_(services), route_(route) {
+  RouteExchange(http::Request head, const Services& services, session::TenantPtr tenant, const Route& route, http::Pairs cors)
+      : Exchange(std::move(head)), services_(services), tenant_(std::move(tenant)), route_(route) {
+    if (tenant_) {
+      services_.bash = &tenant_->bash;
+      services_.shell = &tenant_->shell;
+    }
     response_headers = std::move(cors);
     body_limit = route.body_limit;
     websocket = route.endpoint.websocket != nullptr;
@@ -34,9 +41,12 @@ class RouteExchange final : public http::Exchange {
   }
 
  private:
-  Services& services_;
+  Services services_;
+  const session::TenantPtr tenant_;  // kept for as long as a handler works with its services
   const Route& route_;
 };
+
+constexpr std::string_view kWorkspaceHeader = "x-caisson-workspace";
 
 }  // namespace
 
@@ -66,7 +76,20 @@ asio::awaitable<http::Admission> App::admit(http::Request head) {
     co_return refusal;
   }
   head.params = std::move(match.params);
-  co_return std::make_unique<RouteExchange>(std::move(head), services_, *match.route, std::move(cors));
+  session::TenantPtr tenant;
+  if (!is_public && match.route->scope != Scope::workspaces && services_.tenants != nullptr) {
+    const auto named =
+        std::ranges::count(head.headers, kWorkspaceHeader, [](const auto& h) { return std::string_view(h.first); });
+    if (named > 1) co_return http::error_response(400, "X-Caisson-Workspace is given more than once");
+    if (named == 1) {
+      std::string name(*head.header(kWorkspaceHeader));
+      auto found = co_await services_.tenants->find(std::move(name));
+      if (!found && found.error().code == Code::not_found) co_return http::error_response(404, "Workspace not found");
+      if (!found) co_return http::internal_failure(found.error().text());
+      tenant = std::move(*found);
+    }
+  }
+  co_return std::make_unique<RouteExchange>(std::move(head), services_, std::move(tenant), *match.route, std::move(cors));
 }
 
 // An empty configured key matches nothing: main.cc refuses to start without one unless auth is off.
@@ -106,7 +129,8 @@ http::Response App::preflight(const http::Request& head) const {
   response.headers.emplace_back("allow", allow);
   if (listed) {
     response.headers.emplace_back("access-control-allow-methods", allow);
-    response.headers.emplace_back("access-control-allow-headers", "accept, authorization, content-type, x-aio-api-key");
+    response.headers.emplace_back("access-control-allow-headers",
+                                  "accept, authorization, content-type, x-aio-api-key, x-caisson-workspace");
     response.headers.emplace_back("access-control-max-age", "600");
   }
   return response;

@@ -8,6 +8,7 @@ class LauncherClient;
 namespace caisson::session {
 class BashService;
 class ShellService;
+class Tenants;
 }  // namespace caisson::session
 
 namespace caisson::routes {
@@ -20,7 +21,8 @@ struct Services {
   SandboxInfo* sandbox = nullptr;              // routes/sandbox_info.h
   bridge::LauncherClient* launcher = nullptr;  // bridge/launcher_client.h
   session::BashService* bash = nullptr;
-  session::ShellService* shell = nullptr;
+  session::ShellService* shell = nullptr;  // these two: of the workspace that the request names
+  session::Tenants* tenants = nullptr;
 };
 
 }  // namespace caisson::routes

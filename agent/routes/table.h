@@ -16,6 +16,7 @@ using Area = std::span<const Route>;
 [[nodiscard]] Area shell_routes();        // routes/shell.cc
 [[nodiscard]] Area attestation_routes();  // routes/attestation.cc
 [[nodiscard]] Area sessions_routes();     // routes/sessions.cc
+[[nodiscard]] Area workspace_routes();    // routes/workspaces.cc
 [[nodiscard]] Area docs_routes();         // derive/docs.cc
 [[nodiscard]] Area page_routes();         // page/page.cc
 

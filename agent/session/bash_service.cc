@@ -88,7 +88,7 @@ task<BashService::SessionPtr> BashService::create(CreateParams params) {
   auto session = std::make_shared<BashSession>();
   {
     const Counted<std::size_t> creating(creating_);
-    CO_TRY_ASSIGN(session->handle, co_await launcher_.session_create("bash", id));
+    CO_TRY_ASSIGN(session->handle, co_await launcher_.session_create("bash", id, config_.tenant));
   }
   session->id = id;
   session->working_dir = absolute_dir(config_.workspace, params.exec_dir);

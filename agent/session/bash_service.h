@@ -34,6 +34,9 @@ class BashService {
   [[nodiscard]] SessionPtr find(const std::string& session_id) const { return table_.find(session_id); }
   [[nodiscard]] std::vector<SessionPtr> sessions() const { return table_.all(); }
 
+  // From now on sessions are made in this workspace of the launcher's. There is none when it is called.
+  void serve_workspace(std::string name) { config_.tenant = std::move(name); }
+
   // Starts a command; it goes on whatever becomes of the caller.
   [[nodiscard]] task<CommandPtr> start(SessionPtr session, BashExecParams params);
   // Waits until the command is over or the deadline passed.

@@ -16,6 +16,7 @@ struct Config {
   std::size_t total_cap_bytes = 256u << 20;  // CAISSON_OUTPUT_TOTAL_BYTES: kept of all commands together
   std::size_t finished_commands = 32;        // a bash session remembers the output of that many
   std::string workspace;                     // WORKSPACE: default directory; "": what the launcher says
+  std::string tenant = "default";            // the launcher's workspace that the sessions are made in
   std::string user = "gem";                  // USER: shown in prompts
 };
 

@@ -60,7 +60,7 @@ task<ShellService::SessionPtr> ShellService::create(CreateParams params) {
   std::shared_ptr<bridge::SessionHandle> handle;
   {
     const Counted<std::size_t> creating(creating_);
-    CO_TRY_ASSIGN(handle, co_await launcher_.session_create("shell", id));
+    CO_TRY_ASSIGN(handle, co_await launcher_.session_create("shell", id, config_.tenant));
   }
   if (SessionPtr winner = table_.find(id)) {  // two requests with one id at the same time
     CO_TRY(co_await launcher_.session_destroy(handle, "duplicate"));

@@ -37,6 +37,9 @@ class ShellService {
   [[nodiscard]] std::vector<SessionPtr> sessions() const { return table_.all(); }
   [[nodiscard]] const Config& config() const { return config_; }
 
+  // From now on sessions are made in this workspace of the launcher's. There is none when it is called.
+  void serve_workspace(std::string name) { config_.tenant = std::move(name); }
+
   // Waits for a command as exec does. no_change_timeout in seconds, not positive: none.
   static asio::awaitable<ShellStatus> wait(CommandPtr command, bridge::Clock::time_point deadline, double no_change_timeout);
   [[nodiscard]] task<void> close(SessionPtr session, std::string reason);

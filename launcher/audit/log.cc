@@ -37,6 +37,8 @@ constexpr EventRow kEvents[] = {
     {Event::limit_hit, "limit_hit", false},
     {Event::session_end, "session_end", false},
     {Event::policy_reload, "policy_reload", false},
+    {Event::workspace_create, "workspace_create", false},
+    {Event::workspace_end, "workspace_end", false},
 };
 constexpr std::string_view kReserved[] = {"seq", "time", "mono_us", "event", "prev", "hash"};
 

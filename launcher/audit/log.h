@@ -32,6 +32,8 @@ enum class Event {
   limit_hit,
   session_end,  // why; totals; head of the chain
   policy_reload,
+  workspace_create,  // name, uid, limits
+  workspace_end,     // why; what its home held
 };
 
 // Longest record, its newline included. Longer ones are cut (redact.h: fit), never refused: what a session asks for

@@ -24,6 +24,7 @@ struct Workspace {
   gid_t outer_gid = 0;
   std::string stage;
   Fd user_ns, net_ns, mount_ns;
+  Fd home;  // its own home's tmpfs, where the plan had one
 };
 
 // A policy made ready in one workspace: mount tree, Landlock ruleset, seccomp program.
@@ -47,6 +48,7 @@ struct Builder {
   Fd init_exe;            // O_PATH descriptor of caisson-init
   Fd null;                // /dev/null
   std::string stage_dir;  // empty directory: where a workspace's shared /tmp is mounted in its own namespace
+  std::string home_dir;   // empty directory: where a workspace's own home is mounted, there as well
   std::string root_dir;   // empty directory: where a session's root is built before it becomes the root
 
   [[nodiscard]] static Result<Builder> open(const std::string& init_path, const std::string& run_dir);

@@ -146,14 +146,24 @@ Result<CgroupRoot> CgroupRoot::open(const std::string& path) {
   return CgroupRoot(std::move(sessions));
 }
 
-Result<Cgroup> CgroupRoot::make(const std::string& name, const policy::Limits& limits) const {
-  if (::mkdirat(dir_.get(), name.c_str(), 0755) != 0) return sys_error("mkdir cgroup " + name);
-  auto dir = sys::openat(dir_.get(), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+Result<Cgroup> CgroupRoot::make(const std::string& name, const policy::Limits& limits, const Cgroup* workspace) const {
+  return make_in(workspace != nullptr ? workspace->fd() : dir_.get(), name, limits, true);
+}
+
+Result<Cgroup> CgroupRoot::make_node(const std::string& name, const policy::Limits& limits) const {
+  return make_in(dir_.get(), name, limits, false);
+}
+
+Result<Cgroup> CgroupRoot::make_in(int parent, const std::string& name, const policy::Limits& limits, bool leaf) {
+  if (::mkdirat(parent, name.c_str(), 0755) != 0) return sys_error("mkdir cgroup " + name);
+  auto dir = sys::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (!dir) return std::unexpected(std::move(dir).error());
-  Cgroup group(Fd(::fcntl(dir_.get(), F_DUPFD_CLOEXEC, 3)), std::move(*dir), name);
+  Cgroup group(Fd(::fcntl(parent, F_DUPFD_CLOEXEC, 3)), std::move(*dir), name);
   auto set = [&]() -> Status {
     TRY(set_limit(group.fd(), "memory.max", std::to_string(limits.memory_bytes / 4096 * 4096)));
-    TRY(set_limit(group.fd(), "memory.oom.group", "1"));
+    // Memory that runs out in a workspace takes one session, the victim's, not all of them.
+    if (leaf) TRY(set_limit(group.fd(), "memory.oom.group", "1"));
+    else TRY(sys::write_file_at(group.fd(), "cgroup.subtree_control", kControllers));
     TRY(set_limit(group.fd(), "pids.max", std::to_string(limits.processes)));
     TRY(set_limit(group.fd(), "cpu.max", std::to_string(limits.cpu_percent * 1000) + " 100000"));
     // Absent without swap accounting: memory.max then counts all there is.

@@ -1,4 +1,5 @@
-// cgroup v2 limits of sessions. CgroupRoot is the launcher's own delegated subtree; Cgroup is one session's leaf. cgroup
+// cgroup v2 limits of sessions and workspaces. CgroupRoot is the launcher's own delegated subtree; Cgroup is one session's leaf
+// or one workspace's node above such leaves. cgroup
 // v1 is not used: its hierarchies cannot be delegated safely.
 #pragma once
 
@@ -26,7 +27,7 @@ struct CgroupStats {
   Pressure pressure;
 };
 
-// One session's leaf. The directory is removed by remove(), after kill().
+// One leaf or node. The directory is removed by remove(), after kill().
 class Cgroup {
  public:
   [[nodiscard]] int fd() const { return dir_.get(); }
@@ -57,11 +58,14 @@ class CgroupRoot {
   [[nodiscard]] static Found look();
   // Moves the launcher into a leaf of its own and delegates memory, pids and cpu to caisson-sessions/.
   [[nodiscard]] static Result<CgroupRoot> open(const std::string& path);
-  // Makes a leaf with the limits set and read back.
-  [[nodiscard]] Result<Cgroup> make(const std::string& name, const policy::Limits& limits) const;
+  // Makes a session's leaf, with the limits set and read back, below the workspace's node if there is one.
+  [[nodiscard]] Result<Cgroup> make(const std::string& name, const policy::Limits& limits, const Cgroup* workspace) const;
+  // Makes a workspace's node, whose limits hold for all leaves below it together.
+  [[nodiscard]] Result<Cgroup> make_node(const std::string& name, const policy::Limits& limits) const;
 
  private:
   explicit CgroupRoot(Fd dir) : dir_(std::move(dir)) {}
+  [[nodiscard]] static Result<Cgroup> make_in(int parent, const std::string& name, const policy::Limits& limits, bool leaf);
   Fd dir_;
 };
 

@@ -14,10 +14,11 @@ struct ChildArgs {
   const Plan* plan = nullptr;
   const Program* seccomp = nullptr;
   const char* stage_dir = nullptr;
-  int status = -1;    // write end of the status pipe
-  int go = -1;        // read end: the parent has written the id maps; then, that the first process may go on
-  int go_write = -1;  // write end, for the child that forks the first process
-  int handover = -1;  // socket to which the made descriptors are sent
+  const char* home_dir = nullptr;  // where a workspace's own home is mounted
+  int status = -1;                 // write end of the status pipe
+  int go = -1;                     // read end: the parent has written the id maps; then, that the first process may go on
+  int go_write = -1;               // write end, for the child that forks the first process
+  int handover = -1;               // socket to which the made descriptors are sent
   int user_ns = -1, net_ns = -1, mount_ns = -1;
   int landlock = -1;     // prepared ruleset
   int init_exe = -1;     // O_PATH descriptor of caisson-init
@@ -27,18 +28,20 @@ struct ChildArgs {
   gid_t gid = 0;         // T0: the workspace's gid
 };
 
-// CLONE_NEW* of what every session has for itself, and of all that a session which shares nothing starts in
-// (its network namespace is made beside the rest).
+// CLONE_NEW* of what every session has for itself.
 [[nodiscard]] unsigned long session_namespaces(const Plan& plan);
-[[nodiscard]] unsigned long all_namespaces(const Plan& plan);
 
-// Makes user, network and mount namespaces; hands over their descriptors in this order: user, net, mount.
+// Makes user, network and mount namespaces; hands over their descriptors in this order: user, net, mount, and
+// the home's tmpfs where the plan has one.
 [[noreturn]] void workspace_child(const ChildArgs& args);
 // In the workspace's namespaces: builds the tree; hands over mount namespace and Landlock ruleset.
 [[noreturn]] void template_child(const ChildArgs& args);
 // Enters what is prepared, makes what is the session's own, executes caisson-init.
 [[noreturn]] void session_child(const ChildArgs& args);
-// All of the above in one go, for a session that shares nothing with others (caisson run). Cloned into all_namespaces.
-[[noreturn]] void single_child(const ChildArgs& args);
+
+// Parts that single.cc has in common with these.
+void await_maps(const ChildArgs& args);
+void raise_oom_score();
+[[noreturn]] void confine_and_exec(const ChildArgs& args, StepWriter& outer_steps);
 
 }  // namespace caisson::confine

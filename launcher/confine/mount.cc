@@ -83,14 +83,20 @@ void make_private(const Plan& plan, Tree& tree, PrivatePlace& place, StepWriter&
 
 }  // namespace
 
-void mount_stage(const Plan& plan, const char* stage, StepWriter& steps) {
+int mount_stage(const Plan& plan, const char* stage, const char* home_stage, StepWriter& steps) {
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) steps.failed(Step::mount_ns, errno);
-  char options[200] = "mode=1777,uid=1000,gid=1000,";
-  std::strncat(options, plan.private_tmp_options.c_str(), sizeof options - std::strlen(options) - 1);
-  const int tmp = new_mount("tmpfs", options, kNoSuidNoDev);
-  if (tmp < 0 || ::move_mount(tmp, "", AT_FDCWD, stage, MOVE_MOUNT_F_EMPTY_PATH) != 0) steps.failed(Step::mount_ns, errno);
-  ::close(tmp);
+  const auto mount_at = [&steps](const char* path, const char* mode, const std::string& size) {
+    char options[200] = "";
+    std::strcat(options, mode);
+    std::strncat(options, size.c_str(), sizeof options - std::strlen(options) - 1);
+    const int made = new_mount("tmpfs", options, kNoSuidNoDev);
+    if (made < 0 || ::move_mount(made, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) != 0) steps.failed(Step::mount_ns, errno);
+    return made;
+  };
+  ::close(mount_at(stage, "mode=1777,uid=1000,gid=1000,", plan.private_tmp_options));
+  const int home = plan.home_options.empty() ? -1 : mount_at(home_stage, "mode=0755,uid=1000,gid=1000,", plan.home_options);
   steps.done(Step::mount_ns);
+  return home;
 }
 
 void build_root(const Plan& plan, const char* stage_dir, StepWriter& steps) {

@@ -10,8 +10,9 @@ namespace caisson::confine {
 inline constexpr int kMaxBinds = 256;
 
 // Makes all mounts of the calling process's new mount namespace private and mounts the workspace's tmpfs at `stage`
-// (owner: the inner uid), to be shared as /tmp by every tree built from this namespace.
-void mount_stage(const Plan& plan, const char* stage, StepWriter& steps);
+// (owner: the inner uid), to be shared as /tmp by every tree built from this namespace; at `home_stage` the workspace's home,
+// where the plan has one. Returns the home's descriptor, or -1.
+int mount_stage(const Plan& plan, const char* stage, const char* home_stage, StepWriter& steps);
 
 // Builds the tree at `stage_dir` (any directory) and pivots into it. On return the process sees only the session's root,
 // and runs as the inner uid. Order: sources are opened first, as the launcher's uid and in this namespace, and compared with

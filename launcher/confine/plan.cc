@@ -93,7 +93,7 @@ class Planner {
     shared_namespaces();
 
     plan_.inet = plan_.net_ns && policy_.network == policy::Network::loopback;
-    if (plan_.inet)
+    if (plan_.inet && !place_.own_net)
       residual("loopback-shared",
                "the sessions of a workspace share one loopback network: each can use the servers of the others");
     if (!plan_.net_ns) {
@@ -156,7 +156,8 @@ class Planner {
     residual("file-locks",
              "a file that can be read can be locked, in grants for reading, too: who waits for locks on granted files can be "
              "held up");
-    if (policy_.home == policy::Scope::workspace) residual("home-quota", "the home has no quota but its filesystem's");
+    if (policy_.home == policy::Scope::workspace && !place_.home_staged)
+      residual("home-quota", "the home has no quota but its filesystem's");
     if (!plan_.mount_ns) {
       const auto conflicts = policy::landlock_conflicts(policy_);
       if (!conflicts.empty()) return fail(Code::invalid_argument, conflicts.front().text());
@@ -223,15 +224,18 @@ class Planner {
 
   Status add_home() {
     const auto it = sources_.find(place_.home_source);
-    if (it == sources_.end() || !it->second.present || !it->second.directory)
+    if (!place_.home_staged && (it == sources_.end() || !it->second.present || !it->second.directory))
       return fail(Code::unavailable, "the workspace's home " + quote(place_.home_source) + " is not a directory");
     Bind home;
     home.target = policy_.home_path;
     home.source = place_.home_source;
     home.read_only = false;
     home.execute = policy_.exec_writable;
-    home.dev = it->second.dev;
-    home.ino = it->second.ino;
+    home.staged = place_.home_staged;
+    if (!home.staged) {
+      home.dev = it->second.dev;
+      home.ino = it->second.ino;
+    }
     plan_.binds.push_back(std::move(home));
     return {};
   }
@@ -292,8 +296,9 @@ class Planner {
     limit(RLIMIT_NICE, 0);
     limit(RLIMIT_RTPRIO, 0);
     // Counted by the kernel per uid. Where a uid serves one session this is the session's own limit; where the workspace's
-    // sessions share one it can only be a backstop, and the cgroup or the watchdog counts per session.
-    limit(RLIMIT_NPROC, plan_.user_ns ? std::max<std::uint64_t>(l.processes, 16384) : l.processes);
+    // sessions share one it is the limit of their sum or else a backstop, and the cgroup or the watchdog counts per session.
+    if (place_.processes != 0) limit(RLIMIT_NPROC, place_.processes);
+    else limit(RLIMIT_NPROC, plan_.user_ns ? std::max<std::uint64_t>(l.processes, 16384) : l.processes);
   }
 
   Status demands() {

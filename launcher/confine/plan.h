@@ -74,6 +74,7 @@ struct Plan {
   std::vector<std::pair<std::string, std::string>> files, links;
   std::vector<std::string> hide;
   std::string private_tmp_options;
+  std::string home_options;  // make_workspace: of the home's tmpfs, or ""
   std::vector<LandlockRule> landlock;
   std::uint64_t landlock_fs = 0, landlock_scoped = 0;
   std::vector<std::pair<int, rlimit>> limits;
@@ -82,10 +83,13 @@ struct Plan {
   std::vector<Residual> residual;   // what is not stopped in this tier
 };
 
-struct Place {              // what the plan needs to know of where it runs
-  std::string home_source;  // the workspace's home in the launcher's view
-  std::string stage;        // directory where a workspace's tmpfs is mounted, or ""
-  std::string init_path;    // caisson-init, for its Landlock rule in T0 and T1
+struct Place {                  // what the plan needs to know of where it runs
+  std::string home_source;      // the workspace's home in the launcher's view
+  std::string stage;            // directory where a workspace's tmpfs is mounted, or ""
+  std::string init_path;        // caisson-init, for its Landlock rule in T0 and T1
+  bool home_staged = false;     // the home is a tmpfs of the workspace's own mount namespace, mounted at home_source there
+  bool own_net = false;         // the network namespace serves this session alone
+  std::uint64_t processes = 0;  // of all sessions that have the workspace's uid; 0: no limit of their sum
 };
 
 // Errors: unavailable (min_tier or require[] cannot be met, naming what and which flag would help), invalid_argument (a

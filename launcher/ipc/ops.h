@@ -16,17 +16,20 @@ inline constexpr int kProtocolVersion = 1;
 enum class State : unsigned { greeting = 1, open = 2 };
 
 enum class Op {
-  hello,            // {protocol} -> {version, tier, domains, home, workspace}; must come first, once
-  session_create,   // {domain, label?, narrow?} -> {session, tier}; once it is built and verified
-  session_exec,     // {session, argv, cwd?, env?, pty?{cols,rows}, stdin?, hard_timeout_ms?} -> {exec} + fds
-  exec_signal,      // {session, exec, signal} -> {}
-  session_stat,     // {session} -> {session, domain, state, processes, memory_bytes, cpu_us, ...}
-  session_report,   // {session} -> {report}
-  attest,           // {session?, nonce?} -> {token, key, statement}: a signed statement of the boot, or of one session
-  session_list,     // {after?} -> {sessions: [...], next?}: in order of id; with next, more follow after it
-  session_destroy,  // {session, reason?} -> {} once nothing of the session is left
-  policy,           // {domain?} -> {digest, preset, domains, refused}, or {policy}: all of one domain
-  policy_reload,    // {} -> {accepted, old, new, problems}: as SIGHUP; a client may ask once a second
+  hello,              // {protocol} -> {version, tier, domains, home, workspace}; must come first, once
+  session_create,     // {domain, label?, narrow?, workspace?, isolation?} -> {session, tier}; once it is built and verified
+  session_exec,       // {session, argv, cwd?, env?, pty?{cols,rows}, stdin?, hard_timeout_ms?} -> {exec} + fds
+  exec_signal,        // {session, exec, signal} -> {}
+  session_stat,       // {session} -> {session, domain, state, processes, memory_bytes, cpu_us, ...}
+  session_report,     // {session} -> {report}
+  attest,             // {session?, nonce?} -> {token, key, statement}: a signed statement of the boot, or of one session
+  session_list,       // {after?} -> {sessions: [...], next?}: in order of id; with next, more follow after it
+  session_destroy,    // {session, reason?} -> {} once nothing of the session is left
+  workspace_create,   // {name, disk_bytes?, idle_seconds?} -> {workspace: {name, uid, disk_bytes, ...}}
+  workspace_list,     // {} -> {workspaces: [...]}
+  workspace_destroy,  // {workspace, reason?} -> {} once nothing of it is left: sessions, files, namespaces, cgroup
+  policy,             // {domain?} -> {digest, preset, domains, refused}, or {policy}: all of one domain
+  policy_reload,      // {} -> {accepted, old, new, problems}: as SIGHUP; a client may ask once a second
 };
 
 struct OpRow {
@@ -47,6 +50,9 @@ inline constexpr OpRow kOps[] = {
     {Op::session_destroy, "session_destroy", static_cast<unsigned>(State::open)},
     {Op::policy, "policy", static_cast<unsigned>(State::open)},
     {Op::policy_reload, "policy_reload", static_cast<unsigned>(State::open)},
+    {Op::workspace_create, "workspace_create", static_cast<unsigned>(State::open)},
+    {Op::workspace_list, "workspace_list", static_cast<unsigned>(State::open)},
+    {Op::workspace_destroy, "workspace_destroy", static_cast<unsigned>(State::open)},
 };
 
 [[nodiscard]] constexpr const OpRow* find_op(std::string_view name) {

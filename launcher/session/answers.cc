@@ -76,6 +76,16 @@ void Manager::on_request(ipc::Connection& c, ipc::Connection::Request request) {
         return answer_reload(request.body, clients_.at(c.number()).role);
       case ipc::Op::session_list:
         return answer_list(c, request.body);
+      case ipc::Op::workspace_create:
+        return answer_workspace_create(request.body);
+      case ipc::Op::workspace_list: {
+        TRY(only(request.body, {}));
+        json::Value list = json::Value::array();
+        for (const auto& [name, workspace] : workspaces_) list.push_back(workspace_json(*workspace));
+        return json::Value{{"workspaces", std::move(list)}};
+      }
+      case ipc::Op::workspace_destroy:
+        return answer_workspace_destroy(c, request);
       default:
         break;
     }
@@ -92,7 +102,7 @@ void Manager::on_request(ipc::Connection& c, ipc::Connection::Request request) {
       }
       case ipc::Op::session_report:
         TRY(only(request.body, {"session"}));
-        return json::Value{{"report", entry->session->report()}};
+        return json::Value{{"workspace", entry->workspace->name}, {"report", entry->session->report()}};
       case ipc::Op::session_destroy: {
         TRY(only(request.body, {"session", "reason"}));
         TRY_ASSIGN(const auto reason, json::get_string(request.body, "reason"));
@@ -134,38 +144,52 @@ Result<json::Value> Manager::answer_hello(ipc::Connection& c, const json::Value&
 }
 
 Status Manager::answer_create(ipc::Connection& c, const ipc::Connection::Request& request) {
-  TRY(only(request.body, {"domain", "label", "narrow"}));
+  TRY(only(request.body, {"domain", "label", "narrow", "workspace", "isolation"}));
   TRY_ASSIGN(const std::string name, need_string(request.body, "domain"));
   TRY_ASSIGN(const auto label, json::get_string(request.body, "label"));
   if (label && label->size() > kMaxLabel)
     return fail(Code::invalid_argument, "'label' is over " + std::to_string(kMaxLabel) + " bytes");
-  if (const auto refused = refused_domains_.find(name); refused != refused_domains_.end())
-    return fail(Code::unavailable, refused->second);
-  const auto domain = domains_.find(name);
-  if (domain == domains_.end()) return fail(Code::not_found, "no policy domain " + quote(name));
-  TRY(refresh(domain->second));
-  json::Value asked{{"domain", name}, {"label", label.value_or("")}, {"policy_digest", domain->second.policy->digest}};
+  TRY_ASSIGN(const auto isolation, json::get_string(request.body, "isolation"));
+  if (isolation && *isolation != "shared" && *isolation != "private")
+    return fail(Code::invalid_argument, "'isolation' must be \"shared\" or \"private\"");
+  const bool alone = isolation == "private";
+  TRY_ASSIGN(Workspace * workspace, find_workspace(request.body));
+  TRY_ASSIGN(Domain * domain, domain_in(*workspace, name));
+  json::Value asked{
+      {"domain", name}, {"workspace", workspace->name}, {"label", label.value_or("")}, {"policy_digest", domain->policy->digest}};
   if (!settings_.preset.empty()) asked["preset"] = settings_.preset;
 
   Entry* entry = nullptr;
-  if (const auto narrow = request.body.find("narrow"); narrow != request.body.end() && !narrow->is_null()) {
-    asked["narrow"] = *narrow;
-    TRY_ASSIGN(const policy::Narrowing by, policy::parse_narrowing(*narrow));
-    TRY_ASSIGN(auto narrowed, policy::narrow(domain->second.policy, by));
+  if (const auto narrow = request.body.find("narrow"); alone || (narrow != request.body.end() && !narrow->is_null())) {
+    policy::Narrowing by;
+    if (narrow != request.body.end() && !narrow->is_null()) {
+      asked["narrow"] = *narrow;
+      TRY_ASSIGN(by, policy::parse_narrowing(*narrow));
+    }
+    confine::Workspace own;
+    if (alone) {
+      asked["isolation"] = *isolation;
+      by.home_private = by.tmp_private = true;
+      if (features_.user_ns.ok() && features_.mount_ns.ok()) {
+        TRY_ASSIGN(own, make_place(workspace->place.outer_uid, workspace->place.outer_gid, 0));
+      }
+    }
+    TRY_ASSIGN(auto narrowed, policy::narrow(domain->policy, by));
     asked["policy_digest"] = narrowed->digest;
-    TRY_ASSIGN(const Domain single, prepare_domain(std::move(narrowed), &domain->second.canary));
-    TRY_ASSIGN(entry, start(name, single.prepared));
-  } else if (domain->second.prepared->plan->single_use) {
-    TRY_ASSIGN(const Domain single, prepare_domain(domain->second.policy, &domain->second.canary));
-    TRY_ASSIGN(entry, start(name, single.prepared));
-  } else if ((entry = ready_entry(name)) != nullptr) {
+    TRY_ASSIGN(const Domain single, prepare_domain(*workspace, std::move(narrowed), &domain->canary, alone ? &own : nullptr));
+    TRY_ASSIGN(entry, start(*workspace, name, single.prepared, alone ? own : workspace->place));
+  } else if (domain->prepared->plan->single_use) {
+    TRY_ASSIGN(const Domain single, prepare_domain(*workspace, domain->policy, &domain->canary));
+    TRY_ASSIGN(entry, start(*workspace, name, single.prepared, workspace->place));
+  } else if (workspace == default_ && (entry = ready_entry(name)) != nullptr) {
     refill_later(name);
   } else {
-    TRY_ASSIGN(entry, start(name, domain->second.prepared));
-    refill_later(name);
+    TRY_ASSIGN(entry, start(*workspace, name, domain->prepared, workspace->place));
+    if (workspace == default_) refill_later(name);
   }
   entry->owner = c.number();
-  entry->canary = domain->second.canary;
+  entry->canary = domain->canary;
+  loop_.cancel(std::exchange(workspace->idle, 0));
   entry->label = asked["label"].get<std::string>();
   entry->request = std::move(asked);
   if (Status assigned = assign(*entry); !assigned) {
@@ -290,6 +314,7 @@ json::Value Manager::stat(const Entry& entry) const {
   static constexpr const char* kStates[] = {"building", "idle", "running", "ending", "ended"};
   json::Value j{{"session", s.id()},
                 {"domain", entry.domain},
+                {"workspace", entry.workspace->name},
                 {"label", entry.label},
                 {"created_at", entry.created_at},
                 {"state", kStates[static_cast<int>(s.state())]},

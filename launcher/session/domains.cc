@@ -33,15 +33,15 @@ std::string Manager::ungranted_file(const confine::Plan& plan) const {
   return "/root";
 }
 
-Result<confine::ProbeResults> Manager::ask_canary(const confine::Template& prepared) {
+Result<confine::ProbeResults> Manager::ask_canary(const Workspace& workspace, const confine::Template& prepared) {
   init::Targets targets{};
   targets.launcher = ::getpid();
   targets.port = settings_.port;
   const std::string outside = ungranted_file(*prepared.plan);
   if (outside.size() >= sizeof targets.outside) return fail(Code::invalid_argument, "path too long: " + quote(outside));
   std::memcpy(targets.outside, outside.c_str(), outside.size() + 1);
-  TRY_ASSIGN(const uid_t uid, take_uid());
-  auto results = run_canary(builder_, prepared, workspace_, uid, targets);
+  TRY_ASSIGN(const uid_t uid, take_uid(workspace));
+  auto results = run_canary(builder_, prepared, workspace.place, uid, targets);
   uids_.erase(uid);
   if (!results) return std::unexpected(std::move(results).error().wrap("canary session"));
   // As first process of a container we have a number that a process inside has, too: that one was asked.
@@ -53,45 +53,75 @@ Result<confine::ProbeResults> Manager::ask_canary(const confine::Template& prepa
   return *results;
 }
 
-Result<Manager::Domain> Manager::prepare_domain(std::shared_ptr<const policy::Policy> policy,
-                                                const confine::ProbeResults* known) {
+Result<Domain> Manager::prepare_domain(const Workspace& workspace, std::shared_ptr<const policy::Policy> policy,
+                                       const confine::ProbeResults* known, const confine::Workspace* own) {
   Domain domain;
   TRY_ASSIGN(domain.sources, confine::resolve_sources(*policy));
   domain.policy = std::move(policy);
-  TRY_ASSIGN(const auto plan, plan_domain(domain));
-  TRY_ASSIGN(confine::Template prepared, builder_.make_template(plan, workspace_));
+  TRY_ASSIGN(const auto plan, plan_domain(workspace, domain, own != nullptr));
+  TRY_ASSIGN(confine::Template prepared, builder_.make_template(plan, own != nullptr ? *own : workspace.place));
   domain.prepared = std::make_shared<const confine::Template>(std::move(prepared));
   if (known != nullptr) {
     domain.canary = *known;
   } else {
-    TRY_ASSIGN(domain.canary, ask_canary(*domain.prepared));
+    TRY_ASSIGN(domain.canary, ask_canary(workspace, *domain.prepared));
   }
   domain.checked_us = sys::monotonic_us();
   return domain;
 }
 
-Result<std::shared_ptr<const confine::Plan>> Manager::plan_domain(const Domain& domain) {
+// alone: for a session with namespaces of its own.
+Result<std::shared_ptr<const confine::Plan>> Manager::plan_domain(const Workspace& workspace, const Domain& domain, bool alone) {
   TRY_ASSIGN(confine::Sources sources, confine::resolve_sources(*domain.policy));
   struct stat st{};
   if (::stat(settings_.home.c_str(), &st) != 0) return sys_error("home " + quote(settings_.home));
   sources[settings_.home] = {true, S_ISDIR(st.st_mode), st.st_dev, st.st_ino};
-  return confine::make_plan(domain.policy, features_, sources, {settings_.home, builder_.stage_dir, settings_.init_path});
+  const bool made = &workspace != default_;
+  confine::Place place{settings_.home, builder_.stage_dir, settings_.init_path};
+  if (made) {
+    place.home_source = builder_.home_dir;
+    place.home_staged = true;
+    place.processes = settings_.workspaces.limits.processes;
+  }
+  place.own_net = alone;
+  TRY_ASSIGN(auto plan, confine::make_plan(domain.policy, features_, sources, place));
+  // A policy that goes without one of these lets the sessions of two workspaces meet, or a private one's others.
+  if (const auto wall = missing_wall(*plan); wall && (made || alone))
+    return fail(Code::unavailable, "policy '" + domain.policy->domain +
+                                       "' does not keep sessions apart here: " + std::string(mechanism_name(*wall)) +
+                                       " is not enforced: " + plan->mechanisms[static_cast<std::size_t>(*wall)].reason);
+  return plan;
 }
 
 // What a grant's path names may have been replaced since: then new sessions get a new tree, the living keep theirs.
-Status Manager::refresh(Domain& domain) {
+Status Manager::refresh(const Workspace& workspace, Domain& domain) {
   if (!domain.prepared) {
-    TRY_ASSIGN(domain, prepare_domain(domain.policy));
+    TRY_ASSIGN(domain, prepare_domain(workspace, domain.policy));
     return {};
   }
   if (sys::monotonic_us() - domain.checked_us < kRefreshUs) return {};
   TRY_ASSIGN(const confine::Sources now, confine::resolve_sources(*domain.policy));
   domain.checked_us = sys::monotonic_us();
   if (same(now, domain.sources)) return {};
-  TRY_ASSIGN(domain, prepare_domain(domain.policy));
+  TRY_ASSIGN(domain, prepare_domain(workspace, domain.policy));
   for (auto& [id, entry] : entries_)
-    if (entry->owner == 0 && entry->domain == domain.policy->domain) entry->session->end("grants_changed");
+    if (entry->owner == 0 && entry->workspace == &workspace && entry->domain == domain.policy->domain)
+      entry->session->end("grants_changed");
   return {};
+}
+
+Result<Domain*> Manager::domain_in(Workspace& workspace, const std::string& name) {
+  if (const auto refused = refused_domains_.find(name); refused != refused_domains_.end())
+    return fail(Code::unavailable, refused->second);
+  const auto known = domains_.find(name);
+  if (known == domains_.end()) return fail(Code::not_found, "no policy domain " + quote(name));
+  auto& made = &workspace == default_ ? domains_ : workspace.domains;
+  if (const auto it = made.find(name); it != made.end()) {
+    TRY(refresh(workspace, it->second));
+    return &it->second;
+  }
+  TRY_ASSIGN(Domain domain, prepare_domain(workspace, known->second.policy));
+  return &made.emplace(name, std::move(domain)).first->second;
 }
 
 }  // namespace caisson::session

@@ -28,30 +28,31 @@ json::Value used(const confine::CgroupStats& stats) {
 
 }  // namespace
 
-Result<uid_t> Manager::take_uid() {
-  if (features_.user_ns.ok() || !features_.change_uid.ok()) return workspace_.outer_uid;
+Result<uid_t> Manager::take_uid(const Workspace& workspace) {
+  if (features_.user_ns.ok() || !features_.change_uid.ok()) return workspace.place.outer_uid;
   for (uid_t uid = kFirstUid; uid <= kLastUid; ++uid)
     if (uids_.insert(uid).second) return uid;
   return fail(Code::limit, "no free uid for a session");
 }
 
-Result<Manager::Entry*> Manager::start(const std::string& domain, std::shared_ptr<const confine::Template> prepared) {
+Result<Manager::Entry*> Manager::start(Workspace& workspace, const std::string& domain,
+                                       std::shared_ptr<const confine::Template> prepared, const confine::Workspace& place) {
   const auto given = std::ranges::count_if(entries_, [](const auto& e) { return e.second->owner != 0; });
   if (static_cast<std::size_t>(given) >= settings_.max_sessions)
     return fail(Code::limit, "more than " + std::to_string(settings_.max_sessions) + " sessions");
   const std::string id = "s-" + sys::random_hex(8);
   std::optional<confine::Cgroup> cgroup;
   if (cgroups_ && prepared->plan->cgroup) {
-    TRY_ASSIGN(cgroup, cgroups_->make(id, prepared->plan->policy->limits));
+    TRY_ASSIGN(cgroup, cgroups_->make(id, prepared->plan->policy->limits, workspace.cgroup ? &*workspace.cgroup : nullptr));
   }
-  TRY_ASSIGN(const uid_t uid, take_uid());
+  TRY_ASSIGN(const uid_t uid, take_uid(workspace));
   Events events;
   events.built = [this](Session& s, Status status) { on_built(s, std::move(status)); };
   events.exec_started = [this](Session& s, Exec& e, int pid) { on_started(s, e, pid); };
   events.exec_failed = [this](Session& s, Exec& e, const Error& error, const std::string& step) { on_failed(s, e, error, step); };
   events.exec_exited = [this](Session& s, Exec& e, const init::Reply& reply) { on_exited(s, e, reply); };
   events.ended = [this](Session& s) { on_ended(s); };
-  auto session = Session::start(id, std::move(prepared), builder_, workspace_, uid, std::move(cgroup), loop_, std::move(events));
+  auto session = Session::start(id, std::move(prepared), builder_, place, uid, std::move(cgroup), loop_, std::move(events));
   if (!session) {
     uids_.erase(uid);
     return std::unexpected(std::move(session).error());
@@ -59,6 +60,7 @@ Result<Manager::Entry*> Manager::start(const std::string& domain, std::shared_pt
   auto entry = std::make_unique<Entry>();
   entry->session = std::move(*session);
   entry->domain = domain;
+  entry->workspace = &workspace;
   return entries_.emplace(id, std::move(entry)).first->second.get();
 }
 
@@ -92,7 +94,7 @@ void Manager::refill() {
       continue;
     }
     // Nobody waits for it: a failure shows when somebody asks.
-    if (!start(name, domain->second.prepared)) refill_.erase(name);
+    if (!start(*default_, name, domain->second.prepared, default_->place)) refill_.erase(name);
     else refill_later(name);
     return;
   }
@@ -209,10 +211,12 @@ void Manager::on_ended(Session& session) {
     client->event({{"event", "session_end"}, {"session", id}, {"reason", session.end_reason()}});
   for (const auto& [number, request] : entry.destroyers)
     if (ipc::Connection* client = connection(number)) client->reply(request, json::Value::object());
-  if (session.uid() != workspace_.outer_uid) uids_.erase(session.uid());
+  uids_.erase(session.uid());  // T0; a workspace's own is none of these
   // Not from inside the session's own function.
   loop_.after(0, [this, id] {
+    const std::string workspace = entries_.at(id)->workspace->name;
     entries_.erase(id);
+    settle(workspace);
     if (shut_down_ && entries_.empty()) shut_down_();
   });
 }

@@ -53,8 +53,11 @@ Status Manager::prepare() {
   if (::stat(settings_.home.c_str(), &home) != 0) return sys_error("the workspace's home " + quote(settings_.home));
   const bool root = ::geteuid() == 0;
   // The owner of the home is the user of the sessions, so that a mounted directory just works; never root.
-  workspace_.outer_uid = !root ? ::geteuid() : home.st_uid != 0 ? home.st_uid : kWorkspaceUid;
-  workspace_.outer_gid = !root ? ::getegid() : home.st_gid != 0 ? home.st_gid : kWorkspaceUid;
+  default_ = (workspaces_[kDefaultWorkspace] = std::make_unique<Workspace>()).get();
+  default_->name = kDefaultWorkspace;
+  default_->created_at = boot_time_;
+  default_->place.outer_uid = !root ? ::geteuid() : home.st_uid != 0 ? home.st_uid : kWorkspaceUid;
+  default_->place.outer_gid = !root ? ::getegid() : home.st_gid != 0 ? home.st_gid : kWorkspaceUid;
   if (root && !features_.user_ns.ok() && features_.change_uid.ok()) {
     // T0: every session has its own uid; the workspace's group is what they share the home by.
     if (::chmod(settings_.home.c_str(), (home.st_mode & 07777) | 02070) != 0) return sys_error("open the home to its group");
@@ -70,13 +73,8 @@ Status Manager::prepare() {
                                                  {"policies_digest", policies_digest_ = policy::set_digest(loaded.policies)},
                                                  {"policies", digests}}));
   if (features_.user_ns.ok() && features_.mount_ns.ok()) {
-    confine::Plan plan;
-    plan.policy = loaded.policies.begin()->second;
-    plan.user_ns = true;
-    plan.net_ns = features_.net_ns.ok();
-    plan.private_tmp_options =
-        "size=" + std::to_string(plan.policy->limits.tmp_bytes) + ",nr_inodes=" + std::to_string(plan.policy->limits.tmp_inodes);
-    TRY_ASSIGN(workspace_, builder_.make_workspace(plan, workspace_.outer_uid, workspace_.outer_gid));
+    tmp_limits_ = loaded.policies.begin()->second->limits;
+    TRY_ASSIGN(default_->place, make_place(default_->place.outer_uid, default_->place.outer_gid, 0));
   }
   Taken taken = take(loaded);
   if (!taken.problems.empty()) return fail(Code::invalid_argument, taken.problems.front().text());
@@ -98,10 +96,10 @@ Manager::Taken Manager::take(const policy::LoadResult& loaded) {
     domain.policy = p;
     Status done;
     if (in_use(name)) {
-      auto prepared = prepare_domain(p);
+      auto prepared = prepare_domain(*default_, p);
       if (prepared) domain = std::move(*prepared);
       else done = std::unexpected(std::move(prepared).error());
-    } else if (auto plan = plan_domain(domain); !plan) {
+    } else if (auto plan = plan_domain(*default_, domain); !plan) {
       done = std::unexpected(std::move(plan).error());
     }
     if (done) out.domains.emplace(name, std::move(domain));
@@ -131,6 +129,7 @@ std::vector<policy::Problem> Manager::reload(const std::string& by) {
   if (!loaded.problems.empty()) return std::move(loaded.problems);
   domains_ = std::move(taken.domains);
   refused_domains_ = std::move(taken.refused);
+  for (auto& [name, workspace] : workspaces_) workspace->domains.clear();
   for (auto& [id, entry] : entries_)
     if (entry->owner == 0) entry->session->end("policy_reload");
   for (const auto& [name, domain] : domains_)
@@ -152,7 +151,10 @@ void Manager::record(audit::Event event, json::Value fields) {
 }
 
 void Manager::shut_down(std::function<void()> done) {
-  shut_down_ = std::move(done);
+  shut_down_ = [this, done = std::move(done)] {
+    workspaces_.clear();
+    done();
+  };
   if (entries_.empty()) return shut_down_();
   std::vector<Session*> all;
   for (auto& [id, entry] : entries_) all.push_back(entry->session.get());

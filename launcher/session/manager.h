@@ -19,6 +19,7 @@
 #include "launcher/policy/load.h"
 #include "launcher/session/process_tree.h"
 #include "launcher/session/session.h"
+#include "launcher/session/workspace.h"
 
 namespace caisson::session {
 
@@ -29,7 +30,8 @@ struct Settings {
   unsigned port = 0;        // where the agent listens: what a canary tries to reach
   std::string attest_key;   // PEM file of the key that signs statements; empty: one is made at each start
   std::size_t max_sessions = 1024;
-  std::size_t ready_sessions = 2;  // kept built per domain that is in use; 0: none
+  std::size_t ready_sessions = 2;  // kept built per domain of the default workspace that is in use; 0: none
+  WorkspaceSettings workspaces;
 };
 
 class Manager {
@@ -63,6 +65,7 @@ class Manager {
   struct Entry {
     std::unique_ptr<Session> session;
     std::unique_ptr<audit::Log> log;
+    Workspace* workspace = nullptr;
     std::uint64_t owner = 0;  // number of the client's connection; 0: ready, not yet given away
     std::string domain, label, created_at, destroy_reason;
     confine::ProbeResults canary;
@@ -72,14 +75,6 @@ class Manager {
     std::vector<std::pair<std::uint64_t, std::int64_t>> destroyers;  // connection and request to be answered at the end
     Loop::TimerId life = 0;
   };
-  struct Domain {
-    std::shared_ptr<const policy::Policy> policy;
-    confine::Sources sources;
-    std::shared_ptr<const confine::Template> prepared;  // nullptr before the domain's first use
-    confine::ProbeResults canary;  // of a session of `prepared`, or of the domain's own where a request narrowed it
-    std::int64_t checked_us = 0;
-  };
-
   Manager(Settings settings, Loop& loop) : settings_(std::move(settings)), loop_(loop) {}
   [[nodiscard]] Status prepare();
   // All domains of a set: those in use made ready, of the others only what it needs to know that they could be.
@@ -90,17 +85,33 @@ class Manager {
   };
   [[nodiscard]] Taken take(const policy::LoadResult& loaded);
   [[nodiscard]] bool in_use(const std::string& domain) const;
-  [[nodiscard]] Result<std::shared_ptr<const confine::Plan>> plan_domain(const Domain& domain);
-  // known: the canary's results of the same domain, for a policy that only narrows it.
-  [[nodiscard]] Result<Domain> prepare_domain(std::shared_ptr<const policy::Policy> policy,
-                                              const confine::ProbeResults* known = nullptr);
+  [[nodiscard]] Result<std::shared_ptr<const confine::Plan>> plan_domain(const Workspace& workspace, const Domain& domain,
+                                                                         bool alone = false);
+  // known: the canary's results of the same domain, for a policy that only narrows it. own: namespaces that serve one session.
+  [[nodiscard]] Result<Domain> prepare_domain(const Workspace& workspace, std::shared_ptr<const policy::Policy> policy,
+                                              const confine::ProbeResults* known = nullptr,
+                                              const confine::Workspace* own = nullptr);
+  [[nodiscard]] Result<Domain*> domain_in(Workspace& workspace, const std::string& name);
   [[nodiscard]] std::string ungranted_file(const confine::Plan& plan) const;
-  [[nodiscard]] Result<confine::ProbeResults> ask_canary(const confine::Template& prepared);
-  [[nodiscard]] Status refresh(Domain& domain);
+  [[nodiscard]] Result<confine::ProbeResults> ask_canary(const Workspace& workspace, const confine::Template& prepared);
+  [[nodiscard]] Status refresh(const Workspace& workspace, Domain& domain);
+
+  // workspaces.cc
+  [[nodiscard]] Result<confine::Workspace> make_place(uid_t uid, gid_t gid, std::uint64_t disk_bytes) const;
+  [[nodiscard]] Result<Workspace*> make_workspace(const WorkspaceRequest& request);
+  [[nodiscard]] Result<Workspace*> find_workspace(const json::Value& body);
+  [[nodiscard]] std::size_t sessions_in(const Workspace& workspace) const;
+  void end_workspace(Workspace& workspace, const std::string& reason);
+  void settle(const std::string& name);  // after a session's end: ends what is ending, lets time run out for what is idle
+  [[nodiscard]] json::Value workspace_json(const Workspace& workspace) const;
+  [[nodiscard]] Result<json::Value> answer_workspace_create(const json::Value& body);
+  [[nodiscard]] Result<json::Value> answer_workspace_destroy(const ipc::Connection& connection,
+                                                             const ipc::Connection::Request& request);
 
   // lifecycle.cc: life of sessions
-  [[nodiscard]] Result<Entry*> start(const std::string& domain, std::shared_ptr<const confine::Template> prepared);
-  [[nodiscard]] Result<uid_t> take_uid();
+  [[nodiscard]] Result<Entry*> start(Workspace& workspace, const std::string& domain,
+                                     std::shared_ptr<const confine::Template> prepared, const confine::Workspace& place);
+  [[nodiscard]] Result<uid_t> take_uid(const Workspace& workspace);
   [[nodiscard]] Entry* ready_entry(const std::string& domain);
   void refill_later(const std::string& domain);
   void refill();
@@ -111,6 +122,7 @@ class Manager {
   void on_exited(Session& session, Exec& exec, const init::Reply& reply);
   void on_ended(Session& session);
   void watchdog();
+  void watch_workspaces(const ProcessTree& tree);
   [[nodiscard]] const ProcessTree& processes() const;
   [[nodiscard]] std::string exit_reason(const Session& session, const Exec& exec, const init::Reply& reply) const;
 
@@ -141,14 +153,17 @@ class Manager {
   confine::Builder builder_;
   std::unique_ptr<confine::CgroupRoot> cgroups_;
   std::unique_ptr<audit::Log> launcher_log_;
-  confine::Workspace workspace_;
-  std::map<std::string, Domain> domains_;
-  std::map<std::string, std::string> refused_domains_;
+  std::map<std::string, std::unique_ptr<Workspace>> workspaces_;
+  Workspace* default_ = nullptr;
+  policy::Limits tmp_limits_;                           // of every workspace's /tmp
+  std::map<std::string, Domain> domains_;               // of the default workspace
+  std::map<std::string, std::string> refused_domains_;  // domain -> why its demands cannot be met here
   std::string policies_digest_;
   std::int64_t reload_us_ = 0;  // when a client last asked for one
   std::map<std::string, std::unique_ptr<Entry>> entries_;
   std::map<std::uint64_t, Client> clients_;
   std::set<uid_t> uids_;
+  uid_t last_uid_ = 0;  // of a workspace
   std::set<std::string> refill_;
   bool refill_scheduled_ = false;
   mutable ProcessTree tree_;

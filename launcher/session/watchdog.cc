@@ -42,6 +42,27 @@ void Manager::watchdog() {
         {{"limit", limit}, {"processes", usage.processes}, {"memory_bytes", usage.memory_bytes}, {"by", "watchdog"}});
     session.end(limit);
   }
+  watch_workspaces(tree);
+}
+
+// The sessions of a workspace together: when they are over, the largest has to go. Their processes the kernel counts, by uid.
+void Manager::watch_workspaces(const ProcessTree& tree) {
+  const std::uint64_t most = settings_.workspaces.limits.memory_bytes;
+  for (const auto& [name, workspace] : workspaces_) {
+    if (workspace.get() == default_) continue;
+    std::uint64_t sum = 0, largest = 0;
+    Entry* victim = nullptr;
+    for (auto& [id, entry] : entries_) {
+      if (entry->workspace != workspace.get() || entry->session->state() != State::running) continue;
+      const std::uint64_t bytes = tree.usage(entry->session->pid()).memory_bytes;
+      sum += bytes;
+      if (bytes >= std::exchange(largest, std::max(largest, bytes))) victim = entry.get();
+    }
+    if (victim == nullptr || sum <= most) continue;
+    (void)victim->log->append(audit::Event::limit_hit,
+                              {{"limit", "workspace_memory"}, {"memory_bytes", sum}, {"by", "watchdog"}});
+    victim->session->end("memory");
+  }
 }
 
 }  // namespace caisson::session

@@ -1,4 +1,4 @@
-"""A thousand sessions, created, used and destroyed, leave nothing behind."""
+"""A thousand sessions and a hundred workspaces, created, used and destroyed, leave nothing behind."""
 
 import os
 import pathlib
@@ -9,6 +9,7 @@ import pytest
 from harness import Launcher, descendants, eventually
 
 SESSIONS = int(os.environ.get("CAISSON_TEST_SESSIONS", "1000"))
+WORKSPACES = int(os.environ.get("CAISSON_TEST_WORKSPACES", "100"))
 NAMESPACES = ("mnt", "net", "pid", "user", "ipc", "uts")
 
 
@@ -24,7 +25,7 @@ def namespaces():
 
 
 def cgroups():
-    return sum(bool(re.fullmatch(r"s-[0-9a-f]{16}", name)) for _, names, _ in os.walk("/sys/fs/cgroup") for name in names)
+    return sum(bool(re.fullmatch(r"[sw]-[0-9a-f]{16}", name)) for _, names, _ in os.walk("/sys/fs/cgroup") for name in names)
 
 
 def counts(launcher):
@@ -112,3 +113,44 @@ def test_count_is_back_to_its_baseline(after_a_thousand, what):
 def test_the_launchers_memory_stays_within_a_mebibyte(after_a_thousand):
     _, before, _, after = after_a_thousand
     assert after - before < 1024, f"{before} KiB before, {after} KiB after {SESSIONS} sessions"
+
+
+@pytest.fixture(scope="module")
+def after_workspaces(here, tmp_path_factory):
+    """(counts before, counts after) of workspaces made, used and destroyed."""
+    launcher = Launcher(tmp_path_factory.mktemp("workspaces")).start("--agent", "/usr/bin/true", wrapper=["unshare", "--mount", "--"])
+    control = launcher.control()
+    if control.hello["tier"] != "T3":
+        launcher.stop()
+        pytest.skip("workspaces are refused here")
+    keep = {int(f) for f in os.listdir("/proc/self/fd")}
+    use_workspaces(control, 5)
+    close_all(keep)
+    settled = eventually(lambda: steady(launcher), 20, "the counts stay as they are")
+    use_workspaces(control, WORKSPACES)
+    close_all(keep)
+    try:
+        eventually(lambda: counts(launcher) == settled, 20)
+    except AssertionError:
+        pass
+    yield settled, counts(launcher)
+    launcher.stop()
+
+
+def use_workspaces(control, number):
+    for i in range(number):
+        control.call("workspace_create", name=f"w{i}", disk_bytes=1 << 20)
+        session = control.create("shell" if i % 2 else "bash", workspace=f"w{i}")
+        control.output(session, "sh", "-c", "echo x > /home/gem/x")
+        if i % 4 == 0:
+            control.start(session, "sh", "-c", "setsid sleep 1000 & sleep 1000")
+        if i % 4 == 1:
+            control.output(control.create("bash", workspace=f"w{i}", isolation="private"), "true")
+        control.call("workspace_destroy", workspace=f"w{i}")
+        control.events.clear()
+
+
+@pytest.mark.parametrize("what", ["processes", "mounts", "descriptors", "own namespaces", "cgroups", "threads"])
+def test_workspaces_leave_nothing(after_workspaces, what):
+    before, after = after_workspaces
+    assert after[what] <= before[what] if what == "mounts" else after[what] == before[what]

@@ -1,0 +1,85 @@
+// /v1/workspaces: the units of tenancy. A request names one with X-Caisson-Workspace; these routes do not read it. Unlike a
+// failing tool, what cannot be done here has an HTTP status of its own.
+#include "agent/bridge/launcher_client.h"
+#include "agent/routes/table.h"
+#include "agent/routes/workspaces_types.h"
+
+namespace caisson::routes {
+namespace {
+
+http::Response workspace_not_found() { return http::error_response(404, "Workspace not found"); }
+
+// For errors of the launcher that are the client's to mend.
+Result<http::Response> refusal(const Error& error) {
+  switch (error.code) {
+    case Code::invalid_argument: {
+      Issues issues;
+      issues.add(json::Value::array({"body"}), "value_error", error.what);
+      return validation_response(issues);
+    }
+    case Code::not_found:
+      return workspace_not_found();
+    case Code::already_exists:
+      return http::error_response(409, error.what);
+    case Code::limit:
+      return http::error_response(429, error.what);
+    case Code::permission_denied:
+    case Code::unavailable:  // they cannot be kept apart here: no reason to try again
+      return http::error_response(403, error.what);
+    default:
+      return std::unexpected(error);
+  }
+}
+
+json::Value shown(json::Value workspace) {
+  workspace.erase("uid");  // the launcher's own affair
+  return workspace;
+}
+
+task<http::Response> list(Call call) {
+  CO_TRY_ASSIGN(const std::vector<json::Value> all, co_await call.services.launcher->workspace_list());
+  json::Value out = json::Value::array();
+  for (const json::Value& workspace : all) out.push_back(shown(workspace));
+  json::Value data = {{"workspaces", std::move(out)}};
+  co_return http::ok(std::move(data));
+}
+
+task<http::Response> create(Call call, WorkspaceCreate body) {
+  auto made = co_await call.services.launcher->workspace_create(std::move(body.name), body.disk_bytes, body.idle_seconds);
+  if (!made) co_return refusal(made.error());
+  co_return http::ok(shown(std::move(*made)), "Workspace created");
+}
+
+task<http::Response> one(Call call) {
+  const std::string name(call.request.param("name"));
+  CO_TRY_ASSIGN(const std::vector<json::Value> all, co_await call.services.launcher->workspace_list());
+  for (const json::Value& workspace : all)
+    if (workspace.value("name", "") == name) co_return http::ok(shown(workspace));
+  co_return workspace_not_found();
+}
+
+task<http::Response> destroy(Call call) {
+  std::string name(call.request.param("name"));
+  const Status ended = co_await call.services.launcher->workspace_destroy(std::move(name), "deleted by the client");
+  if (!ended) co_return refusal(ended.error());
+  co_return http::ok(nullptr, "Workspace deleted");
+}
+
+using http::Method;
+
+constexpr Route kWorkspaces[] = {
+    {Method::get, "/v1/workspaces", "list_workspaces", Scope::workspaces, kNone, Unknown::ignore, "List the workspaces",
+     bind<list, WorkspaceList>()},
+    {Method::post, "/v1/workspaces", "create_workspace", Scope::workspaces, kNone, Unknown::reject,
+     "Create a workspace, to be named by X-Caisson-Workspace", bind<create, WorkspaceInfo>()},
+    {Method::get, "/v1/workspaces/{name}", "get_workspace", Scope::workspaces, kNone, Unknown::ignore, "Describe a workspace",
+     bind<one, WorkspaceInfo>()},
+    {Method::del, "/v1/workspaces/{name}", "delete_workspace", Scope::workspaces, kNone, Unknown::ignore,
+     "End a workspace with its sessions and files; answers when nothing is left", bind<destroy>()},
+};
+
+}  // namespace
+
+Area workspace_routes() { return kWorkspaces; }
+
+}  // namespace caisson::routes

@@ -1,0 +1,47 @@
+// The workspaces as the agent serves them: for each its own bash and shell sessions, with limits of their own. What belongs to
+// one is found through it alone, so a request that names another finds nothing. The launcher decides which there are.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "agent/session/bash_service.h"
+#include "agent/session/shell_service.h"
+
+namespace caisson::session {
+
+struct Tenant {
+  Tenant(bridge::LauncherClient& launcher, const Config& config);
+  // Closes nothing by itself: for a slot whose workspace has ended, and with it every session.
+  void become(const std::string& new_name);
+
+  std::string name;
+  BashService bash;
+  ShellService shell;
+};
+using TenantPtr = std::shared_ptr<Tenant>;
+
+class Tenants {
+ public:
+  Tenants(bridge::LauncherClient& launcher, Config config);
+  ~Tenants();
+  Tenants(const Tenants&) = delete;
+  Tenants& operator=(const Tenants&) = delete;
+
+  [[nodiscard]] const TenantPtr& standard() const { return standard_; }
+  // Asks the launcher for a name that is not known here: the workspace may be older than this agent. not_found: there is none.
+  [[nodiscard]] task<TenantPtr> find(std::string name);
+
+ private:
+  void ended(const std::string& name);
+
+  bridge::LauncherClient& launcher_;
+  Config config_;
+  TenantPtr standard_;
+  std::map<std::string, TenantPtr> named_;
+  // Slots of workspaces that have ended, to be used again: coroutines of closed sessions may still refer to their services.
+  std::vector<TenantPtr> free_;
+};
+
+}  // namespace caisson::session

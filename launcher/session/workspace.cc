@@ -1,0 +1,66 @@
+#include "launcher/session/workspace.h"
+
+#include <sys/statfs.h>
+
+#include <algorithm>
+
+#include "launcher/session/requests.h"
+
+namespace caisson::session {
+namespace {
+
+constexpr std::size_t kMaxName = 63;
+constexpr std::uint64_t kMinDisk = 1U << 20, kBytesPerInode = 16384, kMinInodes = 1024;
+constexpr std::int64_t kMaxIdleSeconds = 7 * 24 * 3600;
+
+// It becomes a cgroup's name and a word in logs and headers.
+bool valid_name(std::string_view name) {
+  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  return !name.empty() && name.size() <= kMaxName && plain(name[0]) &&
+         std::ranges::all_of(name, [&](char c) { return plain(c) || c == '.' || c == '_' || c == '-'; });
+}
+
+Result<std::int64_t> bounded(const json::Value& body, const char* key, std::int64_t fallback, std::int64_t least,
+                             std::int64_t most) {
+  TRY_ASSIGN(const auto value, json::get_int(body, key));
+  if (value && (*value < least || *value > most))
+    return fail(Code::invalid_argument,
+                "'" + std::string(key) + "' must be " + std::to_string(least) + " to " + std::to_string(most));
+  return value.value_or(fallback);
+}
+
+}  // namespace
+
+Result<WorkspaceRequest> workspace_request(const json::Value& body, const WorkspaceSettings& settings) {
+  TRY(only(body, {"name", "disk_bytes", "idle_seconds"}));
+  WorkspaceRequest out;
+  TRY_ASSIGN(out.name, need_string(body, "name"));
+  if (!valid_name(out.name))
+    return fail(Code::invalid_argument,
+                "'name' must be 1 to 63 of a-z, 0-9, '.', '_' and '-', and begin with a letter or digit: " + quote(out.name, 80));
+  const auto most = static_cast<std::int64_t>(settings.disk_bytes);
+  TRY_ASSIGN(const std::int64_t disk, bounded(body, "disk_bytes", most, static_cast<std::int64_t>(kMinDisk), most));
+  out.disk_bytes = static_cast<std::uint64_t>(disk);
+  TRY_ASSIGN(out.idle_seconds, bounded(body, "idle_seconds", settings.idle_seconds, 1, kMaxIdleSeconds));
+  return out;
+}
+
+std::optional<Mechanism> missing_wall(const confine::Plan& plan) {
+  for (const Mechanism m : {Mechanism::user_ns, Mechanism::mount_ns, Mechanism::pid_ns, Mechanism::proc, Mechanism::net_ns,
+                            Mechanism::ipc_ns, Mechanism::uid})
+    if (plan.mechanisms[static_cast<std::size_t>(m)].state != confine::MechanismState::enforced) return m;
+  return std::nullopt;
+}
+
+std::string home_options(std::uint64_t bytes) {
+  return "size=" + std::to_string(bytes) + ",nr_inodes=" + std::to_string(std::max(bytes / kBytesPerInode, kMinInodes));
+}
+
+json::Value disk_use(const Workspace& workspace) {
+  struct statfs fs{};
+  if (!workspace.place.home || ::fstatfs(workspace.place.home.get(), &fs) != 0) return json::Value::object();
+  return {{"used_bytes", (fs.f_blocks - fs.f_bfree) * static_cast<std::uint64_t>(fs.f_bsize)},
+          {"used_inodes", fs.f_files - fs.f_ffree}};
+}
+
+}  // namespace caisson::session

@@ -1,0 +1,69 @@
+// A workspace, the unit of tenancy: its sessions share a home, /tmp and a loopback network, have one uid, and stay together
+// within its limits. Two workspaces share nothing but what policies grant to both. The manager owns them; the one that is
+// called "default" serves clients that name none and lives as long as the launcher.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launcher/base/json.h"
+#include "launcher/base/loop.h"
+#include "launcher/confine/build.h"
+#include "launcher/confine/canary.h"
+#include "launcher/confine/cgroup.h"
+
+namespace caisson::session {
+
+inline constexpr const char* kDefaultWorkspace = "default";
+
+// A policy made ready in one workspace.
+struct Domain {
+  std::shared_ptr<const policy::Policy> policy;
+  confine::Sources sources;
+  std::shared_ptr<const confine::Template> prepared;  // nullptr before the domain's first use
+  confine::ProbeResults canary;  // of a session of `prepared`, or of the domain's own where a request narrowed it
+  std::int64_t checked_us = 0;
+};
+
+struct WorkspaceSettings {
+  std::size_t most = 16;                  // the default one counts
+  std::uint64_t disk_bytes = 512U << 20;  // the home's tmpfs, unless a smaller one is asked for
+  std::int64_t idle_seconds = 3600;       // without a session, unless another time is asked for
+  policy::Limits limits;                  // of all sessions of one: memory_bytes, processes, cpu_percent
+};
+
+struct WorkspaceRequest {
+  std::string name;
+  std::uint64_t disk_bytes = 0;
+  std::int64_t idle_seconds = 0;
+};
+// Checks types and bounds. Errors: invalid_argument.
+[[nodiscard]] Result<WorkspaceRequest> workspace_request(const json::Value& body, const WorkspaceSettings& settings);
+
+struct Workspace {
+  ~Workspace() {
+    if (cgroup) (void)cgroup->remove();
+  }
+  std::string name;
+  confine::Workspace place;               // ids and namespaces
+  std::uint64_t disk_bytes = 0;           // 0: the default one's home, a directory
+  std::int64_t idle_seconds = 0;          // 0: never ends by itself
+  std::string created_at, ending;         // why it ends, or ""
+  std::map<std::string, Domain> domains;  // made when first asked for; the manager holds the default one's
+  std::optional<confine::Cgroup> cgroup;
+  Loop::TimerId idle = 0;
+  std::vector<std::pair<std::uint64_t, std::int64_t>> destroyers;  // connection and request to be answered at the end
+};
+
+// The plan's walls that keep workspaces apart: the first that is missing.
+[[nodiscard]] std::optional<Mechanism> missing_wall(const confine::Plan& plan);
+// "size=...,nr_inodes=..." of a home of that size.
+[[nodiscard]] std::string home_options(std::uint64_t bytes);
+// {used_bytes, used_inodes} of the home, as its filesystem counts them.
+[[nodiscard]] json::Value disk_use(const Workspace& workspace);
+
+}  // namespace caisson::session
