@@ -33,6 +33,10 @@ class LauncherClient {
   [[nodiscard]] task<json::Value> session_report(std::string session);
   // {token, key, statement} of the boot, or of a session of ours. nonce: "" for none.
   [[nodiscard]] task<json::Value> attest(std::string session, std::string nonce);
+  // {digest, preset, domains, refused}; of one domain ("" for all): {policy}.
+  [[nodiscard]] task<json::Value> policy(std::string domain);
+  // {accepted, old, new, problems}. Errors: limit when the last one was less than a second ago.
+  [[nodiscard]] task<json::Value> policy_reload();
   [[nodiscard]] task<json::Value> session_list();
   [[nodiscard]] task<void> session_destroy(std::shared_ptr<SessionHandle> session, std::string reason);
 
