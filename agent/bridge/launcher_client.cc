@@ -199,6 +199,17 @@ task<json::Value> LauncherClient::attest(std::string session, std::string nonce)
   co_return co_await query(ipc::Op::attest, std::move(body), seconds(10));
 }
 
+task<json::Value> LauncherClient::policy(std::string domain) {
+  json::Value body = json::Value::object();
+  if (!domain.empty()) body["domain"] = std::move(domain);
+  co_return co_await query(ipc::Op::policy, std::move(body), seconds(10));
+}
+
+task<json::Value> LauncherClient::policy_reload() {
+  json::Value body = json::Value::object();
+  co_return co_await query(ipc::Op::policy_reload, std::move(body), seconds(30));
+}
+
 task<json::Value> LauncherClient::session_list(std::string after) {
   json::Value body = {{"after", std::move(after)}};
   co_return co_await query(ipc::Op::session_list, std::move(body), seconds(10));

@@ -34,6 +34,10 @@ class LauncherClient {
   // {token, key, statement} of the boot, or of a session of ours. nonce: "" for none.
   [[nodiscard]] task<json::Value> attest(std::string session, std::string nonce);
   [[nodiscard]] task<json::Value> session_list(std::string after);  // {sessions, next?}; "" for the first
+  // {digest, preset, domains, refused}; of one domain ("" for all): {policy}.
+  [[nodiscard]] task<json::Value> policy(std::string domain);
+  // {accepted, old, new, problems}. Errors: limit when the last one was less than a second ago.
+  [[nodiscard]] task<json::Value> policy_reload();
   [[nodiscard]] task<void> session_destroy(std::shared_ptr<SessionHandle> session, std::string reason);
   // The launcher's description of the new workspace. Absent: the launcher's default.
   [[nodiscard]] task<json::Value> workspace_create(std::string name, std::optional<std::int64_t> disk_bytes,

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "launcher/cli/commands.h"
+#include "launcher/cli/policy_files.h"
 
 namespace caisson::cli {
 namespace {
@@ -44,8 +45,9 @@ Exit codes: 0 whatever the tier is.
     {"policy check", "find every problem of the policy files at once",
      R"(caisson policy check [DIR]
 
-Reads DIR (default: --policies) as the launcher does: base.json, one file a domain, seccomp/. Prints the digest of each
-domain or all problems, each as "file:line /pointer: what is wrong; meant ...". The launcher refuses what this refuses.
+Reads DIR (default: --policies) as the launcher does: base.json, one file a domain, seccomp/; then every file of presets/ over
+every domain, and the expectations in tests/. Prints the digest of each domain or all problems, each as "file:line /pointer:
+what is wrong; meant ...". The launcher refuses what this refuses.
 
   caisson policy check
   caisson policy check ./policies --json | jq '.problems[] | .file, .line'
@@ -53,14 +55,23 @@ domain or all problems, each as "file:line /pointer: what is wrong; meant ...". 
 Exit codes: 0 all well, 21 problems.
 )",
      false, policy_check},
-    {"policy explain", "what a domain's policy means, in words",
-     R"(caisson policy explain DOMAIN
+    {"policy explain", "what a domain's sessions read, write, run, reach and use",
+     R"(caisson policy explain [--preset NAME] DOMAIN
+       caisson policy explain --diff A B
 
-What a session of the domain sees, may call and may use, with base.json merged in, and where the policy is weaker than
-it could be and why.
+What a session of the domain reads, writes, runs, reaches and uses, what is recorded of it, each with its reason, with
+everything merged that the file extends; and a posture score of 100, with every point that is taken off and the field that
+costs it (policies/README.md has the whole list). --diff says in the same terms how two differ:
+
+  DOMAIN            of --policies, under --preset
+  DOMAIN@PRESET     under that preset; DOMAIN@ under none
+  DIR/DOMAIN        of another directory, also with @PRESET
+  DIR               all domains of a directory
 
   caisson policy explain bash
-  caisson --policies ./policies policy explain bash --json | jq .limits
+  caisson policy explain --preset finance bash --json | jq .score
+  caisson policy explain --diff bash bash@finance
+  caisson policy explain --diff /etc/caisson/policies ./policies
 
 Exit codes: 0; 3 no such domain; 21 the policies have problems.
 )",
@@ -89,6 +100,46 @@ you use it: it grants what the command did, not what it should do.
 Exit codes: 0; 3 no such policy or session; 4 not root; 22 with --verify: the learnt policy is not enough.
 )",
      true, policy_learn},
+    {"policy test", "try a policy's expectations in a real session",
+     R"(caisson policy test [DOMAIN|FILE]...
+
+Without arguments: every file of tests/ beside the policies. Each names a domain, perhaps a preset, and what its sessions can
+and cannot do:
+
+  {"domain": "bash", "expect": [
+    {"can": "read", "path": "/etc/passwd"},          {"cannot": "read", "path": "/etc/shadow"},
+    {"can": "write", "path": "/home/gem/x"},         {"cannot": "see", "path": "/root"},
+    {"can": "run", "argv": ["python3", "-c", "1"]},  {"cannot": "connect", "to": "1.1.1.1:53"},
+    {"can": "listen", "at": "127.0.0.1:0"},          {"cannot": "call", "syscall": "mount", "errno": "EPERM"},
+    {"cannot": "exceed", "limit": "open_files"}]}
+
+A session is built as `caisson run` builds it, with home and /tmp of its own, and each expectation is tried in it by a process
+of its own, without any shell. "cannot" holds when the walls refuse, and not when something else fails: a connection that is not
+answered was sent. Root, or a user who may make namespaces.
+
+  caisson policy test
+  caisson policy test bash ./more.json --json | jq '.results[] | select(.state != "ok")'
+
+Exit codes: 0 all hold; 3 no such expectations; 6 some could not be tried; 21 the files have problems; 22 one does not hold.
+)",
+     false, policy_test},
+    {"policy import", "a policy from a seccomp profile or sandbox-runtime settings",
+     R"(caisson policy import seccomp [--name NAME] FILE
+       caisson policy import srt FILE
+
+seccomp: a profile of Docker, Podman or the OCI becomes a set, to be saved as seccomp/NAME.json and named in a policy's
+/syscalls/allow. srt: settings of Anthropic's sandbox-runtime become a domain's file. Standard output is the file, and passes
+`caisson policy check` in its place; standard error says what has no counterpart and was left out, or is stricter here. With
+--json one document with both. What cannot be said exactly is refused, never allowed.
+
+      --name NAME   the set's name (imported)
+
+  caisson policy import seccomp --name team ./profile.json > policies/seccomp/team.json
+  caisson policy import srt ~/.srt-settings.json > policies/agent.json
+
+Exit codes: 0; 2 the file is no such profile; 21 the policies it is made for have problems.
+)",
+     false, policy_import},
     {"session ls", "sessions of the running launcher",
      R"(caisson session ls
 
@@ -225,6 +276,8 @@ int show_help(std::string_view command) {
 }  // namespace caisson::cli
 
 int main(int argc, char** argv) {
+  // Only a session of `caisson policy test` starts this program so: as its first process.
+  if (argc == 1 && argv[0] == caisson::cli::kProbeName) caisson::cli::serve_probes();
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
   const int status = caisson::cli::dispatch(caisson::cli::kCommands, words);
   // Half an answer must not look like a whole one.

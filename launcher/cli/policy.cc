@@ -1,20 +1,113 @@
 // `caisson policy check|explain`: reads policy files as the launcher does, needs neither it nor root.
+#include <sys/stat.h>
+
+#include <set>
 #include <string>
 #include <vector>
 
 #include "launcher/base/json.h"
 #include "launcher/cli/args.h"
 #include "launcher/cli/commands.h"
+#include "launcher/cli/policy_files.h"
 #include "launcher/policy/explain.h"
+#include "launcher/policy/facts.h"
 #include "launcher/policy/load.h"
 #include "launcher/policy/words.h"
 
 namespace caisson::cli {
 namespace {
 
-int show_problems(const policy::LoadResult& loaded, const std::string& directory, const Options& options) {
+std::vector<std::string> domains(const policy::PolicySet& policies) {
+  std::vector<std::string> names;
+  for (const auto& [domain, policy] : policies) names.push_back(domain);
+  return names;
+}
+
+// One side of a comparison: DIR (all its domains), or [DIR/]DOMAIN[@PRESET]; "DOMAIN@" is without any preset.
+struct Side {
+  std::string directory, preset, domain;
+};
+
+Side parse_side(const std::string& text, const Options& options) {
+  struct stat st{};
+  if (text.contains('/') && ::stat(text.c_str(), &st) == 0 && S_ISDIR(st.st_mode)) return {text, options.preset, ""};
+  Side side{options.policies, options.preset, text};
+  if (const auto at = side.domain.rfind('@'); at != std::string::npos) {
+    side.preset = side.domain.substr(at + 1);
+    side.domain.resize(at);
+  }
+  if (const auto slash = side.domain.rfind('/'); slash != std::string::npos) {
+    side.directory = side.domain.substr(0, slash);
+    side.domain.erase(0, slash + 1);
+  }
+  return side;
+}
+
+json::Value to_json(const policy::Difference& d) {
+  json::Value out{{"topic", d.topic}, {"name", d.name}, {"why", d.why}};
+  out["before"] = d.before.empty() ? json::Value() : json::Value(d.before);
+  out["after"] = d.after.empty() ? json::Value() : json::Value(d.after);
+  return out;
+}
+
+std::string to_text(const std::vector<policy::Difference>& list) {
+  std::string out, topic;
+  for (const policy::Difference& d : list) {
+    if (d.topic != topic) out += (topic = d.topic) + "\n";
+    std::string name = d.name;
+    name.resize(std::max<std::size_t>(name.size(), 32), ' ');
+    out += std::string(d.before.empty() ? "  + " : d.after.empty() ? "  - " : "  ~ ") + name + " " + d.before +
+           (d.before.empty() || d.after.empty() ? "" : " -> ") + d.after + (d.why.empty() ? "" : "  # " + d.why) + "\n";
+  }
+  return out;
+}
+
+int diff(const std::vector<std::string>& words, const Options& options) {
+  policy::PolicySet sets[2];
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Side side = parse_side(words[i], options);
+    policy::LoadResult loaded = policy::load_directory(side.directory, {"", side.preset});
+    if (!loaded.problems.empty()) return show_problems(loaded.problems, side.directory, options);
+    if (side.domain.empty()) sets[i] = std::move(loaded.policies);
+    else if (const auto at = loaded.policies.find(side.domain); at != loaded.policies.end()) sets[i]["*"] = at->second;
+    else return no_domain(side.domain, side.directory, domains(loaded.policies), options);
+  }
+  if (sets[0].contains("*") != sets[1].contains("*"))
+    return report_error(Error(Code::invalid_argument, "--diff: two directories or two domains, not one of each"), options);
+  json::Value document = json::Value::object();
+  static const policy::Policy kNothing;
+  std::set<std::string> names;
+  for (const auto& set : sets)
+    for (const auto& [name, policy] : set) names.insert(name);
+  for (const std::string& name : names) {
+    const bool in[] = {sets[0].contains(name), sets[1].contains(name)};
+    const std::string title = name == "*" ? words[0] + " -> " + words[1] : "domain " + name;
+    json::Value& rows = document[name == "*" ? title : name] = json::Value::object();
+    if (!in[0] || !in[1]) {
+      rows["only_in"] = words[in[0] ? 0 : 1];
+      if (!options.json) print(title + ": only in " + words[in[0] ? 0 : 1] + "\n");
+      continue;
+    }
+    const policy::Policy &before = *sets[0].at(name), &after = *sets[1].at(name);
+    const auto list = policy::differences(before, after);
+    const int scores[] = {policy::score(policy::deductions(before)), policy::score(policy::deductions(after))};
+    rows["score"] = {{"before", scores[0]}, {"after", scores[1]}};
+    rows["differences"] = json::Value::array();
+    for (const policy::Difference& d : list) rows["differences"].push_back(to_json(d));
+    if (!options.json)
+      print(title + (list.empty() ? ": the same\n"
+                                  : ": score " + std::to_string(scores[0]) + " -> " + std::to_string(scores[1]) + "\n" +
+                                        to_text(list)));
+  }
+  if (options.json) print_json(document);
+  return 0;
+}
+
+}  // namespace
+
+int show_problems(const std::vector<policy::Problem>& list, const std::string& directory, const Options& options) {
   json::Value problems = json::Value::array();
-  for (const policy::Problem& p : loaded.problems) {
+  for (const policy::Problem& p : list) {
     if (!options.json) print(p.text() + "\n");
     json::Value item = json::Value::object();
     item["file"] = p.file, item["line"] = p.line, item["pointer"] = p.pointer, item["what"] = p.what, item["meant"] = p.meant;
@@ -30,46 +123,62 @@ int show_problems(const policy::LoadResult& loaded, const std::string& directory
   return kExitBadPolicy;
 }
 
-std::vector<std::string> domains(const policy::PolicySet& policies) {
-  std::vector<std::string> names;
-  for (const auto& [domain, policy] : policies) names.push_back(domain);
-  return names;
+int no_domain(const std::string& name, const std::string& directory, const std::vector<std::string>& known,
+              const Options& options) {
+  const std::string meant = policy::nearest(name, known);
+  return report_error(Error(Code::not_found, "no policy for domain " + quote(name) + " in " + quote(directory) +
+                                                 (meant.empty() ? "" : "; meant '" + meant + "'?")),
+                      options);
 }
-
-}  // namespace
 
 int policy_check(Arguments words, const Options& options) {
   const auto args = Args::parse(words, {}, 0, 1);
   if (!args) return report_error(args.error(), options);
   const std::string directory = args->words().empty() ? options.policies : args->words()[0];
-  const policy::LoadResult loaded = policy::load_directory(directory);
-  if (!loaded.problems.empty()) return show_problems(loaded, directory, options);
+  const policy::LoadResult loaded = policy::load_directory(directory, {"", options.preset});
+  if (!loaded.problems.empty()) return show_problems(loaded.problems, directory, options);
+  // Then every preset over every domain, and every expectation beside them.
+  std::vector<policy::Problem> problems;
+  const std::vector<std::string> presets = policy::preset_names(directory);
+  for (const std::string& preset : presets)
+    for (policy::Problem& p : policy::load_directory(directory, {"", preset}).problems) {
+      p.what += " (preset " + quote(preset) + ")";
+      problems.push_back(std::move(p));
+    }
+  const TestFiles tests = load_tests(directory + "/tests");
+  problems.insert(problems.end(), tests.problems.begin(), tests.problems.end());
+  if (!problems.empty()) return show_problems(problems, directory, options);
+  json::Value digests = json::Value::object();
+  for (const auto& [domain, policy] : loaded.policies) {
+    digests[domain] = policy->digest;
+    if (!options.json) print(domain + ": ok, sha256 " + policy->digest + "\n");
+  }
   if (!options.json) {
-    for (const auto& [domain, policy] : loaded.policies) print(domain + ": ok, sha256 " + policy->digest + "\n");
+    for (const std::string& preset : presets) print("preset " + preset + ": ok\n");
     return 0;
   }
-  json::Value digests = json::Value::object();
-  for (const auto& [domain, policy] : loaded.policies) digests[domain] = policy->digest;
   json::Value document = json::Value::object();
   document["ok"] = true;
   document["directory"] = directory;
+  document["preset"] = options.preset;
+  document["presets"] = presets;
   document["domains"] = std::move(digests);
   print_json(document);
   return 0;
 }
 
 int policy_explain(Arguments words, const Options& options) {
-  const auto args = Args::parse(words, {}, 1, 1);
+  static constexpr Flag kFlags[] = {{"--diff", "", false}};
+  const auto args = Args::parse(words, kFlags, 1, 2);
   if (!args) return report_error(args.error(), options);
-  const policy::LoadResult loaded = policy::load_directory(options.policies);
-  if (!loaded.problems.empty()) return show_problems(loaded, options.policies, options);
+  const bool two = args->words().size() == 2;
+  if (args->has("--diff") != two)
+    return report_error(Error(Code::invalid_argument, two ? "two names: is --diff missing?" : "--diff compares two"), options);
+  if (two) return diff(args->words(), options);
+  const policy::LoadResult loaded = policy::load_directory(options.policies, {"", options.preset});
+  if (!loaded.problems.empty()) return show_problems(loaded.problems, options.policies, options);
   const auto at = loaded.policies.find(args->words()[0]);
-  if (at == loaded.policies.end()) {
-    const std::string meant = policy::nearest(args->words()[0], domains(loaded.policies));
-    const std::string hint = meant.empty() ? "" : "; meant '" + meant + "'?";
-    const std::string what = "no policy for domain " + quote(args->words()[0]) + " in " + quote(options.policies) + hint;
-    return report_error(Error(Code::not_found, what), options);
-  }
+  if (at == loaded.policies.end()) return no_domain(args->words()[0], options.policies, domains(loaded.policies), options);
   if (options.json) print_json(policy::explain(*at->second));
   else print(policy::explain_text(*at->second));
   return 0;

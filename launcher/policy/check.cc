@@ -49,7 +49,7 @@ void check_policy(Policy& policy, const Source& source, const Sets& sets, Proble
         break;
       }
   for (const std::string& path : policy.hide)
-    if (ruling_grant(policy.grants, path) == nullptr)
+    if (policy.preset.empty() && ruling_grant(policy.grants, path) == nullptr)  // a preset speaks to every domain
       problems.add(source, "/hide", quote(path) + " lies in no grant: there is nothing to hide");
   for (const auto& [path, content] : policy.files)
     check_made(policy, source, "/files/" + json::pointer_token(path), path, problems);

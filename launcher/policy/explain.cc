@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "launcher/policy/facts.h"
 #include "launcher/policy/stages.h"
 
 namespace caisson::policy {
@@ -10,10 +11,6 @@ namespace {
 using json::Value;
 
 std::string_view scope_name(Scope scope) { return scope == Scope::private_ ? "private" : "workspace"; }
-std::string octal_text(unsigned value) {
-  return {static_cast<char>('0' + (value >> 6 & 7)), static_cast<char>('0' + (value >> 3 & 7)),
-          static_cast<char>('0' + (value & 7))};
-}
 Value mechanism_names(const std::set<Mechanism>& mechanisms) {
   Value out = Value::array();
   for (const Mechanism m : mechanisms) out.push_back(mechanism_name(m));
@@ -88,12 +85,6 @@ std::string why_of(const Policy& p, const std::string& field) {
   return it == p.why.end() ? "" : it->second;
 }
 
-std::string joined(const Value& list) {
-  std::string out;
-  for (const Value& item : list) out += (out.empty() ? "" : " ") + item.get<std::string>();
-  return out.empty() ? "none" : out;
-}
-
 }  // namespace
 
 Value to_json(const Policy& p) {
@@ -152,57 +143,36 @@ Value explain(const Policy& p) {
   out["syscalls"] = {{"sets", Value::array()}, {"denied", p.syscalls.deny}};
   for (const SyscallSet& set : p.sets) out["syscalls"]["sets"].push_back(set_summary(set));
   out["posture"] = posture(p);
+  out["made_of"] = p.layers;
+  for (const Fact& f : facts(p)) out["facts"].push_back({{"topic", f.topic}, {"name", f.name}, {"value", f.value}, {"why", f.why}});
+  const auto taken = deductions(p);
+  out["score"] = {{"value", score(taken)}, {"of", 100}, {"deductions", Value::array()}};
+  for (const Deduction& d : taken)
+    out["score"]["deductions"].push_back({{"points", d.points}, {"field", d.field}, {"reason", d.reason}});
   return out;
 }
 
 std::string explain_text(const Policy& p) {
-  const Value e = explain(p);
   std::string out =
-      "domain " + p.domain + (p.description.empty() ? "" : ": " + p.description) + "\npolicy " + p.digest + "\n\nsees\n";
-  const auto row = [&](std::string name, const std::string& value, const std::string& why) {
+      "domain " + p.domain + (p.description.empty() ? "" : ": " + p.description) + "\npolicy " + p.digest + "\nmade of";
+  for (const std::string& layer : p.layers) out += " " + layer;
+  out += "\n";
+  std::string topic;
+  for (const Fact& f : facts(p)) {
+    if (f.topic != topic) out += "\n" + (topic = f.topic) + (f.topic == "uses" ? " at most\n" : "\n");
+    std::string name = f.name;
     name.resize(std::max<std::size_t>(name.size(), 32), ' ');
-    out += "  " + name + " " + value + (why.empty() ? "" : "  # " + why) + "\n";
-  };
-  for (const Grant& g : p.grants)
-    row(g.path,
-        std::string(g.access == Access::read ? "read" : "read-write") + (g.execute ? "+execute" : "") +
-            (g.source == g.path ? "" : " from " + g.source) + (g.required ? "" : " (if there)"),
-        g.description);
-  const std::string writable = p.exec_writable ? "read-write+execute, " : "read-write, ";
-  row(p.home_path, writable + std::string(scope_name(p.home)), why_of(p, "/home"));
-  row("/tmp", writable + std::string(scope_name(p.tmp)), why_of(p, "/tmp"));
-  for (const auto& [path, content] : p.files) row(path, "made, " + std::to_string(content.size()) + " bytes", "");
-  for (const auto& [path, target] : p.links) row(path, "-> " + target, "");
-  row("/dev", joined(p.devices), why_of(p, "/devices"));
-  for (const std::string& path : p.hide) row(path, "hidden", why_of(p, "/hide"));
-  out += "\nreaches\n";
-  row("network", p.network == Network::none ? "none" : "loopback", why_of(p, "/network"));
-  out += "\nuses at most\n";
-  for (const LimitRow& limit : kLimits)
-    row(limit.name, std::to_string(p.limits.*limit.member), why_of(p, std::string("/limits/") + limit.name));
-  out += "\nenvironment\n";
-  for (const auto& [name, value] : p.env.set) row(name, value, "");
-  row("not from a request", joined(p.env.client_deny), why_of(p, "/env/client_deny"));
-  out += "\nsystem calls\n";
-  for (const Value& set : e["syscalls"]["sets"])
-    row(set["name"].get<std::string>(),
-        std::to_string(set["allowed"].get<std::uint64_t>()) + " allowed (" +
-            std::to_string(set["with_conditions"].get<std::uint64_t>()) + " by argument), " +
-            std::to_string(set["refused"].get<std::uint64_t>()) + " refused" +
-            (set.contains("needs") ? ", needs " + set["needs"].get<std::string>() : ""),
-        set["why"].get<std::string>());
-  row("denied by the policy", joined(p.syscalls.deny), why_of(p, "/syscalls/deny"));
-  out += "\nis recorded\n";
-  for (const auto& [name, field] : e["audit"].items()) {
-    const Value& value = field["value"];
-    row(name, value.is_string() ? value.get<std::string>() : json::dump(value), field.value("why", ""));
+    out += "  " + name + " " + f.value + (f.why.empty() ? "" : "  # " + f.why) + "\n";
   }
-  out += "\nstarts\n";
-  row("weakest tier", std::string(tier_name(p.min_tier)), why_of(p, "/min_tier"));
-  row("requires", joined(mechanism_names(p.require)), why_of(p, "/require"));
-  row("switched off", joined(mechanism_names(p.disable)), why_of(p, "/disable"));
   out += "\nposture\n";
-  for (const Value& line : e["posture"]) out += "  - " + line.get<std::string>() + "\n";
+  for (const Value& line : posture(p)) out += "  - " + line.get<std::string>() + "\n";
+  const auto taken = deductions(p);
+  out += "\nscore " + std::to_string(score(taken)) + " of 100\n";
+  for (const Deduction& d : taken) {
+    std::string points = "-" + std::to_string(d.points);
+    points.insert(0, points.size() < 5 ? 5 - points.size() : 0, ' ');
+    out += points + "  " + d.field + ": " + d.reason + "\n";
+  }
   return out;
 }
 

@@ -134,11 +134,9 @@ class Loader {
   void read() {
     load_sets();
     const Layer* base = layer("base", nullptr);
-    const bool base_is_good = problems_.count() == 0;
-    if (base_is_good) result_.base = finish(*base, "base");
-    const std::size_t before = problems_.count();
-    if (base_is_good && !choice_.preset.empty()) load_preset();
-    const bool ready = base_is_good && problems_.count() == before;
+    if (problems_.count() == 0) result_.base = finish(*base, "base");
+    if (problems_.count() == 0 && !choice_.preset.empty()) load_preset();
+    const bool ready = problems_.count() == 0;
     for (const std::string& domain : domains_of(directory_->names)) {
       if (!choice_.only.empty() && domain != choice_.only) continue;
       if (const auto fault = form_fault(Form::domain, domain)) problem(path_ + "/" + domain + ".json", fault->what);
@@ -207,7 +205,7 @@ class Loader {
   void join(Layer& out, const Layer* parent, const std::string& file) {
     if (parent == nullptr) {
       // Even base.json must give the reason where it switches a mechanism off.
-      check_widening(json::Value::object({{"disable", json::Value::array()}}), *out.source, "nothing", problems_);
+      check_widening(json::Value::object({{"disable", json::Value::array()}}), *out.source, "base", problems_);
       out.merged = out.source->doc;
     } else {
       if (!parent->good) return;
@@ -222,9 +220,10 @@ class Loader {
     out.good = true;
   }
 
-  std::shared_ptr<const Policy> make(const json::Value& doc, const Source& blamed, const std::string& domain) {
+  std::shared_ptr<Policy> make(const json::Value& doc, const Source& blamed, const std::string& domain, std::string preset) {
     auto policy = std::make_shared<Policy>(build(doc));
     policy->domain = domain;
+    policy->preset = std::move(preset);
     check_policy(*policy, blamed, sets_, problems_);
     return policy;
   }
@@ -234,14 +233,12 @@ class Loader {
     const std::size_t before = problems_.count();
     const json::Value base = with_defaults(layers_.at("base").merged);
     json::Value doc = settle(base, top.merged);
-    auto policy = std::make_shared<Policy>(*make(doc, *top.source, domain));
+    auto policy = make(doc, *top.source, domain, "");
     policy->layers = top.files;
     if (preset_ && problems_.count() == before) {
-      doc = settle(base, apply_preset(base, std::move(doc), preset_->doc, sets_));
-      *policy = *make(doc, *preset_, domain);
+      policy = make(settle(base, apply_preset(base, std::move(doc), preset_->doc)), *preset_, domain, choice_.preset);
       policy->layers = top.files;
       policy->layers.push_back("presets/" + choice_.preset + ".json");
-      policy->preset = choice_.preset;
     }
     policy->digest = sha256_hex(json::dump(to_json(*policy)));
     return policy;

@@ -38,6 +38,11 @@ unsigned octal(const Value& text) {
   return out;
 }
 
+std::string octal_text(unsigned value) {
+  return {static_cast<char>('0' + (value >> 6 & 7)), static_cast<char>('0' + (value >> 3 & 7)),
+          static_cast<char>('0' + (value & 7))};
+}
+
 bool wider(const Field& field, const Value& parent, const Value& child) {
   switch (field.widens) {
     case Widens::never:
@@ -59,7 +64,8 @@ bool wider(const Field& field, const Value& parent, const Value& child) {
 // A preset can neither be narrower nor wider in a field that knows no such order: it may not hold it.
 static void check_preset(const Source& source, Problems& problems) {
   for (const Field& field : policy_fields()) {
-    const bool other = field.pointer == "/description" || field.pointer == "/why" || field.pointer.starts_with("/weaken");
+    const bool other = field.pointer == "/description" || field.pointer == "/why" || field.pointer == "/extends" ||
+                       field.pointer.starts_with("/weaken");
     if (field.widens == Widens::never && field.type != Type::object && !other && !field.pointer.contains('*') &&
         at(source.doc, field.pointer) != nullptr)
       problems.add(source, std::string(field.pointer),

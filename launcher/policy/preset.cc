@@ -23,9 +23,7 @@ Value chosen(std::initializer_list<const Value*> lists, const Keep& keep) {
 // One field of a domain (mine) under a preset, which may give more than base (it then has its weaken entry).
 Value joined(const Field& field, const Value& base, const Value& mine, const Value& preset) {
   if (field.type == Type::octal) {
-    const unsigned bits = (octal(mine) | octal(preset)) & ~(octal(base) & ~octal(preset));
-    return std::string{static_cast<char>('0' + (bits >> 6 & 7)), static_cast<char>('0' + (bits >> 3 & 7)),
-                       static_cast<char>('0' + (bits & 7))};
+    return octal_text((octal(mine) | octal(preset)) & ~(octal(base) & ~octal(preset)));
   }
   if (field.widens == Widens::added)
     return chosen({&mine, &preset}, [&](const Value& v) { return has(preset, v) && (has(mine, v) || !has(base, v)); });
@@ -73,7 +71,7 @@ void apply_grants(Value& doc, const Value& preset) {
 
 }  // namespace
 
-Value apply_preset(const Value& base, Value doc, const Value& preset, const Sets& sets) {
+Value apply_preset(const Value& base, Value doc, const Value& preset) {
   doc = with_defaults(std::move(doc));
   for (const Field& field : policy_fields()) {
     if (field.widens == Widens::never || field.widens == Widens::grants) continue;
@@ -90,22 +88,6 @@ Value apply_preset(const Value& base, Value doc, const Value& preset, const Sets
       if (entry["field"] == pointer) doc["weaken"].push_back(entry);
   }
   apply_grants(doc, preset);
-
-  // A preset speaks to every domain: what one of them does not have need not be taken away.
-  std::vector<Grant> grants;
-  for (const Value& grant : doc["grants"]) grants.push_back(build_grant(grant));
-  const auto drop = [&](Value& list, const char* pointer, const auto& useless) {
-    const Value* added = at(preset, pointer);
-    if (added != nullptr)
-      list = chosen({&list}, [&](const Value& v) { return !has(*added, v) || !useless(v.get<std::string>()); });
-  };
-  drop(doc["hide"], "/hide", [&](const std::string& path) { return ruling_grant(grants, path) == nullptr; });
-  drop(doc["syscalls"]["deny"], "/syscalls/deny", [&](const std::string& call) {
-    return std::ranges::none_of(doc["syscalls"]["allow"], [&](const Value& name) {
-      const auto set = sets.find(name.get<std::string>());
-      return set != sets.end() && std::ranges::find(set->second.allow, call, &SyscallRule::name) != set->second.allow.end();
-    });
-  });
   return doc;
 }
 

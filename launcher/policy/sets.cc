@@ -97,7 +97,7 @@ void resolve_sets(Policy& policy, const Source& source, const Sets& sets, Proble
   if (!policy.syscalls.deny.empty())
     for (const auto& [name, rule] : rules) names.emplace_back(name);
   for (std::size_t i = 0; i < policy.syscalls.deny.size(); ++i)
-    if (!rules.contains(policy.syscalls.deny[i]))
+    if (policy.preset.empty() && !rules.contains(policy.syscalls.deny[i]))
       problems.add(source, "/syscalls/deny/" + std::to_string(i), "no set allows " + quote(policy.syscalls.deny[i]),
                    nearest(policy.syscalls.deny[i], names));
 

@@ -35,7 +35,7 @@ void check_widening(const json::Value& parent, const Source& child, const std::s
 [[nodiscard]] json::Value merge(json::Value base, const json::Value& child);
 // `doc` with the preset over it: the stricter of the two in every field; more only where the preset weakens base, and never
 // where the domain itself took away from base.
-[[nodiscard]] json::Value apply_preset(const json::Value& base, json::Value doc, const json::Value& preset, const Sets& sets);
+[[nodiscard]] json::Value apply_preset(const json::Value& base, json::Value doc, const json::Value& preset);
 // `doc` with the weaken entries alone that it still needs against base.
 [[nodiscard]] json::Value settle(const json::Value& base, json::Value doc);
 [[nodiscard]] json::Value with_defaults(json::Value doc);
@@ -49,6 +49,7 @@ void check_policy(Policy& policy, const Source& source, const Sets& sets, Proble
 // `child` gives more than `parent` of a field.
 [[nodiscard]] bool wider(const Field& field, const json::Value& parent, const json::Value& child);
 [[nodiscard]] unsigned octal(const json::Value& text);
+[[nodiscard]] std::string octal_text(unsigned value);
 
 [[nodiscard]] SyscallSet build_set(const Source& source, const std::string& name, Problems& problems);
 // Resolves policy.syscalls into policy.sets.

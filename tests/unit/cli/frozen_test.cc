@@ -19,11 +19,11 @@ struct FrozenPolicy : testing::Test {
   ~FrozenPolicy() override { std::filesystem::remove_all(cache); }
 
   std::shared_ptr<const policy::Policy> loaded() {
-    const auto result = policy::load_directory(directory.path(), "d");
+    const auto result = policy::load_directory(directory.path(), {"d", ""});
     for (const auto& problem : result.problems) ADD_FAILURE() << problem.text();
     return result.policies.at("d");
   }
-  FrozenPolicies frozen() { return {directory.path(), "d"}; }
+  FrozenPolicies frozen() { return {directory.path(), {"d", ""}}; }
   void store() {
     const auto policy = loaded();
     frozen().store({policy, {Mechanism::net_ns}, *confine::compile_seccomp(policy->sets)});

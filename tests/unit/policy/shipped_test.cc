@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "launcher/policy/explain.h"
+#include "launcher/policy/facts.h"
 #include "launcher/policy/fields.h"
 #include "tests/unit/policy/directory.h"
 
@@ -29,7 +30,8 @@ struct Shipped : testing::Test {
 };
 
 TEST_F(Shipped, TheDomainsAreThere) {
-  for (const char* domain : {"bash", "shell", "run"}) EXPECT_TRUE(loaded.policies.contains(domain)) << domain;
+  for (const char* domain : {"bash", "shell", "run", "code", "jupyter", "nodejs", "file", "browser", "desktop", "code-server", "mcp"})
+    EXPECT_TRUE(loaded.policies.contains(domain)) << domain;
   EXPECT_FALSE(loaded.policies.contains("base"));
 }
 
@@ -46,8 +48,85 @@ TEST_F(Shipped, NoGrantIsWritableAndCaissonsOwnFilesAreHidden) {
   for (const auto& [domain, policy] : loaded.policies) {
     for (const Grant& grant : policy->grants) EXPECT_EQ(grant.access, Access::read) << grant.path;
     EXPECT_NE(std::ranges::find(policy->hide, "/usr/lib/caisson"), policy->hide.end());
-    EXPECT_TRUE(policy->weaken.empty());
+    for (const auto& [field, why] : policy->weaken) EXPECT_TRUE(field.starts_with("/limits/")) << domain << " " << field;
     EXPECT_TRUE(policy->disable.empty());
+  }
+}
+
+// Each leaf that a file sets has its reason in the same file.
+TEST_F(Shipped, EveryFieldOfADomainAndAPresetHasItsWhy) {
+  std::vector<std::string> files;
+  for (const auto& [domain, policy] : loaded.policies) files.push_back(domain + ".json");
+  for (const std::string& preset : preset_names(copy)) files.push_back("presets/" + preset + ".json");
+  for (const std::string& file : files) {
+    const auto doc = *json::parse(read_text(copy + "/" + file));
+    std::set<std::string> reasons;
+    for (const auto& [field, why] : doc.value("why", json::Value::object()).items()) reasons.insert(field);
+    for (const auto& entry : doc.value("weaken", json::Value::array())) reasons.insert(entry["field"].get<std::string>());
+    EXPECT_FALSE(reasons.empty()) << file;
+    for (const Field& field : policy_fields()) {
+      const nlohmann::json::json_pointer where{std::string(field.pointer)};
+      const bool leaf = !field.pointer.contains('*') && field.type != Type::object;
+      const bool told = field.pointer == "/why" || field.pointer == "/weaken" || field.pointer == "/description" || field.pointer == "/extends";
+      if (!leaf || told || !doc.contains(where)) continue;
+      if (field.pointer == "/grants") {
+        for (const auto& g : doc["grants"])
+          EXPECT_TRUE(g.contains("why") || reasons.contains("/grants") || reasons.contains("/grants" + g["path"].get<std::string>())) << file;
+      } else {
+        EXPECT_TRUE(reasons.contains(std::string(field.pointer))) << file << " " << field.pointer;
+      }
+    }
+  }
+}
+
+TEST_F(Shipped, APresetNeverLowersTheScoreButResearchWhichSaysWhy) {
+  for (const std::string& preset : preset_names(copy)) {
+    const auto with = load_directory(copy, {"", preset});
+    for (const Problem& problem : with.problems) ADD_FAILURE() << problem.text();
+    for (const auto& [domain, policy] : with.policies) {
+      const int before = score(deductions(*loaded.policies.at(domain))), after = score(deductions(*policy));
+      if (preset == "research") EXPECT_FALSE(policy->weaken.empty());
+      else EXPECT_GT(after, before) << preset << " " << domain;
+      EXPECT_EQ(policy->preset, preset);
+      if (preset != "research") EXPECT_EQ(policy->network, Network::none) << preset << " " << domain;
+    }
+  }
+}
+
+TEST_F(Shipped, ThePresetsDifferInSubstance) {
+  std::set<std::string> rows;
+  for (const std::string& preset : preset_names(copy)) {
+    const auto p = load_directory(copy, {"", preset}).policies.at("bash");
+    rows.insert(std::string(tier_name(p->min_tier)) + " " + std::to_string(p->audit.keep_days) + " " +
+                std::to_string(p->limits.session_seconds));
+  }
+  EXPECT_EQ(rows.size(), 4U);
+}
+
+TEST_F(Shipped, EveryDomainAndPresetHasExpectations) {
+  std::set<std::string> covered;
+  for (const auto& entry : std::filesystem::directory_iterator(copy + "/tests")) {
+    const auto doc = *json::parse(read_text(entry.path().string()));
+    covered.insert(doc.contains("preset") ? "preset " + doc["preset"].get<std::string>() : doc["domain"].get<std::string>());
+  }
+  for (const auto& [domain, policy] : loaded.policies) EXPECT_TRUE(covered.contains(domain)) << domain;
+  for (const std::string& preset : preset_names(copy)) EXPECT_TRUE(covered.contains("preset " + preset)) << preset;
+}
+
+TEST_F(Shipped, TheTablesOfPresetsAreCurrent) {
+  std::vector<std::pair<std::string, PolicySet>> presets{{"", loaded.policies}};
+  for (const std::string& preset : preset_names(copy)) presets.emplace_back(preset, load_directory(copy, {"", preset}).policies);
+  const std::string begin = "<!-- begin generated presets -->\n", end = "<!-- end generated presets -->";
+  const std::string path = CAISSON_SOURCE_DIR "/policies/README.md", now = presets_text(presets);
+  std::string text = read_text(path);
+  const auto from = text.find(begin), to = text.find(end);
+  ASSERT_TRUE(from != std::string::npos && to != std::string::npos);
+  const std::string is = text.substr(from + begin.size(), to - from - begin.size());
+  if (std::getenv("CAISSON_UPDATE") != nullptr) {
+    text.replace(from + begin.size(), is.size(), now);
+    std::ofstream(path) << text;
+  } else {
+    EXPECT_EQ(is, now) << "CAISSON_UPDATE=1 unit_policy rewrites it";
   }
 }
 
@@ -218,8 +297,8 @@ TEST_F(Shipped, ExplainSaysWhatWhyAndWhatIsMissing) {
   EXPECT_FALSE(e["posture"].empty());
   EXPECT_TRUE(e["syscalls"]["sets"][0]["allowed"].get<int>() > 10);
   const std::string text = explain_text(*loaded.policies.at("run"));
-  for (const char* part : {"domain run", "/usr ", "read+execute", "not from a request", "posture", "outlives it", "is recorded",
-                           "max_bytes", "sockets-inet", "needs net_ns"})
+  for (const char* part : {"domain run", "made of base.json run.json", "/usr ", "writes", "not from a request", "posture",
+                           "outlives it", "is recorded", "sockets-inet", "needs net_ns", "score ", "/network: "})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 

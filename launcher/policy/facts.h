@@ -1,0 +1,41 @@
+// A policy as facts in plain words: what a session of the domain reads, writes, runs, reaches and uses, what is recorded of it
+// and where it starts; how two policies differ in these terms; and a posture score whose every point is accounted for.
+// Pure; for the caisson command, not the launcher.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launcher/base/json.h"
+#include "launcher/policy/load.h"
+
+namespace caisson::policy {
+
+struct Fact {
+  std::string topic;  // "reads", "writes", "runs", "reaches", "uses", "is recorded", "starts"
+  std::string name;   // a path, a limit, a set of system calls
+  std::string value;
+  std::string why;
+};
+[[nodiscard]] std::vector<Fact> facts(const Policy& policy);
+
+struct Difference {
+  std::string topic, name;
+  std::string before, after;  // empty: not there
+  std::string why;            // of what is there after; else of what was
+};
+[[nodiscard]] std::vector<Difference> differences(const Policy& before, const Policy& after);
+
+// Taken from 100. The points weigh what an intruder in the session gains; they compare policies, and are no probability.
+struct Deduction {
+  int points;
+  std::string field;
+  std::string reason;
+};
+[[nodiscard]] std::vector<Deduction> deductions(const Policy& policy);
+[[nodiscard]] int score(const std::vector<Deduction>& deductions);
+
+// Tables of domains and of presets for policies/README.md. presets: name (empty: none) and the domains under it.
+[[nodiscard]] std::string presets_text(const std::vector<std::pair<std::string, PolicySet>>& presets);
+
+}  // namespace caisson::policy
