@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "launcher/attest/base64url.h"
 #include "launcher/base/sys.h"
 #include "launcher/session/canary_session.h"
 #include "launcher/session/process_tree.h"
@@ -16,7 +17,8 @@ namespace {
 
 constexpr std::int64_t kWatchdogUs = 500'000;
 constexpr std::int64_t kRefreshUs = 1'000'000;
-constexpr std::int64_t kLogRetryUs = 10'000'000;
+constexpr std::int64_t kSweepUs = 3'600'000'000, kSweepMoreUs = 1'000'000;
+constexpr std::uint64_t kLauncherSegment = 16ULL << 20;
 constexpr std::int64_t kRefillDelayUs = 3'000;
 constexpr uid_t kFirstUid = 21000, kLastUid = 29999;  // T0: one for each living session; never the workspace's
 constexpr uid_t kWorkspaceUid = 20001;                // where the home belongs to root or is made by us
@@ -53,6 +55,7 @@ Result<std::unique_ptr<Manager>> Manager::create(Settings settings, Loop& loop) 
   });
   if (!manager->cgroups_) loop.after(kWatchdogUs, [self] { self->watchdog(); });
   for (const auto& [name, domain] : manager->domains_) manager->refill_later(name);
+  manager->sweep();
   return manager;
 }
 
@@ -63,8 +66,10 @@ Status Manager::prepare() {
     for (const auto& p : loaded.problems) text += "\n  " + p.text();
     return fail(Code::invalid_argument, text);
   }
-  TRY_ASSIGN(audit::Log log, audit::Log::create_rotated(settings_.audit_dir, "launcher"));
+  const audit::Tail before = audit::tail_of(settings_.audit_dir + "/launcher.ndjson");
+  TRY_ASSIGN(audit::Log log, audit::Log::create_rotated(settings_.audit_dir, "launcher", {kLauncherSegment, 0, true}));
   launcher_log_ = std::make_unique<audit::Log>(std::move(log));
+  store_.emplace(settings_.audit_dir, settings_.audit_max_bytes);
   TRY_ASSIGN(key_, settings_.attest_key.empty() ? attest::Key::generate() : attest::Key::load(settings_.attest_key));
   features_ = confine::probe_features();
   if (features_.cgroup.ok()) {
@@ -92,6 +97,7 @@ Status Manager::prepare() {
   for (const auto& [name, p] : loaded.policies) digests[name] = p->digest;
   TRY(launcher_log_->append(audit::Event::boot, {{"version", CAISSON_VERSION},
                                                  {"boot", boot_id_},
+                                                 {"previous", {{"count", before.count}, {"head", before.head}}},
                                                  {"attestation_key", key_->jwk()},
                                                  {"features", confine::features_json(features_)},
                                                  {"why_not_higher", confine::why_not_higher(features_)},
@@ -204,14 +210,7 @@ std::vector<policy::Problem> Manager::reload() {
 }
 
 void Manager::record(audit::Event event, json::Value fields) {
-  // A launcher's log that cannot be written is said on stderr; sessions are refused by their own logs on the same disk.
-  if (launcher_log_->poisoned() && sys::monotonic_us() - log_retry_us_ > kLogRetryUs) {
-    log_retry_us_ = sys::monotonic_us();
-    // The disk was full. There may be room again: a new log, whose first record says that one before it broke off.
-    auto again = audit::Log::create_rotated(settings_.audit_dir, "launcher");
-    if (again && again->append(audit::Event::boot, {{"version", CAISSON_VERSION}, {"after_write_error", true}}))
-      *launcher_log_ = std::move(*again);
-  }
+  // What the disk does not take goes to stderr, whatever the policies say: it is the index of what they wrote themselves.
   if (const Status done = launcher_log_->append(event, fields); !done)
     std::fprintf(stderr, "caisson-launcher: audit log: %s\n", done.error().text().c_str());
 }
@@ -227,7 +226,10 @@ Result<Manager::Entry*> Manager::start(const std::string& domain, std::shared_pt
   const auto given = std::ranges::count_if(entries_, [](const auto& e) { return e.second->owner != 0; });
   if (static_cast<std::size_t>(given) >= settings_.max_sessions)
     return fail(Code::limit, "more than " + std::to_string(settings_.max_sessions) + " sessions");
-  const std::string id = "s-" + sys::random_hex(8);
+  // Sorts by time, which is all that the audit directory is ordered by.
+  char second[9];
+  std::snprintf(second, sizeof second, "%08x", static_cast<unsigned>(sys::realtime_ns() / 1'000'000'000));
+  const std::string id = std::string("s-") + second + sys::random_hex(4);
   std::optional<confine::Cgroup> cgroup;
   if (cgroups_ && prepared->plan->cgroup) {
     TRY_ASSIGN(cgroup, cgroups_->make(id, prepared->plan->policy->limits));
@@ -288,14 +290,18 @@ void Manager::refill() {
 
 Status Manager::assign(Entry& entry) {
   Session& session = *entry.session;
-  TRY_ASSIGN(audit::Log log, audit::Log::create(settings_.audit_dir, session.id()));
+  const policy::Audit& rules = session.policy().audit;
+  const auto bounds = audit::bounded(rules.max_bytes, rules.on_full == policy::OnFull::stderr_);
+  TRY_ASSIGN(audit::Log log, audit::Log::create(settings_.audit_dir, session.id(), bounds));
   entry.log = std::make_unique<audit::Log>(std::move(log));
   entry.created_at = sys::rfc3339(sys::realtime_ns());
   if (Status written = entry.log->append(audit::Event::session_request, entry.request); !written) {
     // Not even one record: an empty file would only look like a log that somebody emptied.
     (void)::unlink((settings_.audit_dir + "/" + session.id() + ".ndjson").c_str());
+    entry.log.reset();
     return written;
   }
+  store_->add(session.id(), rules.keep_days);
   if (session.state() == State::idle) TRY(entry.log->append(audit::Event::session_start, {{"report", session.report()}}));
   return {};
 }
@@ -387,11 +393,17 @@ void Manager::on_ended(Session& session) {
       if (totals.cgroup_left) fields["cgroup_left"] = true;
     }
     (void)entry.log->append(audit::Event::session_end, fields);
-    record(audit::Event::session_end, {{"session", id},
-                                       {"file", id + ".ndjson"},
-                                       {"count", entry.log->count()},
-                                       {"head", entry.log->head()},
-                                       {"reason", session.end_reason()}});
+    json::Value root{{"session", id},
+                     {"file", id + ".ndjson"},
+                     {"count", entry.log->count()},
+                     {"head", entry.log->head()},
+                     {"reason", session.end_reason()}};
+    if (const auto signature = key_->sign(audit::root_text(id + ".ndjson", entry.log->count(), entry.log->head()))) {
+      root["key"] = key_->id();
+      root["signature"] = attest::base64url(*signature);
+    }
+    record(audit::Event::session_end, std::move(root));
+    if (sweep_full_ -= std::min(sweep_full_, entry.log->bytes()); sweep_full_ == 0) sweep();
   }
   if (ipc::Connection* client = connection(entry.owner))
     client->event({{"event", "session_end"}, {"session", id}, {"reason", session.end_reason()}});
@@ -403,6 +415,18 @@ void Manager::on_ended(Session& session) {
     entries_.erase(id);
     if (shut_down_ && entries_.empty()) shut_down_();
   });
+}
+
+// At the start, every hour, and when a sixteenth of the room has been written since.
+void Manager::sweep() {
+  std::uint64_t days = 1;
+  for (const auto& [name, domain] : domains_) days = std::max(days, domain.policy->audit.keep_days);
+  const auto running = [this](const std::string& id) { return entries_.contains(id); };
+  const auto deleted = [this](json::Value fields) { record(audit::Event::log_deleted, std::move(fields)); };
+  const bool done = store_->sweep({sys::realtime_ns(), days, running, deleted});
+  sweep_full_ = std::max<std::uint64_t>(settings_.audit_max_bytes / 16, 1);
+  loop_.cancel(sweep_timer_);
+  sweep_timer_ = loop_.after(done ? kSweepUs : kSweepMoreUs, [this] { sweep(); });
 }
 
 // One pass over /proc serves everybody for ten times as long as it took: however often a client asks, a tenth of the
