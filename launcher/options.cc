@@ -72,8 +72,9 @@ Status set(Options& options, const Row& row, const char* name, const std::string
   const std::uint64_t least = row.bytes != nullptr ? kLeastAudit : 0, most = row.bytes != nullptr ? kMostAudit : row.most;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
   if (error != std::errc() || end != value.data() + value.size() || number < least || number > most)
-    return fail(Code::invalid_argument, std::string(name) + " must be a number " + (least != 0 ? "from " + std::to_string(least) + " " : "") +
-                                            "up to " + std::to_string(most) + ", not " + quote(value));
+    return fail(Code::invalid_argument, std::string(name) + " must be a number " +
+                                            (least != 0 ? "from " + std::to_string(least) + " " : "") + "up to " +
+                                            std::to_string(most) + ", not " + quote(value));
   if (row.bytes != nullptr) options.*row.bytes = number;
   else options.*row.number = static_cast<unsigned>(number);
   return {};

@@ -205,7 +205,9 @@ Status Log::spill(std::string_view line, const Error& why) {
 // The file is complete with its first record before it has its name, and the one before it is set aside only then: a disk
 // that is full at any step leaves all as it was.
 Status Log::next_segment() {
-  Segment next{.number = current_.number + (file_ ? 1 : 0), .first_seq = seq_ + 1, .last_seq = seq_ + 1};
+  Segment next{.number = current_.number + (file_ ? 1 : 0),
+               .first_seq = spilled_from_ != 0 ? spilled_from_ : seq_ + 1,
+               .last_seq = seq_ + 1};
   json::Value fields{{"segment", next.number}};
   if (spilled_from_ != 0) {
     fields["spilled"] = seq_ + 1 - spilled_from_;
@@ -256,7 +258,8 @@ Tail tail_of(const std::string& path) {
   struct stat st{};
   if (!fd || ::fstat(fd->get(), &st) != 0) return tail;
   std::string text(std::min<std::size_t>(static_cast<std::size_t>(st.st_size), 2 * kMaxRecord), '\0');
-  if (::pread(fd->get(), text.data(), text.size(), st.st_size - static_cast<off_t>(text.size())) != static_cast<ssize_t>(text.size()))
+  if (::pread(fd->get(), text.data(), text.size(), st.st_size - static_cast<off_t>(text.size())) !=
+      static_cast<ssize_t>(text.size()))
     return tail;
   text.resize(text.rfind('\n') + 1);  // npos + 1 is 0
   if (text.empty()) return tail;

@@ -86,7 +86,8 @@ bool Store::sweep(const Rules& rules) {
   const auto remove = [&](const std::string& name, const Group& group, bool aged) {
     const std::string& last = group.files.back();
     const Tail tail = tail_of(directory_ + "/" + last);
-    rules.record({{"file", last}, {"count", tail.count}, {"head", tail.head}, {"bytes", group.bytes}, {"why", aged ? "age" : "room"}});
+    rules.record(
+        {{"file", last}, {"count", tail.count}, {"head", tail.head}, {"bytes", group.bytes}, {"why", aged ? "age" : "room"}});
     for (const std::string& file : group.files) (void)::unlink((directory_ + "/" + file).c_str());  // or the next sweep does
     sessions_.erase(name);
     --left;
@@ -107,7 +108,8 @@ bool Store::sweep(const Rules& rules) {
   }
   // Nothing that is still there is checked against a log that ended before its own last record; an eighth of the room is theirs.
   for (const auto& [name, group] : own) {
-    const bool aged = group->modified_ns < std::min(oldest_ns, rules.now_ns - static_cast<std::int64_t>(rules.keep_days) * kDayNs);
+    const bool aged =
+        group->modified_ns < std::min(oldest_ns, rules.now_ns - static_cast<std::int64_t>(rules.keep_days) * kDayNs);
     if ((!aged && own_bytes <= max_bytes_ / 8) || left == 0) break;
     own_bytes -= group->bytes;
     remove(name, *group, aged);

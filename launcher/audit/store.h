@@ -12,8 +12,8 @@ namespace caisson::audit {
 
 class Store {
  public:
-  static constexpr std::size_t kMaxLogs = 65'536;       // of sessions, however small
-  static constexpr std::size_t kMaxDeletions = 256;     // of one sweep: the rest waits for the next
+  static constexpr std::size_t kMaxLogs = 65'536;    // of sessions, however small
+  static constexpr std::size_t kMaxDeletions = 256;  // of one sweep: the rest waits for the next
 
   Store(std::string directory, std::uint64_t max_bytes) : directory_(std::move(directory)), max_bytes_(max_bytes) {}
 
