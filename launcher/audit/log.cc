@@ -75,8 +75,9 @@ Status write_record(const Fd& fd, std::string_view line, bool durable, std::uint
   return sys_error("write audit record", n < 0 || written == line.size() ? errno : ENOSPC);
 }
 
-std::string stamp(std::int64_t realtime_ns) {
-  std::string out = sys::rfc3339(realtime_ns);
+// Of the moment when a file is set aside, not of its last write, which file systems round: names sort as they were written.
+std::string stamp() {
+  std::string out = sys::rfc3339(sys::realtime_ns());
   std::erase_if(out, [](char c) { return c == '-' || c == ':' || c == '.'; });
   return "-" + out;
 }
@@ -114,9 +115,8 @@ Result<Log> Log::create(const std::string& directory, const std::string& name, B
 
 Result<Log> Log::create_rotated(const std::string& directory, const std::string& name, Bounds bounds) {
   Log log(directory, name, bounds, true);
-  struct stat before{};
-  if (plain_name(name) && ::lstat(log.path("").c_str(), &before) == 0) {
-    const std::string old = log.path(stamp(std::int64_t{before.st_mtim.tv_sec} * 1'000'000'000 + before.st_mtim.tv_nsec));
+  if (plain_name(name) && ::access(log.path("").c_str(), F_OK) == 0) {
+    const std::string old = log.path(stamp());
     // RENAME_NOREPLACE: no earlier log is ever overwritten.
     if (::renameat2(AT_FDCWD, log.path("").c_str(), AT_FDCWD, old.c_str(), RENAME_NOREPLACE) != 0)
       return sys_error("rename " + quote(log.path("")) + " to " + quote(old));
@@ -218,7 +218,7 @@ Status Log::next_segment() {
   const std::string line = compose(Event::segment_start, json::dump(fields), next.head);
   const std::string made = directory_ + "/" + name_ + ".next";  // no *.ndjson: nobody takes it for a log
   TRY_ASSIGN(Fd fd, sys::open(made, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW, 0600));
-  const std::string aside = path(dated_ ? stamp(sys::realtime_ns()) : segment_suffix(current_.number));
+  const std::string aside = path(dated_ ? stamp() : segment_suffix(current_.number));
   Status done = write_record(fd, line, true, next.bytes);
   if (done && file_ && ::renameat2(AT_FDCWD, path("").c_str(), AT_FDCWD, aside.c_str(), RENAME_NOREPLACE) != 0)
     done = sys_error("rename " + quote(path("")));
@@ -238,12 +238,14 @@ Status Log::next_segment() {
   return {};
 }
 
-// Never the first: it says who asked for what and what was applied.
+// Never the first: it says who asked for what and what was applied. The record covers all that went, as those of earlier
+// removals go, too.
 Status Log::remove_oldest() {
   const Segment gone = earlier_[1];
+  if (removed_from_ == 0) removed_from_ = gone.first_seq;
   earlier_.erase(earlier_.begin() + 1);
   TRY(put(Event::segment_removed, json::dump({{"segment", gone.number},
-                                              {"first_seq", gone.first_seq},
+                                              {"first_seq", removed_from_},
                                               {"last_seq", gone.last_seq},
                                               {"bytes", gone.bytes},
                                               {"head", gone.head}})));

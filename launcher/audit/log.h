@@ -101,6 +101,7 @@ class Log {
   std::string head_{kNoPrevious};
   Segment current_;
   std::vector<Segment> earlier_;
+  std::uint64_t removed_from_ = 0;  // first seq of what was removed; 0: nothing was
   std::uint64_t spilled_from_ = 0;  // seq of the first record that went to stderr; 0: none does
   std::uint64_t cut_bytes_ = 0;     // of a record, at the end of the file, when it began
   std::int64_t retry_us_ = 0;

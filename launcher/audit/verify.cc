@@ -62,7 +62,6 @@ class Checker {
   void begin(const std::string& path) {
     file_ = path.substr(path.rfind('/') + 1);
     first_ = true;
-    segment_ended_ = false;
   }
 
   void line(const Lines::Line& line) {
@@ -121,10 +120,11 @@ class Checker {
   // Segments that are not here, between two that are.
   struct Gap {
     std::string file;
-    std::uint64_t line, offset, from, to, first_seq, last_seq;
+    std::uint64_t line, offset, to, first_seq, last_seq;  // to: the segment behind it
     std::string head;  // "": not known, as records behind the gap went to stderr
     bool files;        // whole files of the launcher's own log, before the first that is here
   };
+  // All segments from the second to one.
   struct Removed {
     std::uint64_t first_seq, last_seq;
     std::string head;
@@ -206,12 +206,12 @@ class Checker {
       const bool boot = seq == 1;
       const json::Value before = boot && record.contains("previous") ? record["previous"] : json::Value::object();
       const std::string head = boot ? text_of(before, "head") : std::string(chain.prev);
-      if (!head.empty() && head != kNoPrevious) gaps_.push_back({file_, line.number, line.offset, 0, 0, 0, 0, head, true});
+      if (!head.empty() && head != kNoPrevious) gaps_.push_back({file_, line.number, line.offset, 0, 0, 0, head, true});
     } else if (last != nullptr && (own || number == segment_ + 1 || (number == 1 && v_.records == 1))) {
       if (!whole) add(line, "the segment before it has no end: records are missing");
       else if (from != seq_ + 1 || (spilled == 0 && chain.prev != *last)) follow(line, from, chain, last);
     } else if (last != nullptr) {
-      gaps_.push_back({file_, line.number, line.offset, segment_ + 1, number, seq_ + 1, from - 1,
+      gaps_.push_back({file_, line.number, line.offset, number, seq_ + 1, from - 1,
                        spilled != 0 ? std::string() : std::string(chain.prev), false});
     }
     segment_ = number;
@@ -223,17 +223,10 @@ class Checker {
         add(gap.file, gap.line, gap.offset, "the launcher's log before it is missing, and no record says that it was deleted");
       return;
     }
-    std::uint64_t due = gap.first_seq;
-    std::string head;
-    bool all = gap.from < gap.to;
-    for (std::uint64_t number = gap.from; all && number < gap.to; ++number) {
-      const auto it = removed_.find(number);
-      all = it != removed_.end() && it->second.first_seq == due;
-      if (!all) break;
-      due = it->second.last_seq + 1;
-      head = it->second.head;
-    }
-    if (all && due == gap.last_seq + 1 && (gap.head.empty() || gap.head == head)) v_.removed += due - gap.first_seq;
+    const auto it = removed_.find(gap.to - 1);
+    if (it != removed_.end() && it->second.first_seq == gap.first_seq && it->second.last_seq == gap.last_seq &&
+        (gap.head.empty() || gap.head == it->second.head))
+      v_.removed += gap.last_seq + 1 - gap.first_seq;
     else add(gap.file, gap.line, gap.offset, "the segments before it are missing, and no record says that these were removed");
   }
 
