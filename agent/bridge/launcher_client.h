@@ -34,6 +34,10 @@ class LauncherClient {
   // {token, key, statement} of the boot, or of a session of ours. nonce: "" for none.
   [[nodiscard]] task<json::Value> attest(std::string session, std::string nonce);
   [[nodiscard]] task<json::Value> session_list();
+  // {sessions: [{session, running}]} that have a log and started before `before` ("": all), the newest first.
+  [[nodiscard]] task<json::Value> audit_list(std::string before, std::int64_t limit);
+  // segment 0: the last one. Code::not_found where there is none.
+  [[nodiscard]] task<AuditSegment> audit_open(std::string session, std::int64_t segment);
   [[nodiscard]] task<void> session_destroy(std::shared_ptr<SessionHandle> session, std::string reason);
 
   // What hello() answered.

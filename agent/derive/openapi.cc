@@ -64,6 +64,12 @@ Value operation(const Route& route, Components& components) {
   Value out = {
       {"tags", Value::array({routes::scope_name(route.scope)})}, {"summary", route.summary}, {"operationId", route.operation_id}};
   Value parameters = path_parameters(route.path);
+  for (const routes::Parameter& p : route.query)
+    parameters.push_back({{"name", p.name},
+                          {"in", "query"},
+                          {"required", false},
+                          {"description", p.doc},
+                          {"schema", {{"type", p.type}, {"title", routes::schema::title_of(p.name)}}}});
   if (route.endpoint.describe_body != nullptr)
     out["requestBody"] = {{"required", route.endpoint.body_required},
                           {"content", json_content(route.endpoint.describe_body(components))}};

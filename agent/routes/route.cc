@@ -12,6 +12,8 @@ std::string_view scope_name(Scope scope) {
       return "bash";
     case Scope::shell:
       return "shell";
+    case Scope::audit:
+      return "audit";
   }
   return "system";
 }

@@ -15,6 +15,7 @@ using Area = std::span<const Route>;
 [[nodiscard]] Area bash_routes();         // routes/bash.cc
 [[nodiscard]] Area shell_routes();        // routes/shell.cc
 [[nodiscard]] Area attestation_routes();  // routes/attestation.cc
+[[nodiscard]] Area audit_routes();        // routes/audit.cc
 [[nodiscard]] Area docs_routes();         // derive/docs.cc
 
 // In this order; made once.
