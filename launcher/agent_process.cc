@@ -35,6 +35,7 @@ policy::SyscallSet agent_set() {
   for (const char* name : {"read",
                            "write",
                            "readv",
+                           "pread64",  // audit logs that the launcher opened
                            "writev",
                            "close",
                            "fstat",

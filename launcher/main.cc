@@ -99,6 +99,7 @@ Status run(Options options) {
                              .default_cwd = options.workspace,
                              .port = options.port,
                              .attest_key = options.attest_key,
+                             .audit_max_bytes = options.audit_max_bytes,
                              .max_sessions = options.max_sessions,
                              .ready_sessions = options.ready_sessions};
   settings.workspaces = {.most = options.max_workspaces,

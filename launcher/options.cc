@@ -19,6 +19,7 @@ as root on a host it works the same. See also: caisson --help
   --policies DIR  policy files              CAISSON_POLICY_DIR, /etc/caisson/policies
   --preset NAME   presets/NAME.json over every domain: research, finance, medical, legal   CAISSON_PRESET
   --audit DIR     audit logs                CAISSON_AUDIT_DIR, /var/log/caisson/audit
+  --audit-max-bytes N                       room for all audit logs   CAISSON_AUDIT_MAX_BYTES, 1073741824
   --run DIR       control socket            CAISSON_RUN_DIR, /run/caisson
   --home DIR      home of the sessions      CAISSON_HOME, /home/gem
   --port N        port of the API           CAISSON_PORT, 8080
@@ -44,11 +45,14 @@ struct Row {
   std::string Options::* text;
   unsigned Options::* number;
   unsigned most;
+  std::uint64_t Options::* bytes = nullptr;
 };
+constexpr std::uint64_t kLeastAudit = 1ULL << 20, kMostAudit = 1ULL << 50;
 constexpr Row kRows[] = {
     {"--policies", "CAISSON_POLICY_DIR", &Options::policies, nullptr, 0},
     {"--preset", "CAISSON_PRESET", &Options::preset, nullptr, 0},
     {"--audit", "CAISSON_AUDIT_DIR", &Options::audit, nullptr, 0},
+    {"--audit-max-bytes", "CAISSON_AUDIT_MAX_BYTES", nullptr, nullptr, 0, &Options::audit_max_bytes},
     {"--run", "CAISSON_RUN_DIR", &Options::run, nullptr, 0},
     {"--home", "CAISSON_HOME", &Options::home, nullptr, 0},
     {"--agent", nullptr, &Options::agent, nullptr, 0},
@@ -73,12 +77,15 @@ Status set(Options& options, const Row& row, const char* name, const std::string
     options.*row.text = value;
     return {};
   }
-  unsigned number = 0;
+  std::uint64_t number = 0;
+  const std::uint64_t least = row.bytes != nullptr ? kLeastAudit : 0, most = row.bytes != nullptr ? kMostAudit : row.most;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error != std::errc() || end != value.data() + value.size() || number > row.most)
-    return fail(Code::invalid_argument,
-                std::string(name) + " must be a number up to " + std::to_string(row.most) + ", not " + quote(value));
-  options.*row.number = number;
+  if (error != std::errc() || end != value.data() + value.size() || number < least || number > most)
+    return fail(Code::invalid_argument, std::string(name) + " must be a number " +
+                                            (least != 0 ? "from " + std::to_string(least) + " " : "") + "up to " +
+                                            std::to_string(most) + ", not " + quote(value));
+  if (row.bytes != nullptr) options.*row.bytes = number;
+  else options.*row.number = static_cast<unsigned>(number);
   return {};
 }
 

@@ -1,6 +1,7 @@
 // Settings of caisson-launcher: flags, then environment, then defaults. Relative programs are looked for beside our own.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "launcher/base/result.h"
@@ -10,6 +11,7 @@ namespace caisson {
 struct Options {
   std::string policies = "/etc/caisson/policies";  // --policies, CAISSON_POLICY_DIR
   std::string audit = "/var/log/caisson/audit";    // --audit, CAISSON_AUDIT_DIR
+  std::uint64_t audit_max_bytes = 1ULL << 30;      // --audit-max-bytes, CAISSON_AUDIT_MAX_BYTES
   std::string run = "/run/caisson";                // --run, CAISSON_RUN_DIR
   std::string home = "/home/gem";                  // --home, CAISSON_HOME: what sessions see as their home
   std::string preset;                              // --preset, CAISSON_PRESET: presets/<name>.json over every domain

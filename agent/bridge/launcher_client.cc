@@ -215,6 +215,21 @@ task<json::Value> LauncherClient::session_list(std::string after) {
   co_return co_await query(ipc::Op::session_list, std::move(body), seconds(10));
 }
 
+task<json::Value> LauncherClient::audit_list(std::string before, std::int64_t limit) {
+  json::Value body = {{"limit", limit}};
+  if (!before.empty()) body["before"] = std::move(before);
+  co_return co_await query(ipc::Op::audit_list, std::move(body), seconds(10));
+}
+
+task<AuditSegment> LauncherClient::audit_open(std::string session, std::int64_t segment) {
+  json::Value body = {{"session", std::move(session)}, {"segment", segment}};
+  CO_TRY_ASSIGN(const auto entry, co_await call(ipc::Op::audit_open, std::move(body), seconds(10)));
+  if (!is_ok(entry->reply->body)) co_return std::unexpected(refusal(entry->reply->body).error);
+  if (entry->reply->fds.size() != 1) co_return fail(Code::io, "audit_open: unexpected descriptors from the launcher");
+  AuditSegment out{std::move(entry->reply->fds[0]), entry->reply->body.value("running", false)};
+  co_return out;
+}
+
 task<void> LauncherClient::session_destroy(std::shared_ptr<SessionHandle> session, std::string reason) {
   session->on_end = nullptr;  // the caller knows
   if (std::exchange(session->ended, true)) co_return Status{};

@@ -38,6 +38,10 @@ class LauncherClient {
   [[nodiscard]] task<json::Value> policy(std::string domain);
   // {accepted, old, new, problems}. Errors: limit when the last one was less than a second ago.
   [[nodiscard]] task<json::Value> policy_reload();
+  // {sessions: [{session, running}]} that have a log and started before `before` ("": all), the newest first.
+  [[nodiscard]] task<json::Value> audit_list(std::string before, std::int64_t limit);
+  // segment 0: the last one. Code::not_found where there is none.
+  [[nodiscard]] task<AuditSegment> audit_open(std::string session, std::int64_t segment);
   [[nodiscard]] task<void> session_destroy(std::shared_ptr<SessionHandle> session, std::string reason);
   // The launcher's description of the new workspace. Absent: the launcher's default.
   [[nodiscard]] task<json::Value> workspace_create(std::string name, std::optional<std::int64_t> disk_bytes,

@@ -66,6 +66,11 @@ struct ExecStarted {
   Fd stdin_pipe, stdout_pipe, stderr_pipe;
   Fd pty;
 };
+// A segment of a session's audit log, open for reading.
+struct AuditSegment {
+  Fd fd;
+  bool running = false;  // its session
+};
 // The program could not be started; `step` says where ("chdir", "exec", "pty").
 struct ExecRefused {
   std::string step;

@@ -66,6 +66,12 @@ Value operation(const Route& route, Components& components) {
   Value parameters = path_parameters(route.path);
   if (!is_public && route.scope != routes::Scope::workspaces)
     parameters.push_back({{"$ref", "#/components/parameters/workspace"}});
+  for (const routes::Parameter& p : route.query)
+    parameters.push_back({{"name", p.name},
+                          {"in", "query"},
+                          {"required", false},
+                          {"description", p.doc},
+                          {"schema", {{"type", p.type}, {"title", routes::schema::title_of(p.name)}}}});
   if (route.endpoint.describe_body != nullptr)
     out["requestBody"] = {{"required", route.endpoint.body_required},
                           {"content", json_content(route.endpoint.describe_body(components))}};

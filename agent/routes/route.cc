@@ -14,6 +14,8 @@ std::string_view scope_name(Scope scope) {
       return "workspaces";
     case Scope::shell:
       return "shell";
+    case Scope::audit:
+      return "audit";
   }
   return "system";
 }

@@ -22,7 +22,7 @@
 namespace caisson::routes {
 
 // What a key must cover; also the operation's tag in OpenAPI.
-enum class Scope { system, sandbox, bash, shell, workspaces };
+enum class Scope { system, sandbox, bash, shell, workspaces, audit };
 [[nodiscard]] std::string_view scope_name(Scope scope);
 
 enum Flag : unsigned {
@@ -57,6 +57,11 @@ struct Endpoint {
   std::string (*data_name)() = nullptr;
 };
 
+// A parameter of the query, for the description; the handler checks it.
+struct Parameter {
+  std::string_view name, type, doc;  // type: of JSON Schema
+};
+
 struct Route {
   http::Method method;
   std::string_view path;  // "/v1/bash/sessions/{session_id}/close"
@@ -67,6 +72,7 @@ struct Route {
   std::string_view summary;
   Endpoint endpoint;
   std::size_t body_limit = kDefaultBodyLimit;
+  std::span<const Parameter> query = {};
 };
 
 [[nodiscard]] http::Response validation_response(const Issues& issues);

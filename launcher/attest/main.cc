@@ -135,14 +135,27 @@ int attest_main(Arguments words, const Options& options) {
   return status ? *status : report_error(status.error(), options);
 }
 
-constexpr Command kCommands[] = {{"attest", "a signed statement of what is enforced",
-                                  "caisson attest; it starts this program. Its help: caisson attest --help\n", false,
-                                  attest_main}};
+Status check_root(const std::string& given, const std::string& text, const std::string& signature) {
+  TRY_ASSIGN(const json::Value jwk, key_of(given));
+  const auto key = attest::from_base64url(text_of(jwk, "x")), bytes = attest::from_base64url(signature);
+  if (!key || key->size() != 32 || text_of(jwk, "crv") != "Ed25519")
+    return fail(Code::invalid_argument, "the key must be an Ed25519 JWK, or its x in base64url");
+  if (!bytes) return fail(Code::permission_denied, "BAD: not base64url");
+  return attest::verify(*key, text, *bytes) ? Status()
+                                            : fail(Code::permission_denied, "BAD: not made by this key over this root");
+}
+
+constexpr Command kCommands[] = {
+    {"audit verify", "proves that logs are as they were written, and signed",
+     "caisson audit verify --key; it starts this program. Its help: caisson audit verify --help\n", false, audit_verify},
+    {"attest", "a signed statement of what is enforced",
+     "caisson attest; it starts this program. Its help: caisson attest --help\n", false, attest_main}};
 
 }  // namespace
 }  // namespace caisson::cli
 
 int main(int argc, char** argv) {
+  caisson::cli::g_check_signature = caisson::cli::check_root;
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
   const int status = caisson::cli::dispatch(caisson::cli::kCommands, words);
   return std::fflush(stdout) != 0 && status == 0 ? caisson::code_exit_status(caisson::Code::io) : status;

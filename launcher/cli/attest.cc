@@ -1,10 +1,7 @@
 // `caisson attest`: becomes caisson-attest, which has libcrypto.
-#include <unistd.h>
-
 #include <string>
 #include <vector>
 
-#include "launcher/base/sys.h"
 #include "launcher/cli/commands.h"
 
 namespace caisson::cli {
@@ -22,12 +19,7 @@ int attest_main(Arguments args, const Options& given) {
   if (options.json) words.emplace_back("--json");
   words.insert(words.end(), {"--run", options.run, "--socket", options.socket, "attest"});
   words.insert(words.end(), own.begin(), own.end());
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  const std::string program = sys::program_path("caisson-attest");
-  ::execv(program.c_str(), argv.data());
-  return report_error(sys_error("execute " + quote(program)).error(), options);
+  return become("caisson-attest", std::move(words), options);
 }
 
 }  // namespace caisson::cli

@@ -16,7 +16,16 @@
 #include "launcher/cli/logs.h"
 
 namespace caisson::cli {
+
+Status (*g_check_signature)(const std::string& key, const std::string& text, const std::string& signature) = nullptr;
+
 namespace {
+
+// What is asked of `verify` beside the logs.
+struct Wish {
+  bool complete;
+  std::string key;
+};
 
 struct Outcome {
   bool ok = true;
@@ -25,6 +34,20 @@ struct Outcome {
 };
 
 std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// The signature of a log's root, where the launcher made one and a key was given to check it by.
+void check_signature(Outcome& outcome, const std::string& path, const audit::Expected& expected, const std::string& key) {
+  if (key.empty()) return;
+  std::string state = "missing";
+  if (!expected.signature.empty()) {
+    const auto done =
+        g_check_signature(key, audit::root_text(file_name(path), expected.count, expected.head), expected.signature);
+    state = done ? "good" : done.error().text();
+  }
+  outcome.ok = outcome.ok && state == "good";
+  outcome.logs.back()["signature"] = state;
+  outcome.text += "  signature: " + state + "\n";
+}
 
 void add(Outcome& outcome, const std::string& path, const audit::Verification& v, bool complete) {
   const bool launcher = audit::is_launcher_log(file_name(path));
@@ -39,47 +62,65 @@ void add(Outcome& outcome, const std::string& path, const audit::Verification& v
   else if (v.verdict == audit::Verdict::intact) outcome.text += "intact";
   else outcome.text += launcher ? "intact so far (the launcher's log has no end)" : "open or cut: intact so far, without its end";
   outcome.text += ", " + std::to_string(v.records) + " records";
+  if (v.removed != 0) outcome.text += ", " + std::to_string(v.removed) + " removed for room and on record";
+  if (v.spilled != 0) outcome.text += ", " + std::to_string(v.spilled) + " on the launcher's stderr and on record";
   if (v.expected_checked && v.verdict != audit::Verdict::broken) outcome.text += ", count and head as in the launcher's log";
   outcome.text += "\n";
   for (const audit::Finding& f : v.findings)
-    outcome.text += "  line " + std::to_string(f.line) + ", byte " + std::to_string(f.offset) + ": " + f.what + "\n";
+    outcome.text += "  " + (f.file == file_name(path) ? "" : quote(f.file) + ", ") + "line " + std::to_string(f.line) +
+                    ", byte " + std::to_string(f.offset) + ": " + f.what + "\n";
 }
 
-Status check(Outcome& outcome, const std::string& path, const audit::Index& index, bool complete) {
-  const auto at = index.find(file_name(path));
-  auto verification = audit::verify_file(path, at == index.end() ? std::nullopt : std::optional(at->second));
+// One log: path is that of its last file.
+Status check(Outcome& outcome, const std::string& path, const std::vector<std::string>& files, const audit::Index& index,
+             const Wish& wish) {
+  const auto at = index.ended.find(file_name(path));
+  const auto expected = at == index.ended.end() || at->second.count == 0 ? std::nullopt : std::optional(at->second);
+  auto verification = audit::verify_log(files, expected);
   if (!verification) return std::unexpected(explain_access(std::move(verification.error())));
-  add(outcome, path, *verification, complete);
+  add(outcome, path, *verification, wish.complete);
+  if (expected) check_signature(outcome, path, *expected, wish.key);
   return {};
 }
 
-Status check_directory(Outcome& outcome, const std::string& directory, bool complete) {
+// A log that the index knows and that is not here: deleted by the launcher, which wrote it down, or by somebody else.
+void missing(Outcome& outcome, const std::string& path, const audit::Expected& expected, const audit::Index& index) {
+  const auto gone = index.deleted.find(file_name(path));
+  if (gone != index.deleted.end() && gone->second.head == expected.head && gone->second.count == expected.count) {
+    outcome.logs.push_back({{"file", path}, {"verdict", "deleted"}, {"records", expected.count}, {"why", gone->second.why}});
+    outcome.text += quote(path, 4096) + ": deleted by the launcher (" + gone->second.why + "), " +
+                    std::to_string(expected.count) + " records, on record\n";
+    return;
+  }
+  audit::Verification lost{.verdict = audit::Verdict::broken, .expected_checked = true};
+  lost.findings.push_back(
+      {file_name(path), 0, 0, "missing: the launcher's log counts " + std::to_string(expected.count) + " records in it"});
+  add(outcome, path, lost, false);
+}
+
+Status check_directory(Outcome& outcome, const std::string& directory, const Wish& wish) {
   // The index before the names: a session that ends in between is then one that the index does not know yet.
   TRY_ASSIGN(const audit::Index index, audit::read_index(directory));
-  TRY_ASSIGN(const std::vector<std::string> names, log_names(directory));
-  if (names.empty()) return fail(Code::not_found, "no audit logs in " + quote(directory));
-  for (const std::string& name : names) TRY(check(outcome, directory + "/" + name, index, complete));
-  for (const auto& [name, expected] : index) {
-    if (std::ranges::find(names, name) != names.end()) continue;
-    audit::Verification missing{.verdict = audit::Verdict::broken, .expected_checked = true};
-    missing.findings.push_back({0, 0, "missing: the launcher's log counts " + std::to_string(expected.count) + " records in it"});
-    add(outcome, directory + "/" + name, missing, complete);
-  }
+  TRY_ASSIGN(const audit::Logs logs, audit::logs_of(directory));
+  if (logs.empty()) return fail(Code::not_found, "no audit logs in " + quote(directory));
+  for (const auto& [name, files] : logs) TRY(check(outcome, directory + "/" + name, files, index, wish));
+  for (const auto& [name, expected] : index.ended)
+    if (!logs.contains(name) && expected.count != 0) missing(outcome, directory + "/" + name, expected, index);
   return {};
 }
 
-Status verify(Outcome& outcome, Arguments words, const Options& options) {
-  static constexpr Flag kFlags[] = {{"--complete", "", false}};
-  TRY_ASSIGN(const Args args, Args::parse(words, kFlags, 0, 1000));
-  const bool complete = args.has("--complete");
+Status verify(Outcome& outcome, const Args& args, const Options& options) {
+  const Wish wish{args.has("--complete"), args.last("--key").value_or("")};
   if (args.words().empty()) {
-    auto status = check_directory(outcome, options.audit, complete);
+    auto status = check_directory(outcome, options.audit, wish);
     return status ? status : Status(std::unexpected(explain_access(std::move(status.error()))));
   }
   for (const std::string& word : args.words()) {
-    const std::string path = log_path(options.audit, word);
-    const auto index = audit::read_index(path.substr(0, path.rfind('/') + 1));
-    TRY(check(outcome, path, index ? *index : audit::Index{}, complete));
+    const std::string path = log_path(options.audit, word), directory = path.substr(0, path.rfind('/') + 1);
+    const auto index = audit::read_index(directory);
+    const auto logs = audit::logs_of(directory);
+    const bool all = logs && logs->contains(file_name(path));  // a segment alone is looked at alone
+    TRY(check(outcome, path, all ? logs->at(file_name(path)) : std::vector{path}, index ? *index : audit::Index{}, wish));
   }
   return {};
 }
@@ -94,15 +135,19 @@ std::optional<json::Value> last_record(int fd, std::uint64_t size) {
   return record ? std::optional(*record) : std::nullopt;
 }
 
-json::Value summary(const std::string& directory, const std::string& name) {
+// `files`: of one log, in order.
+json::Value summary(const std::string& name, const std::vector<std::string>& files) {
   json::Value out = json::Value::object();
   out["log"] = name.substr(0, name.size() - std::string_view(".ndjson").size());
-  auto lines = audit::Lines::open(directory + "/" + name);
+  std::uint64_t bytes = 0;
   struct stat st{};
-  if (!lines || ::fstat(lines->fd().get(), &st) != 0) return out;
-  out["bytes"] = st.st_size;
-  const auto last = last_record(lines->fd().get(), static_cast<std::uint64_t>(st.st_size));
-  const auto line = lines->next();
+  for (const std::string& path : files)
+    if (::stat(path.c_str(), &st) == 0) bytes += static_cast<std::uint64_t>(st.st_size);
+  auto head = audit::Lines::open(files.front()), tail = audit::Lines::open(files.back());
+  if (!head || !tail || ::fstat(tail->fd().get(), &st) != 0) return out;
+  out["bytes"] = bytes;
+  const auto last = last_record(tail->fd().get(), static_cast<std::uint64_t>(st.st_size));
+  const auto line = head->next();
   const auto first = line && *line ? audit::parse_record((*line)->text) : fail(Code::not_found, "empty");
   if (!first || !last) return out;
   for (const char* key : {"domain", "label"})
@@ -115,11 +160,23 @@ json::Value summary(const std::string& directory, const std::string& name) {
   return out;
 }
 
+// Becomes caisson-attest, which has libcrypto and the same command.
+int verify_with_key(Arguments args, const Options& options) {
+  std::vector<std::string> words{"caisson-attest", "--audit", options.audit, "audit", "verify"};
+  if (options.json) words.emplace_back("--json");
+  words.insert(words.end(), args.begin(), args.end());
+  return become("caisson-attest", words, options);
+}
+
 }  // namespace
 
-int audit_verify(Arguments args, const Options& options) {
+int audit_verify(Arguments words, const Options& options) {
+  static constexpr Flag kFlags[] = {{"--complete", "", false}, {"--key", "-k", true}};
+  const auto args = Args::parse(words, kFlags, 0, 1000);
+  if (!args) return report_error(args.error(), options);
+  if (args->has("--key") && g_check_signature == nullptr) return verify_with_key(words, options);
   Outcome outcome;
-  if (const Status status = verify(outcome, args, options); !status) {
+  if (const Status status = verify(outcome, *args, options); !status) {
     if (!options.json) print(outcome.text);
     return report_error(status.error(), options);
   }
@@ -133,10 +190,14 @@ int audit_verify(Arguments args, const Options& options) {
 
 int audit_ls(Arguments args, const Options& options) {
   if (const auto parsed = Args::parse(args, {}, 0, 0); !parsed) return report_error(parsed.error(), options);
-  const auto names = log_names(options.audit);
-  if (!names) return report_error(explain_access(names.error()), options);
+  const auto all = audit::logs_of(options.audit);
+  if (!all) return report_error(explain_access(all.error()), options);
   std::vector<json::Value> logs;
-  for (const std::string& name : *names) logs.push_back(summary(options.audit, name));
+  for (const auto& [name, files] : *all) {
+    if (!audit::is_launcher_log(name)) logs.push_back(summary(name, files));
+    else
+      for (const std::string& path : files) logs.push_back(summary(file_name(path), {path}));
+  }
   const auto order = [](const json::Value& log) { return std::pair(log.value("started", json::Value()), log["log"]); };
   std::ranges::sort(logs, [&](const json::Value& a, const json::Value& b) { return order(a) < order(b); });
   if (options.json) {

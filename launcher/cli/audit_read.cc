@@ -27,13 +27,14 @@ constexpr Flag kReadFlags[] = {
 };
 
 struct Reading {
-  audit::Lines lines;
+  LogReader lines;
   audit::Filter filter;
   audit::Style style;
   bool json = false;
   bool follow = false;
   std::size_t last = 10;
   std::uint64_t broken = 0;
+  unsigned ended_segment = 0;  // the file that is read goes no further
 };
 
 Result<audit::Filter> make_filter(const Args& args) {
@@ -51,8 +52,7 @@ Result<audit::Filter> make_filter(const Args& args) {
 Result<Reading> open_log(Arguments words, const Options& options, std::span<const Flag> flags) {
   TRY_ASSIGN(const Args args, Args::parse(words, flags, 0, 1));
   TRY_ASSIGN(audit::Filter filter, make_filter(args));
-  const std::string path = log_path(options.audit, args.words().empty() ? "launcher" : args.words()[0]);
-  auto lines = audit::Lines::open(path);
+  auto lines = LogReader::open(log_files(options.audit, args.words().empty() ? "launcher" : args.words()[0]));
   if (!lines) return std::unexpected(explain_access(std::move(lines.error())));
   Reading reading{.lines = *std::move(lines), .filter = std::move(filter), .json = options.json, .follow = args.has("--follow")};
   reading.style.colour = ::isatty(STDOUT_FILENO) == 1 && ::getenv("NO_COLOR") == nullptr;
@@ -65,8 +65,9 @@ Result<Reading> open_log(Arguments words, const Options& options, std::span<cons
 }
 
 struct Shown {
-  std::string text;  // empty: filtered out
-  bool end = false;  // of a session
+  std::string text;            // empty: filtered out
+  bool end = false;            // of a session
+  unsigned ended_segment = 0;  // of its log
 };
 
 std::string ascii(const json::Value& value) { return value.dump(-1, ' ', true, json::Value::error_handler_t::replace); }
@@ -83,6 +84,9 @@ Shown shown(Reading& reading, const audit::Lines::Line& line) {
   }
   const auto event = record->find("event");
   Shown out{.end = event != record->end() && *event == audit::event_name(audit::Event::session_end) && !record->contains("file")};
+  if (event != record->end() && *event == audit::event_name(audit::Event::segment_end))
+    if (const auto number = json::get_int(*record, "segment"); number && *number)
+      out.ended_segment = static_cast<unsigned>(**number);
   if (!reading.filter.match(*record)) return out;
   out.text = reading.json ? ascii(*record) : audit::show(*record, reading.style);
   return out;
@@ -97,11 +101,17 @@ int finish(const Reading& reading) {
 // Prints what is there; true: the session has ended.
 Result<bool> print_new(Reading& reading) {
   for (;;) {
+    if (reading.ended_segment != 0) {
+      TRY_ASSIGN(const bool there, reading.lines.advance(reading.ended_segment));
+      if (!there) break;
+      reading.ended_segment = 0;
+    }
     TRY_ASSIGN(const auto line, reading.lines.next());
     if (!line) break;
     const Shown record = shown(reading, *line);
     if (!record.text.empty()) print(record.text + "\n");
     if (record.end) return true;
+    reading.ended_segment = record.ended_segment;
   }
   std::fflush(stdout);
   return false;
@@ -116,9 +126,10 @@ Status follow(Reading& reading) {
   if (::sigprocmask(SIG_BLOCK, &stop, nullptr) != 0) return sys_error("sigprocmask");
   const Fd signals(::signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK));
   const Fd changes(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-  const std::string path = "/proc/self/fd/" + std::to_string(reading.lines.fd().get());
-  if (changes) (void)::inotify_add_watch(changes.get(), path.c_str(), IN_MODIFY);
   for (;;) {
+    // Again each time: the file may be another, and watching the same one twice is watching it once.
+    const std::string path = "/proc/self/fd/" + std::to_string(reading.lines.fd().get());
+    if (changes) (void)::inotify_add_watch(changes.get(), path.c_str(), IN_MODIFY);
     TRY_ASSIGN(const bool ended, print_new(reading));
     if (ended) return {};
     pollfd fds[] = {{signals.get(), POLLIN, 0}, {changes.get(), POLLIN, 0}};
@@ -159,6 +170,7 @@ int audit_tail(Arguments args, const Options& options) {
     if (!*line) break;
     Shown record = shown(*reading, **line);
     ended = record.end;
+    reading->ended_segment = record.ended_segment;
     if (record.text.empty()) continue;
     last.push_back(std::move(record.text));
     if (last.size() > reading->last) last.pop_front();

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -53,6 +54,11 @@ int probe_main(Arguments args, const Options& options);
 int version_main(Arguments args, const Options& options);
 int run_main(Arguments args, const Options& options);
 int attest_main(Arguments args, const Options& options);  // becomes caisson-attest
+
+// Becomes another of our programs, beside this one; returns only with the exit status of an error.
+int become(const std::string& program, std::vector<std::string> words, const Options& options);
+// Set in caisson-attest, which has libcrypto: `audit verify --key` is its.
+extern Status (*g_check_signature)(const std::string& key, const std::string& text, const std::string& signature);
 
 // What `caisson probe` shows: the features of this kernel and container, the tier, and what would raise it.
 [[nodiscard]] nlohmann::json probe_report();

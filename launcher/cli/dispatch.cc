@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "launcher/base/json.h"
+#include "launcher/base/sys.h"
 #include "launcher/cli/commands.h"
 #include "launcher/policy/words.h"
 
@@ -154,6 +155,15 @@ int dispatch(std::span<const Command> commands, Arguments words) {
   if (rest.size() > 1 || !is_group(commands, rest[0])) return unknown_command(commands, rest, options);
   print(overview(commands, rest[0]));
   return options.help ? 0 : code_exit_status(Code::invalid_argument);
+}
+
+int become(const std::string& name, std::vector<std::string> words, const Options& options) {
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  const std::string program = sys::program_path(name);
+  ::execv(program.c_str(), argv.data());
+  return report_error(sys_error("execute " + quote(program)).error(), options);
 }
 
 int report_error(const Error& error, const Options& options) {

@@ -1,9 +1,9 @@
 #include "launcher/cli/logs.h"
 
-#include <dirent.h>
-
 #include <algorithm>
-#include <memory>
+
+#include "launcher/audit/log.h"
+#include "launcher/audit/verify.h"
 
 namespace caisson::cli {
 
@@ -12,15 +12,36 @@ std::string log_path(const std::string& directory, std::string_view word) {
   return directory + "/" + std::string(word) + (word.ends_with(".ndjson") ? "" : ".ndjson");
 }
 
-Result<std::vector<std::string>> log_names(const std::string& directory) {
-  const auto close = [](DIR* d) { ::closedir(d); };
-  const std::unique_ptr<DIR, decltype(close)> dir(::opendir(directory.c_str()), close);
-  if (!dir) return sys_error("open audit directory " + quote(directory));
-  std::vector<std::string> names;
-  while (const dirent* entry = ::readdir(dir.get()))
-    if (std::string_view(entry->d_name).ends_with(".ndjson")) names.emplace_back(entry->d_name);
-  std::ranges::sort(names);
-  return names;
+std::vector<std::string> log_files(const std::string& directory, std::string_view word) {
+  const std::string path = log_path(directory, word);
+  const auto slash = path.rfind('/');
+  const std::string name = path.substr(slash + 1);
+  const auto logs = audit::logs_of(path.substr(0, slash + 1));
+  if (!logs || audit::is_launcher_log(name) || !logs->contains(name)) return {path};
+  return logs->at(name);
+}
+
+Result<LogReader> LogReader::open(std::vector<std::string> paths) {
+  TRY_ASSIGN(audit::Lines lines, audit::Lines::open(paths.front()));
+  return LogReader(std::move(paths), std::move(lines));
+}
+
+Result<std::optional<audit::Lines::Line>> LogReader::next() {
+  for (;;) {
+    TRY_ASSIGN(const auto line, lines_.next());
+    if (line || at_ + 1 == paths_.size()) return line;
+    TRY_ASSIGN(lines_, audit::Lines::open(paths_[++at_]));
+  }
+}
+
+// The file that we hold has been renamed, perhaps more than one since: the next has its number, or is the last one.
+Result<bool> LogReader::advance(unsigned ended_segment) {
+  const std::string last = paths_.back(), stem = last.substr(0, last.size() - std::string_view(".ndjson").size());
+  auto next = audit::Lines::open(stem + audit::segment_suffix(ended_segment + 1) + ".ndjson");
+  if (!next) next = audit::Lines::open(last);
+  if (!next && next.error().code == Code::not_found) return false;
+  TRY_ASSIGN(lines_, std::move(next));
+  return true;
 }
 
 std::string table(const std::vector<std::vector<std::string>>& rows) {

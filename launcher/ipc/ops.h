@@ -23,6 +23,8 @@ enum class Op {
   session_stat,       // {session} -> {session, domain, state, processes, memory_bytes, cpu_us, ...}
   session_report,     // {session} -> {report}
   attest,             // {session?, nonce?} -> {token, key, statement}: a signed statement of the boot, or of one session
+  audit_list,         // {before?, limit?} -> {sessions: [{session, running}]}: logs there are, the newest first
+  audit_open,         // {session, segment?} -> {running} + fd of that segment of its log, read only; 0: the last one
   session_list,       // {after?} -> {sessions: [...], next?}: in order of id; with next, more follow after it
   session_destroy,    // {session, reason?} -> {} once nothing of the session is left
   workspace_create,   // {name, disk_bytes?, idle_seconds?} -> {workspace: {name, uid, disk_bytes, ...}}
@@ -46,6 +48,8 @@ inline constexpr OpRow kOps[] = {
     {Op::session_stat, "session_stat", static_cast<unsigned>(State::open)},
     {Op::session_report, "session_report", static_cast<unsigned>(State::open)},
     {Op::attest, "attest", static_cast<unsigned>(State::open)},
+    {Op::audit_list, "audit_list", static_cast<unsigned>(State::open)},
+    {Op::audit_open, "audit_open", static_cast<unsigned>(State::open)},
     {Op::session_list, "session_list", static_cast<unsigned>(State::open)},
     {Op::session_destroy, "session_destroy", static_cast<unsigned>(State::open)},
     {Op::policy, "policy", static_cast<unsigned>(State::open)},

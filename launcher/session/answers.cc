@@ -11,6 +11,7 @@ namespace {
 constexpr std::size_t kMaxLabel = 256;
 constexpr std::size_t kMaxList = ipc::kMaxMessage - 4096;  // bytes of the entries in one answer
 constexpr std::int64_t kReloadUs = 1'000'000;
+constexpr std::int64_t kMaxLogsListed = 500, kMaxSegment = 1'000'000'000;
 constexpr std::int64_t kMaxTimeoutMs = 7LL * 24 * 3600 * 1000;
 
 }  // namespace
@@ -70,6 +71,12 @@ void Manager::on_request(ipc::Connection& c, ipc::Connection::Request request) {
       }
       case ipc::Op::attest:
         return answer_attest(c, request.body);
+      case ipc::Op::audit_list:
+        return answer_audit_list(request.body);
+      case ipc::Op::audit_open: {
+        TRY(answer_audit_open(c, request));
+        return json::Value();  // answered with the descriptor
+      }
       case ipc::Op::policy:
         return answer_policy(request.body);
       case ipc::Op::policy_reload:
@@ -241,6 +248,30 @@ Status Manager::answer_exec(ipc::Connection& c, const ipc::Connection::Request& 
     return std::unexpected(std::move(started).error());
   }
   entry->exec_ids[(*started)->request.id] = request.id;
+  return {};
+}
+
+// Logs are not a client's own: who may ask for them may read those of all sessions, and of none but sessions.
+Result<json::Value> Manager::answer_audit_list(const json::Value& body) const {
+  TRY(only(body, {"before", "limit"}));
+  TRY_ASSIGN(const auto before, json::get_string(body, "before"));
+  TRY_ASSIGN(const auto limit, json::get_int(body, "limit"));
+  if (limit && (*limit < 1 || *limit > kMaxLogsListed))
+    return fail(Code::invalid_argument, "'limit' must be 1 to " + std::to_string(kMaxLogsListed));
+  json::Value list = json::Value::array();
+  for (const std::string& id : store_->list(before.value_or(""), static_cast<std::size_t>(limit.value_or(100))))
+    list.push_back({{"session", id}, {"running", entries_.contains(id)}});
+  return json::Value{{"sessions", std::move(list)}};
+}
+
+Status Manager::answer_audit_open(ipc::Connection& c, const ipc::Connection::Request& request) const {
+  TRY(only(request.body, {"session", "segment"}));
+  TRY_ASSIGN(const std::string id, need_string(request.body, "session"));
+  TRY_ASSIGN(const auto segment, json::get_int(request.body, "segment"));
+  if (segment && (*segment < 0 || *segment > kMaxSegment)) return fail(Code::invalid_argument, "'segment' is out of range");
+  std::vector<Fd> fds;
+  TRY_ASSIGN(fds.emplace_back(), store_->open_segment(id, static_cast<unsigned>(segment.value_or(0))));
+  c.reply(request.id, {{"running", entries_.contains(id)}}, std::move(fds));
   return {};
 }
 

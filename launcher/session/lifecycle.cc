@@ -2,8 +2,10 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
+#include "launcher/attest/base64url.h"
 #include "launcher/base/sys.h"
 #include "launcher/session/manager.h"
 
@@ -40,7 +42,10 @@ Result<Manager::Entry*> Manager::start(Workspace& workspace, const std::string& 
   const auto given = std::ranges::count_if(entries_, [](const auto& e) { return e.second->owner != 0; });
   if (static_cast<std::size_t>(given) >= settings_.max_sessions)
     return fail(Code::limit, "more than " + std::to_string(settings_.max_sessions) + " sessions");
-  const std::string id = "s-" + sys::random_hex(8);
+  // Sorts by time, which is all that the audit directory is ordered by.
+  char second[9];
+  std::snprintf(second, sizeof second, "%08x", static_cast<unsigned>(sys::realtime_ns() / 1'000'000'000));
+  const std::string id = std::string("s-") + second + sys::random_hex(4);
   std::optional<confine::Cgroup> cgroup;
   if (cgroups_ && prepared->plan->cgroup) {
     TRY_ASSIGN(cgroup, cgroups_->make(id, prepared->plan->policy->limits, workspace.cgroup ? &*workspace.cgroup : nullptr));
@@ -102,14 +107,18 @@ void Manager::refill() {
 
 Status Manager::assign(Entry& entry) {
   Session& session = *entry.session;
-  TRY_ASSIGN(audit::Log log, audit::Log::create(settings_.audit_dir, session.id()));
+  const policy::Audit& rules = session.policy().audit;
+  const auto bounds = audit::bounded(rules.max_bytes, rules.on_full == policy::OnFull::stderr_);
+  TRY_ASSIGN(audit::Log log, audit::Log::create(settings_.audit_dir, session.id(), bounds));
   entry.log = std::make_unique<audit::Log>(std::move(log));
   entry.created_at = sys::rfc3339(sys::realtime_ns());
   if (Status written = entry.log->append(audit::Event::session_request, entry.request); !written) {
     // Not even one record: an empty file would only look like a log that somebody emptied.
     (void)::unlink((settings_.audit_dir + "/" + session.id() + ".ndjson").c_str());
+    entry.log.reset();
     return written;
   }
+  store_->add(session.id(), rules.keep_days);
   if (session.state() == State::idle) TRY(entry.log->append(audit::Event::session_start, {{"report", session.report()}}));
   return {};
 }
@@ -201,11 +210,17 @@ void Manager::on_ended(Session& session) {
       if (totals.cgroup_left) fields["cgroup_left"] = true;
     }
     (void)entry.log->append(audit::Event::session_end, fields);
-    record(audit::Event::session_end, {{"session", id},
-                                       {"file", id + ".ndjson"},
-                                       {"count", entry.log->count()},
-                                       {"head", entry.log->head()},
-                                       {"reason", session.end_reason()}});
+    json::Value root{{"session", id},
+                     {"file", id + ".ndjson"},
+                     {"count", entry.log->count()},
+                     {"head", entry.log->head()},
+                     {"reason", session.end_reason()}};
+    if (const auto signature = key_->sign(audit::root_text(id + ".ndjson", entry.log->count(), entry.log->head()))) {
+      root["key"] = key_->id();
+      root["signature"] = attest::base64url(*signature);
+    }
+    record(audit::Event::session_end, std::move(root));
+    if (sweep_full_ -= std::min(sweep_full_, entry.log->bytes()); sweep_full_ == 0) sweep();
   }
   if (ipc::Connection* client = connection(entry.owner))
     client->event({{"event", "session_end"}, {"session", id}, {"reason", session.end_reason()}});

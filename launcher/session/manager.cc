@@ -3,12 +3,15 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+
 #include "launcher/base/sys.h"
 
 namespace caisson::session {
 namespace {
 
-constexpr std::int64_t kLogRetryUs = 10'000'000;
+constexpr std::int64_t kSweepUs = 3'600'000'000, kSweepMoreUs = 1'000'000;
+constexpr std::uint64_t kLauncherSegment = 16ULL << 20;
 constexpr uid_t kWorkspaceUid = 20001;  // where the home belongs to root or is made by us
 
 }  // namespace
@@ -24,6 +27,7 @@ Result<std::unique_ptr<Manager>> Manager::create(Settings settings, Loop& loop) 
   if (!manager->cgroups_) self->watchdog();
   for (const auto& [name, domain] : manager->domains_)
     if (domain.prepared) manager->refill_later(name);
+  manager->sweep();
   return manager;
 }
 
@@ -34,8 +38,10 @@ Status Manager::prepare() {
     for (const auto& p : loaded.problems) text += "\n  " + p.text();
     return fail(Code::invalid_argument, text);
   }
-  TRY_ASSIGN(audit::Log log, audit::Log::create_rotated(settings_.audit_dir, "launcher"));
+  const audit::Tail before = audit::tail_of(settings_.audit_dir + "/launcher.ndjson");
+  TRY_ASSIGN(audit::Log log, audit::Log::create_rotated(settings_.audit_dir, "launcher", {kLauncherSegment, 0, true}));
   launcher_log_ = std::make_unique<audit::Log>(std::move(log));
+  store_.emplace(settings_.audit_dir, settings_.audit_max_bytes);
   TRY_ASSIGN(key_, settings_.attest_key.empty() ? attest::Key::generate() : attest::Key::load(settings_.attest_key));
   features_ = confine::probe_features();
   if (features_.cgroup.ok()) {
@@ -66,6 +72,7 @@ Status Manager::prepare() {
   for (const auto& [name, p] : loaded.policies) digests[name] = p->digest;
   TRY(launcher_log_->append(audit::Event::boot, {{"version", CAISSON_VERSION},
                                                  {"boot", boot_id_},
+                                                 {"previous", {{"count", before.count}, {"head", before.head}}},
                                                  {"attestation_key", key_->jwk()},
                                                  {"features", confine::features_json(features_)},
                                                  {"why_not_higher", confine::why_not_higher(features_)},
@@ -138,16 +145,21 @@ std::vector<policy::Problem> Manager::reload(const std::string& by) {
 }
 
 void Manager::record(audit::Event event, json::Value fields) {
-  // A launcher's log that cannot be written is said on stderr; sessions are refused by their own logs on the same disk.
-  if (launcher_log_->poisoned() && sys::monotonic_us() - log_retry_us_ > kLogRetryUs) {
-    log_retry_us_ = sys::monotonic_us();
-    // The disk was full. There may be room again: a new log, whose first record says that one before it broke off.
-    auto again = audit::Log::create_rotated(settings_.audit_dir, "launcher");
-    if (again && again->append(audit::Event::boot, {{"version", CAISSON_VERSION}, {"after_write_error", true}}))
-      *launcher_log_ = std::move(*again);
-  }
+  // What the disk does not take goes to stderr, whatever the policies say: it is the index of what they wrote themselves.
   if (const Status done = launcher_log_->append(event, fields); !done)
     std::fprintf(stderr, "caisson-launcher: audit log: %s\n", done.error().text().c_str());
+}
+
+// At the start, every hour, and when a sixteenth of the room has been written since.
+void Manager::sweep() {
+  std::uint64_t days = 1;
+  for (const auto& [name, domain] : domains_) days = std::max(days, domain.policy->audit.keep_days);
+  const auto running = [this](const std::string& id) { return entries_.contains(id); };
+  const auto deleted = [this](json::Value fields) { record(audit::Event::log_deleted, std::move(fields)); };
+  const bool done = store_->sweep({sys::realtime_ns(), days, running, deleted});
+  sweep_full_ = std::max<std::uint64_t>(settings_.audit_max_bytes / 16, 1);
+  loop_.cancel(sweep_timer_);
+  sweep_timer_ = loop_.after(done ? kSweepUs : kSweepMoreUs, [this] { sweep(); });
 }
 
 void Manager::shut_down(std::function<void()> done) {

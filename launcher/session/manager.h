@@ -10,6 +10,7 @@
 
 #include "launcher/attest/key.h"
 #include "launcher/audit/log.h"
+#include "launcher/audit/store.h"
 #include "launcher/base/loop.h"
 #include "launcher/base/sys.h"
 #include "launcher/confine/build.h"
@@ -29,6 +30,7 @@ struct Settings {
   std::string default_cwd;  // where clients start, told in hello
   unsigned port = 0;        // where the agent listens: what a canary tries to reach
   std::string attest_key;   // PEM file of the key that signs statements; empty: one is made at each start
+  std::uint64_t audit_max_bytes = 1ULL << 30;  // of all audit logs; ended sessions' go first
   std::size_t max_sessions = 1024;
   std::size_t ready_sessions = 2;  // kept built per domain of the default workspace that is in use; 0: none
   WorkspaceSettings workspaces;
@@ -123,6 +125,7 @@ class Manager {
   void on_ended(Session& session);
   void watchdog();
   void watch_workspaces(const ProcessTree& tree);
+  void sweep();
   [[nodiscard]] const ProcessTree& processes() const;
   [[nodiscard]] std::string exit_reason(const Session& session, const Exec& exec, const init::Reply& reply) const;
 
@@ -137,6 +140,8 @@ class Manager {
   [[nodiscard]] Result<json::Value> answer_hello(ipc::Connection& connection, const json::Value& body);
   [[nodiscard]] Status answer_create(ipc::Connection& connection, const ipc::Connection::Request& request);
   [[nodiscard]] Status answer_exec(ipc::Connection& connection, const ipc::Connection::Request& request);
+  [[nodiscard]] Result<json::Value> answer_audit_list(const json::Value& body) const;
+  [[nodiscard]] Status answer_audit_open(ipc::Connection& connection, const ipc::Connection::Request& request) const;
   [[nodiscard]] Result<json::Value> answer_signal(Entry& entry, const json::Value& body);
   [[nodiscard]] Result<json::Value> answer_list(const ipc::Connection& connection, const json::Value& body);
   [[nodiscard]] Result<json::Value> answer_policy(const json::Value& body);
@@ -168,7 +173,9 @@ class Manager {
   bool refill_scheduled_ = false;
   mutable ProcessTree tree_;
   mutable std::int64_t tree_until_us_ = 0;
-  std::int64_t log_retry_us_ = 0;
+  std::optional<audit::Store> store_;
+  std::uint64_t sweep_full_ = 0;  // bytes that may be written before the next
+  Loop::TimerId sweep_timer_ = 0;
   std::function<void()> shut_down_;
 };
 

@@ -6,7 +6,7 @@ import jsonschema
 import pytest
 
 FREE = {"/v1/ping", "/healthz", "/readyz"}
-OWN = {"/v1/attestation", "/v1/sessions/{session_id}/confinement"}  # which AIO does not have
+OWN = {"/v1/attestation", "/v1/sessions/{session_id}/confinement", "/v1/audit/sessions", "/v1/audit/sessions/{session_id}"}  # which AIO does not have
 
 
 @pytest.fixture(scope="module")

@@ -150,8 +150,8 @@ TEST_F(Tamper, TheIndexComesFromAllOfTheLaunchersLogs) {
   ASSERT_TRUE(second->append(Event::session_end, {{"file", "s-2.ndjson"}, {"count", 7}, {"head", "x"}}));
   const auto index = read_index(dir_.path());
   ASSERT_TRUE(index);
-  ASSERT_EQ(index->size(), 2U);
-  EXPECT_EQ(index->at("s-1.ndjson").head, expected_.head);
+  ASSERT_EQ(index->ended.size(), 2U);
+  EXPECT_EQ(index->ended.at("s-1.ndjson").head, expected_.head);
   EXPECT_EQ(verify_file(dir_.file("launcher"))->verdict, Verdict::open) << "an index record ends nothing";
 }
 

@@ -1,0 +1,243 @@
+// /v1/audit: the launcher's audit logs of all sessions, to be read. The agent has them by descriptor only, and only sessions' ones.
+// With Accept: text/event-stream (or follow=true) a log is streamed, records that are still to come included:
+//   id: <seq>   event: <the record's event>   data: the line of the log, byte for byte
+// It ends behind session_end. Last-Event-ID goes on behind that record.
+#include <algorithm>
+#include <charconv>
+
+#include "agent/bridge/launcher_client.h"
+#include "agent/routes/audit_log.h"
+#include "agent/routes/audit_types.h"
+#include "agent/routes/table.h"
+#include "agent/session/bash_service.h"
+#include "agent/session/counted.h"
+#include "agent/session/shell_service.h"
+
+namespace caisson::routes {
+namespace {
+
+constexpr std::int64_t kDefaultLimit = 100, kMaxSessions = 200, kMaxRecords = 1000;
+constexpr std::size_t kMaxExamined = 1000;                 // sessions looked at for one answer
+constexpr std::size_t kMaxPage = 4 << 20, kMaxScan = 16 << 20;  // bytes given, and looked at, for one answer
+constexpr std::size_t kMaxStreams = 64, kMaxKinds = 16;
+constexpr std::chrono::milliseconds kPoll{20};
+
+int g_streams = 0;  // one thread
+
+// Reads the query's parameters; what is wrong with them is collected in the shape of FastAPI's 422.
+class Query {
+ public:
+  explicit Query(const http::Request& request) : request_(request) {}
+
+  std::int64_t integer(const char* name, std::int64_t fallback, std::int64_t least, std::int64_t most) {
+    const auto text = request_.query_value(name);
+    return text ? number(name, *text, least, most) : fallback;
+  }
+  std::int64_t number(const char* name, std::string_view text, std::int64_t least, std::int64_t most) {
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error == std::errc{} && end == text.data() + text.size() && value >= least && value <= most) return value;
+    add(name, "int_parsing", "must be a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+    return least;
+  }
+  // As far as it must be compared: without the Z, so that fractions of a second sort behind the second.
+  std::string time(const char* name) {
+    static constexpr std::string_view kShape = "dddd-dd-ddTdd:dd:dd";
+    std::string_view text = request_.query_value(name).value_or("");
+    if (text.empty()) return {};
+    const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+    bool good = text.ends_with('Z') && text.size() > kShape.size() && text.size() <= 30;
+    for (std::size_t i = 0; good && i + 1 < text.size(); ++i)
+      good = i < kShape.size() ? (kShape[i] == 'd' ? digit(text[i]) : text[i] == kShape[i])
+                               : (i == kShape.size() ? text[i] == '.' : digit(text[i]));
+    if (!good) add(name, "datetime_parsing", "must be a time in UTC, such as 2026-01-31T12:00:00Z");
+    return std::string(text.substr(0, text.size() - 1));
+  }
+  std::vector<std::string> kinds() {
+    std::vector<std::string> out;
+    std::string_view rest = request_.query_value("kind").value_or("");
+    while (!rest.empty() && issues.empty()) {
+      const std::string_view kind = rest.substr(0, rest.find(','));
+      rest.remove_prefix(std::min(kind.size() + 1, rest.size()));
+      const bool plain = std::ranges::all_of(kind, [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; });
+      if (kind.empty() || kind.size() > 32 || !plain || out.size() == kMaxKinds)
+        add("kind", "value_error", "must be up to 16 names of events with commas in between, such as exec_exit,denial");
+      out.emplace_back(kind);
+    }
+    return out;
+  }
+  std::string one_of(const char* name, std::initializer_list<std::string_view> allowed) {
+    const std::string value(request_.query_value(name).value_or(""));
+    if (value.empty() || std::ranges::find(allowed, value) != allowed.end()) return value;
+    std::string all;
+    for (const std::string_view choice : allowed) all.append(all.empty() ? "" : ", ").append(choice);
+    add(name, "enum", "must be one of: " + all);
+    return value;
+  }
+  void add(const char* name, std::string_view type, const std::string& what) {
+    issues.add(json::Value::array({"query", name}), type, what);
+  }
+  Issues issues;
+
+ private:
+  const http::Request& request_;
+};
+
+std::string text_of(const json::Value& object, const char* key) {
+  auto value = json::get_string(object, key);
+  return value && *value ? **value : std::string();
+}
+
+AuditSession summary(const std::string& id, const AuditLog::Ends& ends) {
+  AuditSession out{.id = id, .workspace = "default", .state = ends.running ? "running" : "ended", .bytes = ends.bytes};
+  if (ends.first && text_of(ends.first->fields, "event") == "session_request") {
+    out.domain = text_of(ends.first->fields, "domain");
+    out.label = text_of(ends.first->fields, "label");
+    out.started = text_of(ends.first->fields, "time");
+    if (const std::string name = text_of(ends.first->fields, "workspace"); !name.empty()) out.workspace = name;
+  }
+  if (!ends.last) return out;
+  const json::Value& last = ends.last->fields;
+  out.records = ends.last->seq;
+  out.head = text_of(last, "hash");
+  if (text_of(last, "event") != "session_end") return out;
+  out.state = "ended";
+  out.ended = text_of(last, "time");
+  out.reason = text_of(last, "reason");
+  if (const auto denials = json::get_int(last, "denials"); denials && *denials) out.denials = **denials;
+  return out;
+}
+
+task<http::Response> list_sessions(Call call) {
+  Query query(call.request);
+  const auto limit = static_cast<std::size_t>(query.integer("limit", kDefaultLimit, 1, kMaxSessions));
+  const std::string state = query.one_of("state", {"running", "ended"});
+  const std::string domain(call.request.query_value("domain").value_or(""));
+  std::string after(call.request.query_value("after").value_or(""));
+  if (after.size() > 64 || domain.size() > 64) query.add("after", "string_too_long", "and domain have at most 64 characters");
+  if (!query.issues.empty()) co_return validation_response(query.issues);
+  AuditSessions out;
+  bridge::LauncherClient& launcher = *call.services.launcher;
+  for (std::size_t examined = 0; out.sessions.size() < limit;) {
+    CO_TRY_ASSIGN(const json::Value page, co_await launcher.audit_list(after, static_cast<std::int64_t>(limit)));
+    out.next.reset();
+    for (const json::Value& row : page["sessions"]) {
+      if (out.sessions.size() == limit || ++examined > kMaxExamined) {
+        out.next = after;
+        co_return http::ok(encode(out));
+      }
+      after = row["session"].get<std::string>();
+      const auto ends = co_await AuditLog::ends(launcher, after);
+      if (!ends) continue;  // deleted in between
+      AuditSession session = summary(after, *ends);
+      if ((state.empty() || session.state == state) && (domain.empty() || session.domain == domain))
+        out.sessions.push_back(std::move(session));
+    }
+    if (page["sessions"].size() < limit) co_return http::ok(encode(out));
+    out.next = after;
+  }
+  co_return http::ok(encode(out));
+}
+
+struct Wanted {
+  std::vector<std::string> kinds;
+  std::string since, until;
+  [[nodiscard]] bool match(const AuditRecord& record) const {
+    const std::string time = text_of(record.fields, "time");
+    return (kinds.empty() || std::ranges::find(kinds, text_of(record.fields, "event")) != kinds.end()) &&
+           (since.empty() || time >= since) && (until.empty() || time < until);
+  }
+};
+
+task<http::Response> stream(Call call, AuditLog log, Wanted wanted) {
+  if (static_cast<std::size_t>(g_streams) >= kMaxStreams)
+    co_return http::fail("more than " + std::to_string(kMaxStreams) + " audit logs are streamed at once");
+  const session::Counted counted(g_streams);
+  CO_TRY_ASSIGN(http::EventStream events, co_await call.event_stream());
+  std::size_t scanned = 0;
+  while (!call.request.client_gone()) {
+    CO_TRY_ASSIGN(std::optional<AuditRecord> record, co_await log.next());
+    if (!record && log.ended()) break;
+    // Also now and then while there are many: others want to be served, too.
+    if (!record || (scanned += record->line.size()) > 256 * 1024) {
+      scanned = 0;
+      co_await sleep_for(record ? std::chrono::milliseconds(0) : kPoll);
+    }
+    if (!record || !wanted.match(*record)) continue;
+    http::Event event{.event = text_of(record->fields, "event"), .id = std::to_string(record->seq), .data = std::move(record->line)};
+    CO_TRY(co_await events.send(std::move(event)));
+  }
+  co_return http::already_sent();
+}
+
+// The launcher's id: it may be given itself, for sessions that have ended and those of others, or as the API calls it.
+std::string launcher_session(const Call& call) {
+  const std::string id(call.request.param("session_id"));
+  if (const auto bash = call.services.bash->find(id)) return bash->handle->id;
+  if (const auto shell = call.services.shell->find(id)) return shell->handle->id;
+  return id.size() <= 64 ? id : std::string();
+}
+
+task<http::Response> read_session(Call call) {
+  Query query(call.request);
+  const bool follow = query.one_of("follow", {"true", "false"}) == "true" || call.request.accepts_event_stream();
+  std::int64_t after = query.integer("after_seq", 0, 0, std::numeric_limits<std::int64_t>::max() - 1);
+  if (const auto last = call.request.header("last-event-id"); last && follow)
+    after = query.number("Last-Event-ID", *last, 0, std::numeric_limits<std::int64_t>::max() - 1);
+  const auto limit = static_cast<std::size_t>(query.integer("limit", kDefaultLimit, 1, kMaxRecords));
+  const Wanted wanted{query.kinds(), query.time("since"), query.time("until")};
+  if (!query.issues.empty()) co_return validation_response(query.issues);
+  const std::string id = launcher_session(call);
+  bridge::LauncherClient& launcher = *call.services.launcher;
+  auto opened = co_await AuditLog::open(launcher, id, after);
+  if (!opened && opened.error().code == Code::not_found) co_return http::session_not_found();
+  if (!opened) co_return std::unexpected(std::move(opened).error());
+  AuditLog log = std::move(*opened);
+  if (follow) co_return co_await stream(std::move(call), std::move(log), wanted);
+
+  AuditRecords out;
+  CO_TRY_ASSIGN(const AuditLog::Ends ends, co_await AuditLog::ends(launcher, id));
+  out.session = summary(id, ends);
+  std::size_t given = 0, scanned = 0;
+  for (;;) {
+    CO_TRY_ASSIGN(std::optional<AuditRecord> record, co_await log.next());
+    if (!record) break;
+    scanned += record->line.size();
+    after = record->seq;
+    if (wanted.match(*record)) {
+      given += record->line.size();
+      out.records.push_back(std::move(record->fields));
+    }
+    if (out.records.size() < limit && given < kMaxPage && scanned < kMaxScan) continue;
+    if (after < ends.last->seq) out.next = after;
+    break;
+  }
+  co_return http::ok(encode(out));
+}
+
+constexpr Parameter kListQuery[] = {{"limit", "integer", "At most so many, 1 to 200 (100)"},
+                                    {"after", "string", "`next` of the answer before"},
+                                    {"state", "string", "running or ended"},
+                                    {"domain", "string", "Of this policy domain only"}};
+constexpr Parameter kReadQuery[] = {
+    {"after_seq", "integer", "Records behind this number (0)"},
+    {"limit", "integer", "At most so many, 1 to 1000 (100); an answer ends at about 4 MiB"},
+    {"kind", "string", "Of these events only, with commas in between"},
+    {"since", "string", "Not before this time, RFC 3339 in UTC"},
+    {"until", "string", "Before this time, RFC 3339 in UTC"},
+    {"follow", "string", "true: a stream of events, as with Accept: text/event-stream, to the session's end"}};
+
+constexpr Route kAudit[] = {
+    {http::Method::get, "/v1/audit/sessions", "list_audit_sessions", Scope::audit, kNone, Unknown::ignore,
+     "The sessions that have an audit log, those of earlier boots included", bind<list_sessions, AuditSessions>(),
+     kDefaultBodyLimit, kListQuery},
+    {http::Method::get, "/v1/audit/sessions/{session_id}", "read_audit_session", Scope::audit, kEventStream, Unknown::ignore,
+     "Records of one session's audit log, a page at a time or as they come", bind<read_session, AuditRecords>(),
+     kDefaultBodyLimit, kReadQuery},
+};
+
+}  // namespace
+
+Area audit_routes() { return kAudit; }
+
+}  // namespace caisson::routes

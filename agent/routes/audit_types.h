@@ -1,0 +1,62 @@
+// Responses of /v1/audit. AIO has no such routes; names are our own.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/routes/schema.h"
+
+namespace caisson::routes {
+
+struct AuditSession {
+  std::string id, domain, workspace, label, state;
+  std::optional<std::string> started, ended, reason;
+  std::int64_t records = 0;
+  std::optional<std::int64_t> denials;
+  std::int64_t bytes = 0;
+  std::string head;
+};
+struct AuditSessions {
+  std::vector<AuditSession> sessions;
+  std::optional<std::string> next;
+};
+struct AuditRecords {
+  AuditSession session;
+  std::vector<json::Value> records;
+  std::optional<std::int64_t> next;
+};
+
+template <>
+struct Schema<AuditSession> {
+  static constexpr std::string_view name = "AuditSession";
+  static constexpr auto fields = std::tuple{
+      field("id", &AuditSession::id, "The launcher's id of the session; ids sort by their start"),
+      field("domain", &AuditSession::domain, "Policy domain"),
+      field("workspace", &AuditSession::workspace, "Workspace of the session"),
+      field("label", &AuditSession::label, "What the client called it"),
+      field("state", &AuditSession::state, "running or ended"),
+      field("started", &AuditSession::started, "When it was asked for").format("date-time"),
+      field("ended", &AuditSession::ended, "When it ended; null where no end is on record").format("date-time"),
+      field("reason", &AuditSession::reason, "Why it ended; null where no end is on record"),
+      field("records", &AuditSession::records, "Records so far; the number of the last one"),
+      field("denials", &AuditSession::denials, "Refused calls, where they are counted"),
+      field("bytes", &AuditSession::bytes, "Size of the log"),
+      field("head", &AuditSession::head, "Hash of the last record: the chain's head")};
+};
+template <>
+struct Schema<AuditSessions> {
+  static constexpr std::string_view name = "AuditSessions";
+  static constexpr auto fields = std::tuple{field("sessions", &AuditSessions::sessions, "The newest first"),
+                                            field("next", &AuditSessions::next, "Give it as `after` for those that follow")};
+};
+template <>
+struct Schema<AuditRecords> {
+  static constexpr std::string_view name = "AuditRecords";
+  static constexpr auto fields =
+      std::tuple{field("session", &AuditRecords::session, "Whose log it is"),
+                 field("records", &AuditRecords::records, "In the order of their numbers; may be empty when `next` is not null"),
+                 field("next", &AuditRecords::next, "Give it as `after_seq` for those that follow; null: there are none now")};
+};
+
+}  // namespace caisson::routes
