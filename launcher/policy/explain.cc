@@ -42,6 +42,14 @@ Value set_summary(const SyscallSet& set) {
   return out;
 }
 
+Value audit_json(const Audit& a) {
+  return {{"denials", a.denials},
+          {"paths", a.paths == Paths::observe ? "observe" : "off"},
+          {"max_bytes", a.max_bytes},
+          {"keep_days", a.keep_days},
+          {"on_full", a.on_full == OnFull::stop ? "stop" : "stderr"}};
+}
+
 // Each line is a fact that follows from the policy; what a tier takes away is said with it.
 Value posture(const Policy& p) {
   Value out = Value::array();
@@ -64,6 +72,9 @@ Value posture(const Policy& p) {
   out.push_back(
       "In tiers T0 and T1 the names, sizes and times of files outside the grants can be asked for, and changes to them watched: "
       "Landlock does not cover stat and inotify.");
+  if (!p.audit.denials) out.push_back("Calls that are refused by rule leave no record in the audit log.");
+  if (p.audit.on_full == OnFull::stderr_)
+    out.push_back("With a full disk sessions go on; their records are on the launcher's standard error only.");
   if (p.disable.empty()) out.push_back("No mechanism is switched off.");
   for (const Mechanism m : p.disable) out.push_back("SWITCHED OFF: " + std::string(mechanism_name(m)) + ".");
   for (const Problem& conflict : landlock_conflicts(p)) out.push_back("No session in tiers T0 and T1: " + conflict.what + ".");
@@ -108,6 +119,7 @@ Value to_json(const Policy& p) {
             {"syscalls", {{"allow", p.syscalls.allow}, {"deny", p.syscalls.deny}}}};
   out["grants"] = Value::array();
   for (const Grant& grant : p.grants) out["grants"].push_back(grant_json(grant));
+  out["audit"] = audit_json(p.audit);
   for (const LimitRow& row : kLimits) out["limits"][row.name] = p.limits.*row.member;
   for (const SyscallSet& set : p.sets) out["sets"][set.name] = set.digest;  // what they say is in the files
   return out;
@@ -118,12 +130,13 @@ Value explain(const Policy& p) {
   out.erase("sets");
   out.erase("why");
   out["digest"] = p.digest;
-  for (const LimitRow& row : kLimits) {
-    const std::string field = std::string("/limits/") + row.name;
-    Value& limit =
-        out["limits"][row.name] = {{"value", p.limits.*row.member}, {"meaning", find_field(policy_fields(), field)->doc}};
-    if (const auto why = why_of(p, field); !why.empty()) limit["why"] = why;
-  }
+  for (const char* object : {"/limits", "/audit"})
+    for (auto& [name, value] : out[object + 1].items()) {
+      const std::string field = std::string(object) + "/" + name;
+      Value row{{"value", value}, {"meaning", find_field(policy_fields(), field)->doc}};
+      if (const auto why = why_of(p, field); !why.empty()) row["why"] = why;
+      value = std::move(row);
+    }
   for (const char* name :
        {"home", "tmp", "network", "proc_shared_fallback", "min_tier", "require", "disable", "hide", "devices", "umask"}) {
     const std::string field = std::string("/") + name;
@@ -176,6 +189,11 @@ std::string explain_text(const Policy& p) {
             (set.contains("needs") ? ", needs " + set["needs"].get<std::string>() : ""),
         set["why"].get<std::string>());
   row("denied by the policy", joined(p.syscalls.deny), why_of(p, "/syscalls/deny"));
+  out += "\nis recorded\n";
+  for (const auto& [name, field] : e["audit"].items()) {
+    const Value& value = field["value"];
+    row(name, value.is_string() ? value.get<std::string>() : json::dump(value), field.value("why", ""));
+  }
   out += "\nstarts\n";
   row("weakest tier", std::string(tier_name(p.min_tier)), why_of(p, "/min_tier"));
   row("requires", joined(mechanism_names(p.require)), why_of(p, "/require"));

@@ -82,6 +82,19 @@ constexpr Field kPolicy[] = {
     {"/syscalls/allow", list, Form::domain, "", 1, 32, "[]", added, "Sets: `seccomp/<name>.json`."},
     {"/syscalls/deny", list, Form::syscall, "", 0, 100, "[]", removed,
      "System calls taken out of these sets; they answer EPERM."},
+    {"/audit", object, kAny, "", 0, 0, "{}", never,
+     "What the audit log says about a session, and how long it is kept. Saying less than base needs a `weaken` entry."},
+    {"/audit/denials", boolean, kAny, "", 0, 0, "true", smaller, "Whether each call that was refused by rule is a record."},
+    {"/audit/paths", choice, kAny, "off observe", 0, 0, "\"off\"", smaller,
+     "`observe`: the paths that commands open, create, rename and remove are recorded. `off`: they are not."},
+    {"/audit/max_bytes", integer, kAny, "", 1048576, 1ULL << 40, "67108864", smaller,
+     "Disk space of one session's log. It is written in segments of an eighth; when the next would not fit, the oldest is "
+     "deleted, and a record in the chain says which records went."},
+    {"/audit/keep_days", integer, kAny, "", 1, 36500, "30", smaller,
+     "Days for which a log is kept after its session's end. The launcher's own log says which were deleted."},
+    {"/audit/on_full", choice, kAny, "stop stderr", 0, 0, "\"stop\"", larger,
+     "When a record cannot be written. `stop`: the session ends, and none starts. `stderr`: it goes on, and its records go "
+     "to the launcher's standard error until the disk has room."},
     {"/umask", octal, kAny, "", 0, 0777, "\"022\"", removed, "File mode bits that new files do not get."},
 };
 

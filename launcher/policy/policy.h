@@ -48,6 +48,17 @@ struct Limits {                                // all hard; 0 is never "unlimite
   std::uint64_t execs = 64;                    // commands running at once in one session
 };
 
+// What is written down about a session, and for how long. Less of it is wider: a log that says less needs its reason.
+enum class Paths { off, observe };    // observe: the paths that commands touch are recorded
+enum class OnFull { stop, stderr_ };  // what happens when the audit log cannot be written
+struct Audit {
+  bool denials = true;  // every call that the kernel refused by rule is a record
+  Paths paths = Paths::off;
+  std::uint64_t max_bytes = 64ULL << 20;  // what one session's log takes on disk; the oldest segments go first
+  std::uint64_t keep_days = 30;           // days after its end for which a session's log is kept
+  OnFull on_full = OnFull::stop;
+};
+
 // Every member of Limits by its name in policies.
 struct LimitRow {
   const char* name;
@@ -126,6 +137,7 @@ struct Policy {
   Environment env;
   Syscalls syscalls;
   std::vector<SyscallSet> sets;  // resolved `syscalls.allow`, in order
+  Audit audit;
   unsigned umask = 022;
 };
 

@@ -41,7 +41,8 @@ TEST(Merge, EachKindOfWidening) {
   Directory dir;
   dir.write("base.json",
             R"({"min_tier": "T0", "require": ["seccomp"], "hide": [], "devices": ["null"], "home": "private", "tmp": "private",
-    "network": "none", "umask": "077", "env": {"client_deny": ["LD_*"]}, "syscalls": {"allow": ["io"], "deny": ["ioctl"]}})");
+    "network": "none", "umask": "077", "audit": {"paths": "observe"},
+    "env": {"client_deny": ["LD_*"]}, "syscalls": {"allow": ["io"], "deny": ["ioctl"]}})");
   dir.write("seccomp/more.json", R"({"name": "more", "why": "for the tests", "allow": [{"names": ["open"]}]})");
   const std::pair<const char*, const char*> cases[] = {{"/min_tier", "\"min_tier\": \"T1\""},
                                                        {"/require", "\"require\": [\"landlock\"]"},
@@ -54,13 +55,37 @@ TEST(Merge, EachKindOfWidening) {
                                                        {"/syscalls/allow", "\"syscalls\": {\"allow\": [\"io\", \"more\"]}"},
                                                        {"/syscalls/deny", "\"syscalls\": {\"deny\": []}"},
                                                        {"/disable", "\"disable\": [\"cgroup\"]"},
-                                                       {"/proc_shared_fallback", "\"proc_shared_fallback\": true"}};
+                                                       {"/proc_shared_fallback", "\"proc_shared_fallback\": true"},
+                                                       {"/audit/denials", "\"audit\": {\"denials\": false}"},
+                                                       {"/audit/paths", "\"audit\": {\"paths\": \"off\"}"},
+                                                       {"/audit/max_bytes", "\"audit\": {\"max_bytes\": 2097152}"},
+                                                       {"/audit/keep_days", "\"audit\": {\"keep_days\": 1}"},
+                                                       {"/audit/on_full", "\"audit\": {\"on_full\": \"stderr\"}"}};
   for (const auto& [field, text] : cases) {
     const auto found = dir.with(text);
     ASSERT_EQ(found.size(), 1U) << field;
     EXPECT_TRUE(found[0].starts_with("d.json:2 " + std::string(field) + ": gives more than base: ")) << found[0];
     EXPECT_EQ(dir.with(weaken(field) + text), Texts{}) << field;
   }
+}
+
+TEST(Merge, SayingMoreInTheLogIsTakenWithoutCeremony) {
+  Directory dir;
+  EXPECT_EQ(dir.with(R"("audit": {"paths": "observe", "max_bytes": 134217728, "keep_days": 365})"), Texts{});
+  const Audit audit = dir.policy()->audit;
+  EXPECT_TRUE(audit.denials);
+  EXPECT_EQ(audit.paths, Paths::observe);
+  EXPECT_EQ(audit.max_bytes, 134217728U);
+  EXPECT_EQ(audit.keep_days, 365U);
+  EXPECT_EQ(audit.on_full, OnFull::stop);
+}
+
+TEST(Merge, ALogIsBoundedAndKept) {
+  Directory dir;
+  EXPECT_EQ(dir.with(R"("audit": {"keep_days": 0})"), Texts{"d.json:2 /audit/keep_days: 0 is not from 1 to 36500"});
+  EXPECT_EQ(dir.with(R"("audit": {"max_bytes": 0})"), Texts{"d.json:2 /audit/max_bytes: 0 is not from 1048576 to 1099511627776"});
+  EXPECT_EQ(dir.with(R"("audit": {"on_full": "drop"})"),
+            Texts{"d.json:2 /audit/on_full: unknown value 'drop', must be one of: stop stderr"});
 }
 
 TEST(Merge, RemovingAHiddenPathWidens) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "launcher/policy/explain.h"
+#include "launcher/policy/fields.h"
 #include "tests/unit/policy/directory.h"
 
 namespace caisson::policy {
@@ -211,12 +212,14 @@ TEST_F(Shipped, ExplainSaysWhatWhyAndWhatIsMissing) {
   EXPECT_EQ(e["limits"]["processes"]["value"], 512);
   EXPECT_TRUE(e["limits"]["processes"].contains("why"));
   EXPECT_EQ(e["network"]["value"], "loopback");
+  EXPECT_EQ(e["audit"]["on_full"]["value"], "stop");
+  EXPECT_EQ(e["audit"]["keep_days"]["meaning"], find_field(policy_fields(), "/audit/keep_days")->doc);
   EXPECT_EQ(e["grants"].back()["path"], "/usr");
   EXPECT_FALSE(e["posture"].empty());
   EXPECT_TRUE(e["syscalls"]["sets"][0]["allowed"].get<int>() > 10);
   const std::string text = explain_text(*loaded.policies.at("run"));
-  for (const char* part :
-       {"domain run", "/usr ", "read+execute", "not from a request", "posture", "outlives it", "sockets-inet", "needs net_ns"})
+  for (const char* part : {"domain run", "/usr ", "read+execute", "not from a request", "posture", "outlives it", "is recorded",
+                           "max_bytes", "sockets-inet", "needs net_ns"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 
