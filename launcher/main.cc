@@ -95,6 +95,7 @@ Status run(Options options) {
                              .home = options.home,
                              .default_cwd = options.workspace,
                              .port = options.port,
+                             .auditor_uid = options.agent_uid + 1,
                              .attest_key = options.attest_key,
                              .max_sessions = options.max_sessions,
                              .ready_sessions = options.ready_sessions};

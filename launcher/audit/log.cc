@@ -37,6 +37,11 @@ constexpr EventRow kEvents[] = {
     {Event::limit_hit, "limit_hit", false},
     {Event::session_end, "session_end", false},
     {Event::policy_reload, "policy_reload", false},
+    {Event::denial, "denial", false},
+    {Event::denials_dropped, "denials_dropped", false},
+    {Event::denial_audit_closed, "denial_audit_closed", false},
+    {Event::auditor_start, "auditor_start", false},
+    {Event::auditor_exit, "auditor_exit", false},
 };
 constexpr std::string_view kReserved[] = {"seq", "time", "mono_us", "event", "prev", "hash"};
 

@@ -32,6 +32,11 @@ enum class Event {
   limit_hit,
   session_end,  // why; totals; head of the chain
   policy_reload,
+  denial,               // a system call that was refused by rule: what, by whom, how it was answered
+  denials_dropped,      // refused calls that were only counted
+  denial_audit_closed,  // nobody listens to this session's refused calls any more: why
+  auditor_start,
+  auditor_exit,
 };
 
 // Longest record, its newline included. Longer ones are cut (redact.h: fit), never refused: what a session asks for

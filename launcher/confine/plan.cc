@@ -150,6 +150,10 @@ class Planner {
       decide(m, true, "");
     decide(Mechanism::seccomp, features_.seccomp.ok(), because(features_.seccomp));
     decide(Mechanism::landlock, features_.landlock_abi > 0, "the kernel has no Landlock");
+    if (decide(Mechanism::denial_audit, features_.notify.ok(),
+               features_.notify.error > 0 ? because(features_.notify) : "nobody listens: there is no launcher") &&
+        !policy_.audit.denials)
+      state(Mechanism::denial_audit) = {MechanismState::disabled_by_policy, "audit.denials is false in the policy"};
   }
 
   Status paths() {

@@ -76,6 +76,7 @@ Status Manager::prepare() {
       features_.cgroup_reason = root.error().text();
     }
   }
+  start_auditor();
   TRY_ASSIGN(builder_, confine::Builder::open(settings_.init_path, settings_.run_dir));
 
   struct stat home{};
@@ -96,6 +97,7 @@ Status Manager::prepare() {
                                                  {"features", confine::features_json(features_)},
                                                  {"why_not_higher", confine::why_not_higher(features_)},
                                                  {"policies", digests}}));
+  if (features_.notify.ok()) record(audit::Event::auditor_start, {{"pid", denials_->pid()}});
   if (features_.user_ns.ok() && features_.mount_ns.ok()) {
     confine::Plan plan;
     plan.policy = loaded.policies.begin()->second;
@@ -133,7 +135,8 @@ Result<confine::ProbeResults> Manager::ask_canary(const confine::Template& prepa
   if (outside.size() >= sizeof targets.outside) return fail(Code::invalid_argument, "path too long: " + quote(outside));
   std::memcpy(targets.outside, outside.c_str(), outside.size() + 1);
   TRY_ASSIGN(const uid_t uid, take_uid());
-  auto results = run_canary(builder_, prepared, workspace_, uid, targets);
+  auto results = run_canary(builder_, prepared, workspace_, uid, targets,
+                            [&](const Fd& listener) { return denials_->watch("", listener, prepared.refusals); });
   uids_.erase(uid);
   if (!results) return std::unexpected(std::move(results).error().wrap("canary session"));
   // As first process of a container we have a number that a process inside has, too: that one was asked.
@@ -234,6 +237,9 @@ Result<Manager::Entry*> Manager::start(const std::string& domain, std::shared_pt
   }
   TRY_ASSIGN(const uid_t uid, take_uid());
   Events events;
+  events.listener = [this](Session& s, const Fd& fd, const std::string& refusals) {
+    return denials_->watch(s.id(), fd, refusals);
+  };
   events.built = [this](Session& s, Status status) { on_built(s, std::move(status)); };
   events.exec_started = [this](Session& s, Exec& e, int pid) { on_started(s, e, pid); };
   events.exec_failed = [this](Session& s, Exec& e, const Error& error, const std::string& step) { on_failed(s, e, error, step); };
@@ -359,8 +365,10 @@ void Manager::on_exited(Session& session, Exec& exec, const init::Reply& reply) 
   if (reply.signaled != 0) {
     const char* name = ::sigabbrev_np(reply.status);
     fields["signal"] = name != nullptr ? std::string("SIG") + name : "SIG" + std::to_string(reply.status);
-    if (reply.status == SIGXCPU || reply.status == SIGXFSZ)
+    if (reply.status == SIGXCPU || reply.status == SIGXFSZ) {
       fields["limit"] = reply.status == SIGXCPU ? "cpu_seconds" : "file_size_bytes";
+      (void)entry.log->append(audit::Event::limit_hit, {{"limit", fields["limit"]}, {"exec", exec.label}, {"by", "rlimit"}});
+    }
   } else {
     fields["exit_code"] = reply.status & 255;
   }
@@ -372,17 +380,27 @@ void Manager::on_exited(Session& session, Exec& exec, const init::Reply& reply) 
 
 void Manager::on_ended(Session& session) {
   const std::string id = session.id();
+  loop_.cancel(entries_.at(id)->life);
+  // What the auditor still has about it comes before its last record.
+  if (!denials_ || !denials_->release(id, [this, id] { finish(id); })) finish(id);
+}
+
+void Manager::finish(const std::string& id) {
   Entry& entry = *entries_.at(id);
-  loop_.cancel(entry.life);
+  const Session& session = *entry.session;
   if (entry.log) {
     // The last record; a log that could not be written is the reason why the session ended and is in the index.
     const Totals& totals = session.totals();
     json::Value fields{{"reason", session.end_reason()}, {"execs", totals.execs}, {"cpu_us", totals.cpu_us}};
+    if (!entry.denials.is_null()) fields["denials"] = entry.denials;
     if (!entry.destroy_reason.empty()) fields["asked_because"] = entry.destroy_reason;
     if (totals.cgroup) {
-      if (session.end_reason() == "oom")
+      if (totals.cgroup->oom_kills > 0)
         (void)entry.log->append(audit::Event::limit_hit,
                                 {{"limit", "memory"}, {"memory_bytes", totals.cgroup->memory_peak}, {"by", "cgroup"}});
+      if (totals.cgroup->pids_refused > 0)
+        (void)entry.log->append(audit::Event::limit_hit,
+                                {{"limit", "processes"}, {"forks_refused", totals.cgroup->pids_refused}, {"by", "cgroup"}});
       fields.update(used(*totals.cgroup));
       if (totals.cgroup_left) fields["cgroup_left"] = true;
     }
@@ -403,6 +421,43 @@ void Manager::on_ended(Session& session) {
     entries_.erase(id);
     if (shut_down_ && entries_.empty()) shut_down_();
   });
+}
+
+void Manager::start_auditor() {
+  Denials::Handler handler;
+  handler.record = [this](const std::string& id, audit::Event event, json::Value fields, bool closed) {
+    on_denial(id, event, std::move(fields), closed);
+  };
+  handler.started_or_ended = [this](audit::Event event, json::Value fields) {
+    record(event, std::move(fields));
+    // Those built ahead have lost their listener: nobody shall be given one.
+    for (auto& [id, entry] : entries_)
+      if (event == audit::Event::auditor_exit && entry->owner == 0) entry->session->end("auditor_died");
+  };
+  denials_ = std::make_unique<Denials>(loop_, settings_.auditor_uid, features_.change_uid.ok(), std::move(handler));
+  if (!features_.notify.ok()) return;
+  // Without it filters answer by themselves, and probe, plan and reports say why; a policy that requires denial_audit refuses.
+  if (const Status done = denials_->start(); !done) {
+    denials_.reset();
+    features_.notify = {done.error().sys != 0 ? done.error().sys : EIO, done.error().what};
+    std::fprintf(stderr, "caisson-launcher: refused system calls are not recorded: %s\n", done.error().text().c_str());
+  }
+}
+
+void Manager::on_denial(const std::string& id, audit::Event event, json::Value fields, bool closed) {
+  const auto it = entries_.find(id);
+  if (it == entries_.end() || !it->second->log) {  // one that nobody has been given yet
+    fields["session"] = id;
+    if (!closed) record(event, std::move(fields));
+    return;
+  }
+  Entry& entry = *it->second;
+  if (event == audit::Event::session_end) {  // told with the last record
+    entry.denials = std::move(fields);
+    return;
+  }
+  if (closed) entry.session->lose_denials("refused calls are no longer recorded: see denial_audit_closed in the session's log");
+  if (!entry.log->append(event, fields)) entry.session->end("audit_failed");
 }
 
 // One pass over /proc serves everybody for ten times as long as it took: however often a client asks, a tenth of the

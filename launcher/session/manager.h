@@ -17,6 +17,7 @@
 #include "launcher/confine/cgroup.h"
 #include "launcher/ipc/connection.h"
 #include "launcher/policy/load.h"
+#include "launcher/session/denials.h"
 #include "launcher/session/process_tree.h"
 #include "launcher/session/session.h"
 
@@ -26,6 +27,7 @@ struct Settings {
   std::string policy_dir, audit_dir, run_dir, init_path, home;
   std::string default_cwd;  // where clients start, told in hello
   unsigned port = 0;        // where the agent listens: what a canary tries to reach
+  uid_t auditor_uid = 991;  // of caisson-auditor, where uids can be changed
   std::string attest_key;   // PEM file of the key that signs statements; empty: one is made at each start
   std::size_t max_sessions = 1024;
   std::size_t ready_sessions = 2;  // kept built per domain; 0: none
@@ -64,6 +66,7 @@ class Manager {
     std::unique_ptr<audit::Log> log;
     std::uint64_t owner = 0;  // number of the client's connection; 0: ready, not yet given away
     std::string domain, label, created_at, destroy_reason;
+    json::Value denials;  // totals, once the auditor has told them
     confine::ProbeResults canary;
     std::int64_t create_id = 0;                                      // request to be answered once it is built
     json::Value request;                                             // what was asked, for the log
@@ -100,6 +103,9 @@ class Manager {
   void on_failed(Session& session, Exec& exec, const Error& error, const std::string& step);
   void on_exited(Session& session, Exec& exec, const init::Reply& reply);
   void on_ended(Session& session);
+  void finish(const std::string& id);  // its last record
+  void start_auditor();
+  void on_denial(const std::string& id, audit::Event event, json::Value fields, bool closed);
   void watchdog();
   [[nodiscard]] const ProcessTree& processes() const;
   [[nodiscard]] std::string exit_reason(const Session& session, const Exec& exec, const init::Reply& reply) const;
@@ -128,6 +134,7 @@ class Manager {
   confine::Builder builder_;
   std::unique_ptr<confine::CgroupRoot> cgroups_;
   std::unique_ptr<audit::Log> launcher_log_;
+  std::unique_ptr<Denials> denials_;
   confine::Workspace workspace_;
   std::map<std::string, Domain> domains_;
   std::map<std::string, std::string> refused_domains_;  // domain -> why its demands cannot be met here
