@@ -237,7 +237,9 @@ std::string refusals(const std::vector<policy::SyscallSet>& sets) {
         add(rule.name, "seccomp/" + set.name + (rule.any_of.empty() ? ": refuse_if" : ": any_of"));
     for (const std::string& name : set.refuse) {
       const auto why = set.refuse_why.find(name);
-      const bool other = set.name != "refused" && why != set.refuse_why.end();
+      // Of the sets that allow something, the reason why not here: ours, and short. A policy's prose stays in the policy.
+      const bool other = set.name != "refused" && why != set.refuse_why.end() && why->second.size() < 40 &&
+                         why->second.find('\n') == std::string::npos;
       add(name, "seccomp/" + set.name + (other ? ": " + why->second : ""));
     }
   }
