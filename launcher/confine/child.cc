@@ -187,7 +187,7 @@ void change_ids(const ChildArgs& args, StepWriter& steps) {
   if (listener >= 0) {
     init::Reply reply{};
     reply.type = init::Type::listener;
-    send_fds(init::kSocketFd, &reply, sizeof reply, &listener, 1, steps, Step::listener);
+    if (!faults::skip("denial_listener")) send_fds(init::kSocketFd, &reply, sizeof reply, &listener, 1, steps, Step::listener);
     steps.done(Step::listener);
   }
 

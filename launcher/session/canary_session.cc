@@ -40,6 +40,8 @@ class Canary {
     if (ready.reply.type == init::Type::listener) {
       TRY(listen(ready.fd));
       TRY_ASSIGN(ready, next());  // and our copy is gone
+    } else if (plan_.enforces(Mechanism::denial_audit) && !confine::faults::blind()) {
+      return fail(Code::protocol, "the filter's listener was not handed over (denial_listener)");
     }
     if (ready.reply.type != init::Type::ready) return fail(Code::protocol, "caisson-init did not begin with `ready`");
     for (std::uint32_t i = 0; i < results.size(); ++i) {

@@ -175,6 +175,9 @@ Result<confine::Verified> Session::verify() const {
 void Session::take_ready() {
   if (state_ != State::building) return;
   auto verified = verify();
+  // It comes before `ready` over the same socket, or not at all.
+  if (plan().enforces(Mechanism::denial_audit) && !listened_ && verified)
+    verified = fail(Code::internal, "verification failed: nobody has been given the filter's listener (denial_listener)");
   if (!verified && !confine::faults::blind()) return built(std::unexpected(std::move(verified).error()));
   if (verified) verified_ = std::move(*verified);
   built({});
