@@ -98,6 +98,7 @@ Status run(Options options) {
                              .preset = options.preset,
                              .default_cwd = options.workspace,
                              .port = options.port,
+                             .auditor_uid = options.agent_uid + 1,
                              .attest_key = options.attest_key,
                              .audit_max_bytes = options.audit_max_bytes,
                              .max_sessions = options.max_sessions,

@@ -19,6 +19,7 @@ ALLOWED = {
     "launcher/attest": ["launcher/base", "launcher/cli"],  # of cli: the program caisson-attest only
     "launcher/session": ["launcher/base", "launcher/ipc", "launcher/policy", "launcher/audit", "launcher/attest", "launcher/confine"],
     "launcher/init": ["launcher/base"],
+    "launcher/auditor": ["launcher/base"],
     "launcher/cli": ["launcher/base", "launcher/ipc", "launcher/policy", "launcher/audit", "launcher/attest", "launcher/confine",
                      "launcher/session"],
     "launcher": ["launcher/base", "launcher/ipc", "launcher/policy", "launcher/audit", "launcher/attest", "launcher/confine",

@@ -45,6 +45,11 @@ constexpr EventRow kEvents[] = {
     {Event::segment_start, "segment_start", false},
     {Event::segment_removed, "segment_removed", true},
     {Event::log_deleted, "log_deleted", true},
+    {Event::denial, "denial", false},
+    {Event::denials_dropped, "denials_dropped", false},
+    {Event::denial_audit_closed, "denial_audit_closed", false},
+    {Event::auditor_start, "auditor_start", false},
+    {Event::auditor_exit, "auditor_exit", false},
 };
 constexpr std::string_view kReserved[] = {"seq", "time", "mono_us", "event", "prev", "hash"};
 

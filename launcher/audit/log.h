@@ -39,6 +39,11 @@ enum class Event {
   segment_start,    // which segment; what was spilled before it
   segment_removed,  // of this log, for room: which records, and the hash of the last one. Before the file goes
   log_deleted,      // launcher.ndjson: a log of an ended session, for its age or for room. Before the files go
+  denial,               // a system call that was refused by rule: what, by whom, how it was answered
+  denials_dropped,      // refused calls that were only counted
+  denial_audit_closed,  // nobody listens to this session's refused calls any more: why
+  auditor_start,
+  auditor_exit,
 };
 
 // Longest record, its newline included. Longer ones are cut (redact.h: fit), never refused: what a session asks for

@@ -11,7 +11,17 @@ inline constexpr int kSocketFd = 3;                       // init's end of the p
 inline constexpr std::uint32_t kMaxRequest = 128 * 1024;  // header plus strings
 inline constexpr std::uint32_t kMaxStrings = 4096;        // argv and environment together
 
-enum class Type : std::uint32_t { exec = 1, signal = 2, ready = 3, started = 4, failed = 5, exited = 6, probe = 7, probed = 8 };
+enum class Type : std::uint32_t {
+  exec = 1,
+  signal = 2,
+  ready = 3,
+  started = 4,
+  failed = 5,
+  exited = 6,
+  probe = 7,
+  probed = 8,
+  listener = 9
+};
 enum class Stdio : std::uint32_t { pipes = 0, pty = 1 };
 enum class Scope : std::uint32_t { group = 0, posix_session = 1 };
 // Where an exec failed before the program ran.
@@ -37,7 +47,8 @@ struct Request {
   Scope scope;           // type signal
 };
 
-// init -> launcher. started in pty mode carries the master as its one descriptor.
+// init -> launcher. started in pty mode carries the master as its one descriptor. listener is sent before init, by the child
+// that becomes it: the descriptor to which the filter tells of refused calls.
 struct Reply {
   Type type;
   std::uint32_t exec_id;

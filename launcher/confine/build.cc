@@ -142,7 +142,8 @@ std::set<Mechanism> enforced_mechanisms(const Plan& plan) {
 }
 
 Result<Program> compile_plan(const Plan& plan) {
-  return compile_seccomp(policy::effective_sets(*plan.policy, enforced_mechanisms(plan)));
+  return compile_seccomp(policy::effective_sets(*plan.policy, enforced_mechanisms(plan)),
+                         plan.enforces(Mechanism::denial_audit) ? Refusal::notify : Refusal::answer);
 }
 
 Result<Builder> Builder::open(const std::string& init_path, const std::string& run_dir) {
@@ -178,6 +179,7 @@ Result<Workspace> Builder::make_workspace(const Plan& plan, uid_t outer_uid, gid
 Result<Template> Builder::make_template(std::shared_ptr<const Plan> plan, const Workspace& workspace) const {
   Template out;
   TRY_ASSIGN(out.seccomp, compile_plan(*plan));
+  out.refusals = refusals(policy::effective_sets(*plan->policy, enforced_mechanisms(*plan)));
   out.plan = plan;
   if (!plan->mount_ns) {
     if (plan->landlock_fs != 0) {

@@ -31,6 +31,7 @@ struct Workspace {
 struct Template {
   std::shared_ptr<const Plan> plan;
   Program seccomp;
+  std::string refusals;  // of the program, for the auditor
   Fd mount_ns, landlock;
   std::vector<StepRecord> steps;  // how it was built
 };

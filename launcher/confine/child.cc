@@ -23,15 +23,19 @@
 namespace caisson::confine {
 namespace {
 
-void send_fds(int socket, const int* fds, std::size_t count, StepWriter& steps, Step step) {
-  char byte = 'f';
-  iovec part{&byte, 1};
+void send_fds(int socket, void* message, std::size_t size, const int* fds, std::size_t count, StepWriter& steps, Step step) {
+  iovec part{message, size};
   msghdr header{};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
   scm::Buffer control;
   scm::put(header, control, fds, count);
-  if (::sendmsg(socket, &header, MSG_NOSIGNAL) != 1) steps.failed(step, errno);
+  if (::sendmsg(socket, &header, MSG_NOSIGNAL) != static_cast<ssize_t>(size)) steps.failed(step, errno);
+}
+
+void hand_over(const ChildArgs& args, const int* fds, std::size_t count, StepWriter& steps) {
+  char byte = 'f';
+  send_fds(args.handover, &byte, 1, fds, count, steps, Step::done);
 }
 
 }  // namespace
@@ -180,9 +184,18 @@ void confine_and_exec(const ChildArgs& args, StepWriter& outer_steps) {
   }
   if (::chdir("/") != 0) steps.failed(Step::exec, errno);
   const bool filter = !faults::skip("seccomp");
-  if (filter && load_seccomp(*args.seccomp) != 0) steps.failed(Step::seccomp, errno);
+  const bool audited = plan.enforces(Mechanism::denial_audit);
+  int listener = -1;
+  if (filter && load_seccomp(*args.seccomp, audited ? &listener : nullptr) != 0) steps.failed(Step::seccomp, errno);
   if (filter && ::prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != SECCOMP_MODE_FILTER) steps.failed(Step::seccomp, EINVAL);
   steps.done(Step::seccomp);
+  // Over init's own socket, which every filter must let through. Our copy is close-on-exec: no program of the session has it.
+  if (listener >= 0) {
+    init::Reply reply{};
+    reply.type = init::Type::listener;
+    if (!faults::skip("denial_listener")) send_fds(init::kSocketFd, &reply, sizeof reply, &listener, 1, steps, Step::listener);
+    steps.done(Step::listener);
+  }
 
   char name[] = "caisson-init";
   char* argv[] = {name, nullptr};
@@ -219,7 +232,7 @@ void workspace_child(const ChildArgs& args) {
   }
   const int fds[4] = {open_ns("user", steps, Step::user_ns), open_ns("net", steps, Step::net_ns),
                       open_ns("mnt", steps, Step::mount_ns), mount_stage(*args.plan, args.stage_dir, args.home_dir, steps)};
-  send_fds(args.handover, fds, fds[3] < 0 ? 3 : 4, steps, Step::done);
+  hand_over(args, fds, fds[3] < 0 ? 3 : 4, steps);
   steps.done(Step::done);
   ::_exit(0);
 }
@@ -247,7 +260,7 @@ void template_child(const ChildArgs& args) {
     steps.done(Step::landlock_rules);
     count = 2;
   }
-  send_fds(args.handover, fds, count, steps, Step::done);
+  hand_over(args, fds, count, steps);
   steps.done(Step::done);
   ::_exit(0);
 }

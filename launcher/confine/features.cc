@@ -14,6 +14,7 @@
 #include "launcher/base/sys.h"
 #include "launcher/confine/cgroup.h"
 #include "launcher/confine/raw.h"
+#include "launcher/confine/seccomp.h"
 #include "launcher/confine/user_ns.h"
 
 namespace caisson::confine {
@@ -152,6 +153,13 @@ Outcome probe_seccomp() {
   return {errno == 0 ? ENOSYS : errno, "seccomp(2)"};
 }
 
+// EBUSY where the container itself runs under a filter with a listener, EINVAL before Linux 5.19.
+Outcome probe_notify() {
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return outcome(false, "no_new_privs");
+  int listener = -1;
+  return outcome(load_seccomp({BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}, &listener) == 0, "seccomp(2) with a listener");
+}
+
 void ask_cheaply(Features& f) {
   utsname name{};
   if (::uname(&name) == 0) f.kernel = name.release;
@@ -188,6 +196,7 @@ Features probe_features() {
   Features f;
   ask_cheaply(f);
   f.seccomp = try_in_child(probe_seccomp, false);
+  f.notify = try_in_child(probe_notify, false);
   f.change_uid = try_in_child(probe_change_uid, false);
   f.user_ns = try_in_child(probe_nothing, true);
   if (f.user_ns.ok()) {
@@ -227,6 +236,7 @@ nlohmann::json features_json(const Features& f) {
         {"lsm", f.lsm_label}}},
       {"works",
        {{"seccomp", tried_json(f.seccomp)},
+        {"seccomp_listener", tried_json(f.notify)},
         {"user_ns", tried_json(f.user_ns)},
         {"mount_ns", tried_json(f.mount_ns)},
         {"net_ns", tried_json(f.net_ns)},

@@ -22,6 +22,7 @@ struct Features {
   std::string kernel;    // uname -r
   int landlock_abi = 0;  // 0: none
   Tried seccomp;         // seccomp filter with no_new_privs
+  Tried notify;          // and with a listener, to which it tells of refused calls
   Tried user_ns;         // unshare(NEWUSER), one-line map of an unprivileged uid, written by us
   Tried mount_ns;        // tmpfs, cloned tree, pivot_root inside it
   Tried net_ns, ipc_ns, uts_ns, cgroup_ns;

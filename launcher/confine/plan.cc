@@ -150,6 +150,10 @@ class Planner {
       decide(m, true, "");
     decide(Mechanism::seccomp, features_.seccomp.ok(), because(features_.seccomp));
     decide(Mechanism::landlock, features_.landlock_abi > 0, "the kernel has no Landlock");
+    if (decide(Mechanism::denial_audit, features_.notify.ok(),
+               features_.notify.error > 0 ? because(features_.notify) : "nobody listens: there is no launcher") &&
+        !policy_.audit.denials)
+      state(Mechanism::denial_audit) = {MechanismState::disabled_by_policy, "audit.denials is false in the policy"};
   }
 
   Status paths() {
@@ -306,6 +310,10 @@ class Planner {
       return fail(Code::unavailable, "policy '" + policy_.domain + "' needs tier " + std::string(tier_name(policy_.min_tier)) +
                                          ", this container gives " + std::string(tier_name(plan_.tier)) +
                                          " (see: caisson probe)");
+    // Said, not left out: who reads a session's paths would need rights over its memory that the auditor must not have.
+    if (policy_.audit.paths == policy::Paths::observe)
+      return fail(Code::unavailable,
+                  "policy '" + policy_.domain + "' has \"paths\": \"observe\" in audit, which this version cannot do");
     for (const Mechanism m : policy_.require)
       if (state(m).state != MechanismState::enforced)
         return fail(Code::unavailable, "policy '" + policy_.domain + "' requires " + std::string(mechanism_name(m)) +

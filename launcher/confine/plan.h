@@ -81,6 +81,10 @@ struct Plan {
   MechanismPlan mechanisms[kMechanismCount];
   std::vector<std::string> absent;  // grants that are not required and not there
   std::vector<Residual> residual;   // what is not stopped in this tier
+
+  [[nodiscard]] bool enforces(Mechanism m) const {
+    return mechanisms[static_cast<std::size_t>(m)].state == MechanismState::enforced;
+  }
 };
 
 struct Place {                  // what the plan needs to know of where it runs

@@ -50,6 +50,7 @@ struct Range {  // [from, next range's from)
 
 class Assembler {
  public:
+  explicit Assembler(std::uint32_t refuse) : refuse_(refuse) {}
   Program take() { return std::move(code_); }
 
   void ret(std::uint32_t value) { code_.push_back(BPF_STMT(BPF_RET | BPF_K, value)); }
@@ -60,7 +61,7 @@ class Assembler {
   void tree(const Range* first, const Range* last) {
     if (last - first == 1) return leaf(first->answer);
     const Range* middle = first + (last - first) / 2;
-    Assembler lower;
+    Assembler lower(refuse_);
     lower.tree(first, middle);
     const Program half = lower.take();
     if (half.size() <= 255) {
@@ -81,16 +82,16 @@ class Assembler {
   void land(std::size_t jump) { code_[jump].k = static_cast<std::uint32_t>(code_.size() - jump - 1); }
 
   void leaf(const Answer& answer) {
-    if (answer.rule == nullptr) return ret(answer.ret);
+    if (answer.rule == nullptr) return ret(answer.ret == kEperm ? refuse_ : answer.ret);
     const bool refusing = !answer.rule->refuse_if.empty();
     const auto& rows = refusing ? answer.rule->refuse_if : answer.rule->any_of;
     for (const auto& row : rows) {
       std::vector<std::size_t> misses;
       for (const ArgRule& arg : row) condition(arg, misses);
-      ret(refusing ? kEperm : kAllow);
+      ret(refusing ? refuse_ : kAllow);
       for (const std::size_t miss : misses) land(miss);
     }
-    ret(refusing ? kAllow : kEperm);
+    ret(refusing ? kAllow : refuse_);
   }
 
   // Falls through when the condition holds; else jumps to what `misses` will be landed on.
@@ -141,6 +142,7 @@ class Assembler {
   }
 
   Program code_;
+  const std::uint32_t refuse_;
 };
 
 // The number on the native architecture; nullopt when only others have it.
@@ -171,7 +173,7 @@ void unite(std::map<std::uint32_t, SyscallRule>& rules, std::uint32_t nr, const 
 
 }  // namespace
 
-Result<Program> compile_seccomp(const std::vector<policy::SyscallSet>& sets) {
+Result<Program> compile_seccomp(const std::vector<policy::SyscallSet>& sets, Refusal refusal) {
   std::map<std::uint32_t, SyscallRule> rules;
   for (const auto& set : sets) {
     for (const SyscallRule& rule : set.allow) {
@@ -204,12 +206,13 @@ Result<Program> compile_seccomp(const std::vector<policy::SyscallSet>& sets) {
   ranges.push_back({next, {}});
   if (kX32Bit != 0) ranges.push_back({kX32Bit, {kKill, nullptr}});
 
-  Assembler out;
+  const std::uint32_t refuse = refusal == Refusal::notify ? std::uint32_t{SECCOMP_RET_USER_NOTIF} : kEperm;
+  Assembler out(refuse);
   out.load(offsetof(seccomp_data, arch));
   Program program = out.take();
   program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kArch, 1, 0));
   program.push_back(BPF_STMT(BPF_RET | BPF_K, kKill));
-  Assembler body;
+  Assembler body(refuse);
   body.load(offsetof(seccomp_data, nr));
   body.tree(ranges.data(), ranges.data() + ranges.size());
   const Program rest = body.take();
@@ -219,9 +222,42 @@ Result<Program> compile_seccomp(const std::vector<policy::SyscallSet>& sets) {
   return program;
 }
 
-int load_seccomp(const Program& program) {
+std::string refusals(const std::vector<policy::SyscallSet>& sets) {
+  std::map<std::uint32_t, std::pair<std::string, std::string>> rows;  // number -> name, rule
+  const auto add = [&rows](const std::string& name, const std::string& rule) {
+    const auto nr = resolve(name);
+    if (!nr || !*nr) return;
+    auto& row = rows[**nr];
+    row.first = name;
+    if (row.second != rule) row.second += (row.second.empty() ? "" : ", ") + rule;
+  };
+  for (const auto& set : sets) {
+    for (const SyscallRule& rule : set.allow)
+      if (!rule.any_of.empty() || !rule.refuse_if.empty())
+        add(rule.name, "seccomp/" + set.name + (rule.any_of.empty() ? ": refuse_if" : ": any_of"));
+    for (const std::string& name : set.refuse) {
+      const auto why = set.refuse_why.find(name);
+      // Of the sets that allow something, the reason why not here: ours, and short. A policy's prose stays in the policy.
+      const bool other = set.name != "refused" && why != set.refuse_why.end() && why->second.size() < 40 &&
+                         why->second.find('\n') == std::string::npos;
+      add(name, "seccomp/" + set.name + (other ? ": " + why->second : ""));
+    }
+  }
+  std::string out = "\n";
+  for (const auto& [nr, row] : rows) out += std::to_string(nr) + " " + row.first + " " + row.second + "\n";
+  return out;
+}
+
+int load_seccomp(const Program& program, int* listener) {
   sock_fprog fprog{static_cast<unsigned short>(program.size()), const_cast<sock_filter*>(program.data())};
-  return static_cast<int>(::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &fprog));
+  // WAIT_KILLABLE_RECV (Linux 5.19): once a call is in the listener's hands only SIGKILL interrupts it. Other signals would make
+  // the kernel start it again, and one call would be on record twice.
+  const unsigned long flags =
+      listener != nullptr ? SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV : 0UL;
+  const auto result = static_cast<int>(::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &fprog));
+  if (listener == nullptr || result < 0) return result;
+  *listener = result;
+  return 0;
 }
 
 }  // namespace caisson::confine

@@ -5,6 +5,7 @@
 
 #include <linux/filter.h>
 
+#include <string>
 #include <vector>
 
 #include "launcher/base/result.h"
@@ -18,9 +19,17 @@ using Program = std::vector<sock_filter>;
 // back; in a set's `refuse`, or a condition not met: EPERM. When several sets name a call, it is allowed when one of
 // them allows it and none refuses it; `refuse` wins over all. Errors: invalid_argument for a name that libseccomp does not know
 // on any architecture; names that only other architectures have are skipped.
-[[nodiscard]] Result<Program> compile_seccomp(const std::vector<policy::SyscallSet>& sets);
+//
+// Refusal::notify: what would be answered EPERM is told to the filter's listener instead, which answers it so; where nobody
+// listens any more, the kernel answers ENOSYS. Unknown numbers, which libraries try out all day, and foreign architectures stay
+// as they are, and no allowed call is slower.
+enum class Refusal { answer, notify };
+[[nodiscard]] Result<Program> compile_seccomp(const std::vector<policy::SyscallSet>& sets, Refusal refusal = Refusal::answer);
 
-// For the child: 0, or -1 with errno. Needs no_new_privs.
-int load_seccomp(const Program& program);
+// What a program of these sets can refuse with EPERM, and by which rule (base/auditor_protocol.h).
+[[nodiscard]] std::string refusals(const std::vector<policy::SyscallSet>& sets);
+
+// For the child: 0, or -1 with errno. Needs no_new_privs. listener: receives the descriptor (close-on-exec) that is told.
+int load_seccomp(const Program& program, int* listener = nullptr);
 
 }  // namespace caisson::confine

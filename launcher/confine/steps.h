@@ -39,6 +39,7 @@ enum class Step : std::uint16_t {
   no_new_privs,
   landlock,
   seccomp,
+  listener,
   exec,
   done,
 };
@@ -76,6 +77,7 @@ inline constexpr StepRow kSteps[kStepCount] = {
     {Step::no_new_privs, "no_new_privs", Mechanism::no_new_privs},
     {Step::landlock, "landlock", Mechanism::landlock},
     {Step::seccomp, "seccomp", Mechanism::seccomp},
+    {Step::listener, "denial_listener", Mechanism::denial_audit},
     {Step::exec, "exec_init", Mechanism::fds},
     {Step::done, "done", Mechanism::fds},
 };

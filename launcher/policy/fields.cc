@@ -8,7 +8,7 @@ namespace {
 constexpr std::uint64_t kMax64 = ~0ULL;
 constexpr std::string_view kMechanismNames =
     "user_ns mount_ns pid_ns ipc_ns uts_ns net_ns cgroup_ns proc cgroup rlimits uid capabilities no_new_privs landlock "
-    "seccomp fds env";
+    "seccomp fds env denial_audit";
 
 using enum Type;
 using enum Widens;
@@ -25,8 +25,8 @@ constexpr Field kPolicy[] = {
      "The field, such as `/limits/processes`; for a grant, `/grants` and its path: `/grants/srv/data`."},
     {"/weaken/*/why", text, kAny, "", 8, 1000, kRequired, never, "The reason; repeated in the audit log of every session."},
     {"/min_tier", choice, kAny, "T1 T0 T2 T3", 0, 0, "\"T1\"", smaller, "The weakest tier in which a session may start."},
-    {"/require", list, kAny, kMechanismNames, 0, 17, "[]", removed, "Mechanisms without which no session starts."},
-    {"/disable", list, kAny, kMechanismNames, 0, 17, "[]", added,
+    {"/require", list, kAny, kMechanismNames, 0, 18, "[]", removed, "Mechanisms without which no session starts."},
+    {"/disable", list, kAny, kMechanismNames, 0, 18, "[]", added,
      "Mechanisms that are switched off. Needs a `weaken` entry in base.json too."},
     {"/grants", objects, kAny, "", 0, 200, "[]", Widens::grants,
      "What a session sees of the container; nothing else is visible. The longest path wins; merged by path."},

@@ -31,8 +31,9 @@ enum class Mechanism {
   seccomp,
   fds,
   env,
+  denial_audit,  // refused system calls are on record: no wall, but a policy may require it
 };
-inline constexpr int kMechanismCount = static_cast<int>(Mechanism::env) + 1;
+inline constexpr int kMechanismCount = static_cast<int>(Mechanism::denial_audit) + 1;
 
 [[nodiscard]] std::string_view tier_name(Tier tier);            // "T2"
 [[nodiscard]] std::optional<Tier> tier_from(std::string_view);  // "T2" -> Tier::t2

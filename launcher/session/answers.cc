@@ -123,7 +123,10 @@ void Manager::on_request(ipc::Connection& c, ipc::Connection::Request request) {
     }
   }();
   if (!done) {
-    record(audit::Event::request_refused, {{"op", request.body.value("op", "")}, {"what", done.error().text()}});
+    const json::Value refused{{"op", request.body.value("op", "")}, {"what", done.error().text()}};
+    record(audit::Event::request_refused, refused);
+    if (const auto entry = find(c, request.body); entry && (*entry)->log)
+      (void)(*entry)->log->append(audit::Event::request_refused, refused);
     c.reply_error(request.id, done.error(), "request");
   } else if (!done->is_null()) {
     c.reply(request.id, std::move(*done));

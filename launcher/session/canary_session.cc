@@ -32,11 +32,17 @@ class Canary {
   Canary(const Canary&) = delete;
   Canary& operator=(const Canary&) = delete;
 
-  Result<confine::ProbeResults> run(const init::Targets& targets) {
+  Result<confine::ProbeResults> run(const init::Targets& targets, const Listen& listen) {
     TRY(link_.probe(targets));  // waits in the socket until init is there
     TRY(read_steps());
     confine::ProbeResults results;
-    TRY_ASSIGN(const InitEvent ready, next());
+    TRY_ASSIGN(InitEvent ready, next());
+    if (ready.reply.type == init::Type::listener) {
+      TRY(listen(ready.fd));
+      TRY_ASSIGN(ready, next());  // and our copy is gone
+    } else if (plan_.enforces(Mechanism::denial_audit) && !confine::faults::blind()) {
+      return fail(Code::protocol, "the filter's listener was not handed over (denial_listener)");
+    }
     if (ready.reply.type != init::Type::ready) return fail(Code::protocol, "caisson-init did not begin with `ready`");
     for (std::uint32_t i = 0; i < results.size(); ++i) {
       TRY_ASSIGN(const InitEvent event, next());
@@ -88,10 +94,11 @@ class Canary {
 }  // namespace
 
 Result<confine::ProbeResults> run_canary(const confine::Builder& builder, const confine::Template& prepared,
-                                         const confine::Workspace& workspace, uid_t uid, const init::Targets& targets) {
+                                         const confine::Workspace& workspace, uid_t uid, const init::Targets& targets,
+                                         const Listen& listen) {
   TRY_ASSIGN(confine::Started started, builder.start(prepared, workspace, uid, -1));
   Canary canary(std::move(started), *prepared.plan, uid);
-  return canary.run(targets);
+  return canary.run(targets, listen);
 }
 
 }  // namespace caisson::session

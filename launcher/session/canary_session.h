@@ -1,14 +1,19 @@
 // A session that serves nobody: built like every other of its template, asked to make the canary probes, and ended.
 #pragma once
 
+#include <functional>
+
 #include "launcher/confine/build.h"
 #include "launcher/confine/canary.h"
 
 namespace caisson::session {
 
+// Gives the filter's listener to somebody who answers.
+using Listen = std::function<Status(const Fd&)>;
+
 // Blocks, some milliseconds; ten seconds at most. Errors: a step that failed, timeout, protocol.
 [[nodiscard]] Result<confine::ProbeResults> run_canary(const confine::Builder& builder, const confine::Template& prepared,
                                                        const confine::Workspace& workspace, uid_t uid,
-                                                       const init::Targets& targets);
+                                                       const init::Targets& targets, const Listen& listen);
 
 }  // namespace caisson::session

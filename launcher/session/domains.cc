@@ -41,7 +41,8 @@ Result<confine::ProbeResults> Manager::ask_canary(const Workspace& workspace, co
   if (outside.size() >= sizeof targets.outside) return fail(Code::invalid_argument, "path too long: " + quote(outside));
   std::memcpy(targets.outside, outside.c_str(), outside.size() + 1);
   TRY_ASSIGN(const uid_t uid, take_uid(workspace));
-  auto results = run_canary(builder_, prepared, workspace.place, uid, targets);
+  auto results = run_canary(builder_, prepared, workspace.place, uid, targets,
+                            [&](const Fd& listener) { return denials_->watch("", listener, prepared.refusals); });
   uids_.erase(uid);
   if (!results) return std::unexpected(std::move(results).error().wrap("canary session"));
   // As first process of a container we have a number that a process inside has, too: that one was asked.

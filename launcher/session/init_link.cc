@@ -89,7 +89,8 @@ Result<std::optional<InitEvent>> InitLink::receive() {
     return fail(Code::protocol, "malformed message from caisson-init");
   if (count == 1) event.fd = std::move(fds.front());
   std::memcpy(&event.reply, buffer, sizeof event.reply);
-  if (event.fd && event.reply.type != init::Type::started) return fail(Code::protocol, "descriptor where none belongs");
+  if (event.fd && event.reply.type != init::Type::started && event.reply.type != init::Type::listener)
+    return fail(Code::protocol, "descriptor where none belongs");
   return event;
 }
 

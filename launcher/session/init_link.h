@@ -26,7 +26,7 @@ struct ExecRequest {
 
 struct InitEvent {
   init::Reply reply;
-  Fd fd;  // the PTY master, with `started` of a pty exec
+  Fd fd;  // the PTY master, with `started` of a pty exec; the listener
 };
 
 class InitLink {

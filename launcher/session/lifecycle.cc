@@ -52,6 +52,9 @@ Result<Manager::Entry*> Manager::start(Workspace& workspace, const std::string& 
   }
   TRY_ASSIGN(const uid_t uid, take_uid(workspace));
   Events events;
+  events.listener = [this](Session& s, const Fd& fd, const std::string& refusals) {
+    return denials_->watch(s.id(), fd, refusals);
+  };
   events.built = [this](Session& s, Status status) { on_built(s, std::move(status)); };
   events.exec_started = [this](Session& s, Exec& e, int pid) { on_started(s, e, pid); };
   events.exec_failed = [this](Session& s, Exec& e, const Error& error, const std::string& step) { on_failed(s, e, error, step); };
@@ -182,8 +185,10 @@ void Manager::on_exited(Session& session, Exec& exec, const init::Reply& reply) 
   if (reply.signaled != 0) {
     const char* name = ::sigabbrev_np(reply.status);
     fields["signal"] = name != nullptr ? std::string("SIG") + name : "SIG" + std::to_string(reply.status);
-    if (reply.status == SIGXCPU || reply.status == SIGXFSZ)
+    if (reply.status == SIGXCPU || reply.status == SIGXFSZ) {
       fields["limit"] = reply.status == SIGXCPU ? "cpu_seconds" : "file_size_bytes";
+      (void)entry.log->append(audit::Event::limit_hit, {{"limit", fields["limit"]}, {"exec", exec.label}, {"by", "rlimit"}});
+    }
   } else {
     fields["exit_code"] = reply.status & 255;
   }
@@ -195,17 +200,27 @@ void Manager::on_exited(Session& session, Exec& exec, const init::Reply& reply) 
 
 void Manager::on_ended(Session& session) {
   const std::string id = session.id();
+  loop_.cancel(entries_.at(id)->life);
+  // What the auditor still has about it comes before its last record.
+  if (!denials_ || !denials_->release(id, [this, id] { finish(id); })) finish(id);
+}
+
+void Manager::finish(const std::string& id) {
   Entry& entry = *entries_.at(id);
-  loop_.cancel(entry.life);
+  const Session& session = *entry.session;
   if (entry.log) {
     // The last record; a log that could not be written is the reason why the session ended and is in the index.
     const Totals& totals = session.totals();
     json::Value fields{{"reason", session.end_reason()}, {"execs", totals.execs}, {"cpu_us", totals.cpu_us}};
+    if (!entry.denials.is_null()) fields["denials"] = entry.denials;
     if (!entry.destroy_reason.empty()) fields["asked_because"] = entry.destroy_reason;
     if (totals.cgroup) {
-      if (session.end_reason() == "oom")
+      if (totals.cgroup->oom_kills > 0)
         (void)entry.log->append(audit::Event::limit_hit,
                                 {{"limit", "memory"}, {"memory_bytes", totals.cgroup->memory_peak}, {"by", "cgroup"}});
+      if (totals.cgroup->pids_refused > 0)
+        (void)entry.log->append(audit::Event::limit_hit,
+                                {{"limit", "processes"}, {"forks_refused", totals.cgroup->pids_refused}, {"by", "cgroup"}});
       fields.update(used(*totals.cgroup));
       if (totals.cgroup_left) fields["cgroup_left"] = true;
     }

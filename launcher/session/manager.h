@@ -18,6 +18,7 @@
 #include "launcher/confine/cgroup.h"
 #include "launcher/ipc/connection.h"
 #include "launcher/policy/load.h"
+#include "launcher/session/denials.h"
 #include "launcher/session/process_tree.h"
 #include "launcher/session/session.h"
 #include "launcher/session/workspace.h"
@@ -29,6 +30,7 @@ struct Settings {
   std::string preset;       // of the policies; empty: none
   std::string default_cwd;  // where clients start, told in hello
   unsigned port = 0;        // where the agent listens: what a canary tries to reach
+  uid_t auditor_uid = 991;  // of caisson-auditor, where uids can be changed
   std::string attest_key;   // PEM file of the key that signs statements; empty: one is made at each start
   std::uint64_t audit_max_bytes = 1ULL << 30;  // of all audit logs; ended sessions' go first
   std::size_t max_sessions = 1024;
@@ -70,6 +72,7 @@ class Manager {
     Workspace* workspace = nullptr;
     std::uint64_t owner = 0;  // number of the client's connection; 0: ready, not yet given away
     std::string domain, label, created_at, destroy_reason;
+    json::Value denials;  // totals, once the auditor has told them
     confine::ProbeResults canary;
     std::int64_t create_id = 0;                                      // request to be answered once it is built
     json::Value request;                                             // what was asked, for the log
@@ -123,6 +126,9 @@ class Manager {
   void on_failed(Session& session, Exec& exec, const Error& error, const std::string& step);
   void on_exited(Session& session, Exec& exec, const init::Reply& reply);
   void on_ended(Session& session);
+  void finish(const std::string& id);  // its last record
+  void start_auditor();
+  void on_denial(const std::string& id, audit::Event event, json::Value fields, bool closed);
   void watchdog();
   void watch_workspaces(const ProcessTree& tree);
   void sweep();
@@ -158,6 +164,7 @@ class Manager {
   confine::Builder builder_;
   std::unique_ptr<confine::CgroupRoot> cgroups_;
   std::unique_ptr<audit::Log> launcher_log_;
+  std::unique_ptr<Denials> denials_;
   std::map<std::string, std::unique_ptr<Workspace>> workspaces_;
   Workspace* default_ = nullptr;
   policy::Limits tmp_limits_;                           // of every workspace's /tmp

@@ -112,6 +112,13 @@ void Session::take(InitEvent event) {
     if (!status_) take_ready();
     return;
   }
+  if (reply.type == init::Type::listener) {
+    if (ready_ || std::exchange(listened_, true) || !event.fd || !plan().enforces(Mechanism::denial_audit))
+      return end("init_protocol");
+    if (Status heard = events_.listener(*this, event.fd, prepared_->refusals); !heard)
+      built(std::unexpected(std::move(heard).error()));
+    return;
+  }
   const auto it = execs_.find(reply.exec_id);
   if (it == execs_.end()) return end("init_protocol");
   Exec& exec = it->second;
@@ -168,6 +175,9 @@ Result<confine::Verified> Session::verify() const {
 void Session::take_ready() {
   if (state_ != State::building) return;
   auto verified = verify();
+  // It comes before `ready` over the same socket, or not at all.
+  if (plan().enforces(Mechanism::denial_audit) && !listened_ && verified)
+    verified = fail(Code::internal, "verification failed: nobody has been given the filter's listener (denial_listener)");
   if (!verified && !confine::faults::blind()) return built(std::unexpected(std::move(verified).error()));
   if (verified) verified_ = std::move(*verified);
   built({});
@@ -347,7 +357,10 @@ Status Session::verify_again() {
 }
 
 nlohmann::json Session::report(const confine::ProbeResults* canary) const {
-  nlohmann::json report = confine::report_json(plan(), verified_, prepared_->steps, steps_, canary);
+  confine::Verified seen = verified_;
+  if (!denials_lost_.empty())
+    seen.mechanisms[static_cast<std::size_t>(Mechanism::denial_audit)] = {confine::MechanismState::unavailable, denials_lost_};
+  nlohmann::json report = confine::report_json(plan(), seen, prepared_->steps, steps_, canary);
   report["session"] = id_;
   return report;
 }

@@ -40,6 +40,8 @@ struct Totals {
 class Session;
 
 struct Events {
+  // The descriptor to which its filter tells of refused calls; what can be refused. An error ends the session.
+  std::function<Status(Session&, const Fd&, const std::string& refusals)> listener;
   // Built and verified, or not (then it ends by itself).
   std::function<void(Session&, Status)> built;
   // The command's execve succeeded (with the client's descriptors) or did not.
@@ -75,6 +77,7 @@ class Session {
   [[nodiscard]] std::uint32_t next_exec_id() const { return next_exec_; }
 
   void run() { state_ = State::running; }
+  void lose_denials(std::string why) { denials_lost_ = std::move(why); }  // said in every report from now on
   // Reads the facts back from the kernel once more: what is attested is so now. What no longer holds ends the session.
   [[nodiscard]] Status verify_again();
   void poll_status() { read_status(); }  // the child's pid, before children are reaped
@@ -117,14 +120,14 @@ class Session {
   State state_ = State::building;
   Fd status_, pidfd_;
   pid_t child_pid_ = 0, pid_ = 0;
-  bool child_gone_ = false, first_gone_ = false, ready_ = false;
+  bool child_gone_ = false, first_gone_ = false, ready_ = false, listened_ = false;
   std::optional<InitLink> link_;
   std::vector<confine::StepRecord> steps_;
   confine::Verified verified_;
   std::map<std::uint32_t, Exec> execs_;
   std::uint32_t next_exec_ = 1;
   Totals totals_;
-  std::string end_reason_;
+  std::string end_reason_, denials_lost_;
   Loop::TimerId deadline_ = 0;
 };
 

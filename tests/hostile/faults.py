@@ -20,7 +20,7 @@ STEPS = re.findall(r'\{Step::\w+, "(\w+)", Mechanism', (ROOT / "launcher" / "con
 WORKSPACE = ["user_ns", "net_ns", "mount_ns"]
 TEMPLATE = ["open_grants", "root_tmpfs", "make_files", "attach_grants", "template_proc", "hide_paths", "pivot_root", "landlock_rules", "done"]
 SESSION = ["namespaces", "pid_ns", "proc", "devices", "hostname", "close_fds", "rlimits", "stdio", "uid", "capabilities",
-           "no_new_privs", "landlock", "seccomp", "exec_init"]  # fmt: skip
+           "no_new_privs", "landlock", "seccomp", "denial_listener", "exec_init"]  # fmt: skip
 ALONE = ["private_mounts"]
 
 

@@ -20,7 +20,7 @@ MUTATIONS = [
     "user_ns", "net_ns", "mount_ns", "open_grants.read_only", "open_grants.nosuid", "open_grants.noexec", "make_files", "attach_grants",
     "template_proc", "hide_paths", "pivot_root", "pivot_root.read_only", "landlock_rules", "namespaces", "namespaces.mnt", "namespaces.ipc",
     "namespaces.uts", "namespaces.cgroup", "pid_ns", "proc", "devices", "private_mounts", "hostname", "stdio", "close_fds", "rlimits", "uid",
-    "capabilities", "no_new_privs", "landlock", "seccomp",
+    "capabilities", "no_new_privs", "landlock", "seccomp", "denial_listener",
 ]  # fmt: skip
 # What is built or started there is itself what would be missing: test_faults.py has them fail.
 NOTHING_TO_LEAVE_OUT = ["root_tmpfs", "exec_init", "done"]

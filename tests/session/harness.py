@@ -231,6 +231,12 @@ def processes():
     return found
 
 
+def workers(pid):
+    """Below a launcher, what is there for a session."""
+    everything = processes()
+    return {p for p in descendants(pid) if p in everything and everything[p][1] != "caisson-auditor"}
+
+
 def descendants(pid):
     everything = processes()
     below, grown = {pid}, True

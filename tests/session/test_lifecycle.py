@@ -8,7 +8,7 @@ import struct
 import termios
 
 import pytest
-from harness import Refused, descendants, edit, eventually, inside, processes
+from harness import Refused, descendants, edit, eventually, inside, processes, workers
 
 MARK = f"{os.getpid()}.0"  # an argument of sleep that only this run uses
 
@@ -279,7 +279,7 @@ def test_a_client_that_is_gone_while_its_session_is_built_leaves_nothing(fresh):
         client.send("session_create", domain="bash", **({"narrow": {"home": "private"}} if i % 2 else {}))
         select.select([client.socket], [], [], i % 10 * 0.0005)
         client.close()
-    eventually(lambda: not descendants(fresh.pid) and not watcher.call("session_list")[0]["sessions"])
+    eventually(lambda: not workers(fresh.pid) and not watcher.call("session_list")[0]["sessions"])
 
 
 def test_a_session_ends_when_its_first_process_does(control):

@@ -118,6 +118,45 @@ TEST(Seccomp, SetsAreAUnion) {
   EXPECT_EQ(answer(program, SYS_socket, 40), kEperm);
 }
 
+// What a listener is told of is what was answered EPERM, and nothing else is any different.
+TEST(Seccomp, ToldIsExactlyWhatWouldBeRefused) {
+  SyscallSet set;
+  set.name = "some";
+  set.allow.push_back({"read", {}, {}, ""});
+  set.allow.push_back({"socket", {{{0, "masked_eq", 1, 0xffffffff}}}, {}, ""});
+  set.allow.push_back({"ioctl", {}, {{{1, "masked_eq", 0x5412, 0xffffffff}}}, ""});
+  set.refuse = {"ptrace", "mount", "clone3"};
+  const Program answers = compile({set});
+  const auto tells = compile_seccomp({set}, Refusal::notify);
+  ASSERT_TRUE(tells);
+  ASSERT_EQ(tells->size(), answers.size());
+  for (long nr = 0; nr < 700; ++nr)
+    for (const std::uint64_t arg : {0ULL, 1ULL, 0x5412ULL}) {
+      const std::uint32_t was = answer(answers, nr, arg, arg), now = answer(*tells, nr, arg, arg);
+      EXPECT_EQ(now, was == kEperm ? std::uint32_t{SECCOMP_RET_USER_NOTIF} : was) << nr << " " << arg;
+    }
+  EXPECT_EQ(answer(*tells, SYS_clone3), kEnosys) << "C libraries try it all day";
+  EXPECT_EQ(answer(*tells, 3, 0, 0, AUDIT_ARCH_I386), SECCOMP_RET_KILL_PROCESS);
+}
+
+// Each call that can be told of has its line, and no other has.
+TEST(Seccomp, RefusalsNameEveryRule) {
+  SyscallSet set, other;
+  set.name = "some";
+  set.allow.push_back({"read", {}, {}, ""});
+  set.allow.push_back({"socket", {{{0, "masked_eq", 1, 0xffffffff}}}, {}, ""});
+  set.refuse = {"mount"};
+  set.refuse_why["mount"] = "the policy's 'deny'";
+  other.name = "refused";
+  other.refuse = {"ptrace"};
+  other.refuse_why["ptrace"] = "a text\nof two lines";
+  other.allow.push_back({"socket", {{{0, "masked_eq", 2, 0xffffffff}}}, {}, ""});
+  EXPECT_EQ(refusals({set, other}), "\n" + std::to_string(SYS_socket) +
+                                        " socket seccomp/some: any_of, seccomp/refused: any_of\n" + std::to_string(SYS_ptrace) +
+                                        " ptrace seccomp/refused\n" + std::to_string(SYS_mount) +
+                                        " mount seccomp/some: the policy's 'deny'\n");
+}
+
 TEST(Seccomp, GarbageInTheUpperHalfDoesNotHideAMaskedArgument) {
   const Program program = compile_rule({}, {{{1, "masked_eq", 0x5412, 0xffffffff}}});
   EXPECT_EQ(answer(program, SYS_ioctl, 0, 0x5412), kEperm);

@@ -11,7 +11,7 @@ namespace caisson::confine {
 inline Features tier_features(Tier wanted) {
   Features f;
   f.landlock_abi = 7;
-  f.seccomp = {0, ""};
+  f.seccomp = f.notify = {0, ""};
   f.cgroup = {ENOTSUP, "cgroup v2"};
   f.cgroup_reason = "cgroup v1 host";
   if (wanted != Tier::t1) f.change_uid = {0, ""};

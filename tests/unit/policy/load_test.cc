@@ -67,7 +67,7 @@ TEST(Load, TypesAndBounds) {
   EXPECT_EQ(dir.with("\"require\": [\"secomp\"]").front(),
             "d.json:2 /require/0: unknown value 'secomp', must be one of: user_ns mount_ns pid_ns ipc_ns uts_ns net_ns cgroup_ns "
             "proc cgroup "
-            "rlimits uid capabilities no_new_privs landlock seccomp fds env; meant 'seccomp'?");
+            "rlimits uid capabilities no_new_privs landlock seccomp fds env denial_audit; meant 'seccomp'?");
   EXPECT_EQ(dir.with("\"umask\": 22"), Texts{"d.json:2 /umask: must be a string of three octal digits, such as \"022\""});
   EXPECT_EQ(dir.with("\"proc_shared_fallback\": \"yes\""), Texts{"d.json:2 /proc_shared_fallback: must be true or false"});
   EXPECT_EQ(dir.with("\"devices\": [\"null\", \"null\"]"), Texts{"d.json:2 /devices/1: is there twice: 'null'"});

@@ -1,0 +1,51 @@
+// How much one session may have on record: a bucket of tokens, then only numbers, then nothing because nobody listens any more.
+// Pure arithmetic on the caller's clock.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace caisson::auditor {
+
+class TokenBucket {
+ public:
+  TokenBucket(std::int64_t burst, std::int64_t per_second)
+      : burst_us_(burst * kSecondUs), rate_(per_second), level_us_(burst_us_) {}
+  // Whether there was one at that time. Time never runs backwards.
+  bool take(std::int64_t now_us) {
+    // In millionths of a token, so that no fraction is lost however often it is asked. At most one burst's worth of time counts.
+    if (last_us_ != 0) level_us_ = std::min(burst_us_, level_us_ + std::min(now_us - last_us_, burst_us_ / rate_) * rate_);
+    last_us_ = now_us;
+    if (level_us_ < kSecondUs) return false;
+    level_us_ -= kSecondUs;
+    return true;
+  }
+
+ private:
+  static constexpr std::int64_t kSecondUs = 1'000'000;
+  std::int64_t burst_us_, rate_, level_us_, last_us_ = 0;
+};
+
+inline constexpr std::int64_t kBurst = 2000, kPerSecond = 100;  // records of one session
+inline constexpr std::int64_t kAllBurst = 4000,
+                              kAllPerSecond = 1000;      // of all sessions: what the launcher can write beside its work
+inline constexpr std::uint64_t kMostPerSecond = 20'000;  // calls of one session, recorded or counted
+
+enum class Verdict { record, count, close };
+
+class Budget {
+ public:
+  // Of one more call. `close`: count it, and give the listener up.
+  Verdict take(std::int64_t now_us, TokenBucket& all) {
+    if (now_us - window_us_ >= 1'000'000) window_us_ = now_us, calls_ = 0;
+    if (++calls_ > kMostPerSecond) return Verdict::close;
+    return own_.take(now_us) && all.take(now_us) ? Verdict::record : Verdict::count;
+  }
+
+ private:
+  TokenBucket own_{kBurst, kPerSecond};
+  std::int64_t window_us_ = 0;
+  std::uint64_t calls_ = 0;
+};
+
+}  // namespace caisson::auditor

@@ -1,0 +1,37 @@
+#include "launcher/auditor/messages.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace caisson::auditor {
+
+std::optional<Order> parse_order(std::string_view message, std::size_t descriptors) {
+  Head head;
+  if (message.size() < sizeof head || message.size() > kMaxMessage) return std::nullopt;
+  std::memcpy(&head, message.data(), sizeof head);
+  if (head.size != message.size() - sizeof head || head.session[sizeof head.session - 1] != '\0') return std::nullopt;
+  const bool watch = head.type == Type::watch;
+  if ((!watch && head.type != Type::release) || descriptors != (watch ? 1U : 0U)) return std::nullopt;
+  return Order{head.type, head.session, message.substr(sizeof head)};
+}
+
+std::string part(Type type, std::string_view session, std::string_view text) {
+  Head head{};
+  head.type = type;
+  head.size = static_cast<std::uint32_t>(text.size());
+  std::memcpy(head.session, session.data(), std::min(session.size(), sizeof head.session - 1));
+  std::string out(sizeof head, '\0');
+  std::memcpy(out.data(), &head, sizeof head);
+  return out.append(text);
+}
+
+std::string Outbox::next() {
+  std::string out;
+  for (count_ = 0; count_ < std::min(parts_.size(), kMostParts); ++count_) {
+    if (count_ > 0 && out.size() + parts_[count_].size() > kMaxMessage) break;
+    out += parts_[count_];
+  }
+  return out;
+}
+
+}  // namespace caisson::auditor

@@ -1,0 +1,33 @@
+// The three things that a listener is asked (seccomp_unotify(2)), and what Debian 12's headers (6.1) lack of it.
+#pragma once
+
+#include <linux/seccomp.h>
+#include <sys/ioctl.h>
+
+#include <cstdint>
+
+namespace caisson::auditor {
+
+// Linux 6.6: the caller and we run one after the other, so the kernel wakes either on the same processor.
+inline constexpr unsigned long kSetFlags = SECCOMP_IOW(4, std::uint64_t);
+inline constexpr std::uint64_t kSyncWakeUp = 1;
+
+inline constexpr unsigned long kRequests[] = {SECCOMP_IOCTL_NOTIF_RECV, SECCOMP_IOCTL_NOTIF_SEND, SECCOMP_IOCTL_NOTIF_ID_VALID,
+                                              kSetFlags};
+
+inline void prefer_sync_wake_up(int listener) { (void)::ioctl(listener, kSetFlags, kSyncWakeUp); }
+[[nodiscard]] inline bool receive(int listener, seccomp_notif& call) {
+  call = {};  // the kernel demands it
+  return ::ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &call) == 0;
+}
+// The call fails with `error`, whatever it was; it is never let through. An error means that its process is gone.
+inline void refuse(int listener, std::uint64_t id, int error) {
+  seccomp_notif_resp answer{id, 0, -error, 0};
+  (void)::ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
+}
+// Whether the caller still waits: what was read by its pid in between was then not of another process.
+[[nodiscard]] inline bool waits(int listener, std::uint64_t id) {
+  return ::ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
+}
+
+}  // namespace caisson::auditor

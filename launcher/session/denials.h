@@ -1,0 +1,57 @@
+// The launcher's side of caisson-auditor: starts it, gives it the listeners of sessions, takes what it tells about them. What
+// comes from there is checked like what comes from any other child: exact parts, bounded JSON; anything else is its end.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "launcher/audit/log.h"
+#include "launcher/base/loop.h"
+
+namespace caisson::session {
+
+class Denials {
+ public:
+  struct Handler {
+    // For the log of that session; closed: nothing more comes, because nobody listens any more.
+    std::function<void(const std::string& session, audit::Event event, json::Value fields, bool closed)> record;
+    std::function<void(audit::Event event, json::Value fields)> started_or_ended;  // of the auditor itself
+  };
+  // uid: its own, where the launcher may give it one (change_uid).
+  Denials(Loop& loop, uid_t uid, bool change_uid, Handler handler)
+      : loop_(loop), uid_(uid), change_uid_(change_uid), handler_(std::move(handler)) {}
+  ~Denials();
+  Denials(const Denials&) = delete;
+  Denials& operator=(const Denials&) = delete;
+
+  // Blocks until it has sealed itself, at most some seconds. Later starts follow by themselves, when it ends.
+  [[nodiscard]] Status start();
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  // From here on it answers. Our own copy of the listener must go, or the calls would hang when the auditor dies. "": a canary.
+  [[nodiscard]] Status watch(const std::string& session, const Fd& listener, const std::string& refusals);
+  // The session is gone: `done` is called when all about it has been told, or nobody is left to tell it. False: it has been
+  // already.
+  [[nodiscard]] bool release(const std::string& session, std::function<void()> done);
+
+ private:
+  [[nodiscard]] Status launch();
+  [[nodiscard]] Status send(const std::string& message, const int* fds, std::size_t count);
+  [[nodiscard]] Result<bool> read();  // false: nothing was there
+  [[nodiscard]] Status take(std::string_view message);
+  void finish(const std::string& session);
+  void exited(const ChildExit& exit);
+  void restart_later();
+
+  Loop& loop_;
+  const uid_t uid_;
+  const bool change_uid_;
+  const Handler handler_;
+  Fd socket_, pidfd_;
+  pid_t pid_ = 0;
+  bool ready_ = false;
+  std::int64_t started_us_ = 0;
+  std::map<std::string, std::function<void()>> watched_;  // session -> what its end waits for
+};
+
+}  // namespace caisson::session
