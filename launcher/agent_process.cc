@@ -23,6 +23,9 @@ namespace caisson {
 namespace {
 
 constexpr int kIpcFd = 3, kSeccompFd = 4;
+// Four times what its own limits add up to (256 MiB of output, bodies of 8 MiB). Beyond it the agent gets no memory and ends
+// itself, and neither the launcher nor a session is what the kernel looks for when there is none left.
+constexpr rlim_t kMemoryBytes = 1UL << 30;
 constexpr std::int64_t kDropDelayUs = 10'000;  // what it said last is read, so that a violation is on record
 constexpr std::int64_t kFirstDelayUs = 50'000, kLongestDelayUs = 10'000'000, kSettledUs = 30'000'000;
 
@@ -210,8 +213,8 @@ bool refuse_children() {
   sigset_t none;
   sigemptyset(&none);
   if (::sigprocmask(SIG_SETMASK, &none, nullptr) != 0 || ::setsid() < 0) ::_exit(121);
-  const rlimit no_core{0, 0};
-  if (::setrlimit(RLIMIT_CORE, &no_core) != 0) ::_exit(121);
+  const rlimit no_core{0, 0}, memory{kMemoryBytes, kMemoryBytes};
+  if (::setrlimit(RLIMIT_CORE, &no_core) != 0 || ::setrlimit(RLIMIT_DATA, &memory) != 0) ::_exit(121);
   // Without CAP_SETPCAP the container's bounding set stays; no_new_privs below makes it moot.
   (void)confine::caps_drop_bounding();
   if (p.change_uid) {

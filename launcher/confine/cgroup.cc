@@ -1,5 +1,6 @@
 #include "launcher/confine/cgroup.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
@@ -99,6 +100,18 @@ Result<Fd> make_dir(int parent, const std::string& name) {
   return sys::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 }
 
+// Of a launcher that was killed: its sessions are gone with it, their empty leaves are not. One with a process in it, or with
+// children that are not ours, the kernel keeps (EBUSY), and no other name is touched.
+void remove_leftovers(int sessions) {
+  const int again = ::fcntl(sessions, F_DUPFD_CLOEXEC, 3);
+  DIR* dir = again >= 0 ? ::fdopendir(again) : nullptr;
+  if (dir == nullptr) return (void)(again >= 0 && ::close(again));
+  while (const dirent* entry = ::readdir(dir))
+    if (std::string_view(entry->d_name).starts_with(CgroupRoot::kSessionPrefix))
+      (void)::unlinkat(sessions, entry->d_name, AT_REMOVEDIR);
+  (void)::closedir(dir);
+}
+
 }  // namespace
 
 CgroupRoot::Found CgroupRoot::look() {
@@ -142,6 +155,7 @@ Result<CgroupRoot> CgroupRoot::open(const std::string& path) {
   TRY(move_processes(own.get(), leaf.get()));
   TRY(sys::write_file_at(own.get(), "cgroup.subtree_control", kControllers));
   TRY_ASSIGN(Fd sessions, make_dir(own.get(), kSessions));
+  remove_leftovers(sessions.get());
   TRY(sys::write_file_at(sessions.get(), "cgroup.subtree_control", kControllers));
   return CgroupRoot(std::move(sessions));
 }

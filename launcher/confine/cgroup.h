@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "launcher/base/fd.h"
 #include "launcher/base/result.h"
@@ -55,7 +56,10 @@ class CgroupRoot {
   };
   // Looks without changing anything.
   [[nodiscard]] static Found look();
-  // Moves the launcher into a leaf of its own and delegates memory, pids and cpu to caisson-sessions/.
+  // What the names of sessions, and so of their leaves, begin with.
+  static constexpr std::string_view kSessionPrefix = "s-";
+  // Moves the launcher into a leaf of its own, delegates memory, pids and cpu to caisson-sessions/, and removes there the empty
+  // leaves of a launcher that was killed.
   [[nodiscard]] static Result<CgroupRoot> open(const std::string& path);
   // Makes a leaf with the limits set and read back.
   [[nodiscard]] Result<Cgroup> make(const std::string& name, const policy::Limits& limits) const;

@@ -227,7 +227,7 @@ Result<Manager::Entry*> Manager::start(const std::string& domain, std::shared_pt
   const auto given = std::ranges::count_if(entries_, [](const auto& e) { return e.second->owner != 0; });
   if (static_cast<std::size_t>(given) >= settings_.max_sessions)
     return fail(Code::limit, "more than " + std::to_string(settings_.max_sessions) + " sessions");
-  const std::string id = "s-" + sys::random_hex(8);
+  const std::string id = std::string(confine::CgroupRoot::kSessionPrefix) + sys::random_hex(8);
   std::optional<confine::Cgroup> cgroup;
   if (cgroups_ && prepared->plan->cgroup) {
     TRY_ASSIGN(cgroup, cgroups_->make(id, prepared->plan->policy->limits));

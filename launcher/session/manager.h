@@ -18,6 +18,7 @@
 #include "launcher/ipc/connection.h"
 #include "launcher/policy/load.h"
 #include "launcher/session/process_tree.h"
+#include "launcher/session/refusals.h"
 #include "launcher/session/session.h"
 
 namespace caisson::session {
@@ -58,6 +59,7 @@ class Manager {
     std::unique_ptr<ipc::Connection> connection;
     Role role = Role::agent;
     std::function<void(const std::string&)> closed;
+    Refusals refusals;
   };
   struct Entry {
     std::unique_ptr<Session> session;
@@ -112,6 +114,8 @@ class Manager {
   // answers.cc: one function an op
   void on_request(ipc::Connection& connection, ipc::Connection::Request request);
   void on_closed(std::uint64_t number, const std::string& violation);
+  void on_refused(std::uint64_t number, const std::string& op, const Error& error);
+  void record_dropped(Refusals& refusals);
   [[nodiscard]] Result<json::Value> answer_hello(ipc::Connection& connection, const json::Value& body);
   [[nodiscard]] Status answer_create(ipc::Connection& connection, const ipc::Connection::Request& request);
   [[nodiscard]] Status answer_exec(ipc::Connection& connection, const ipc::Connection::Request& request);
