@@ -109,6 +109,18 @@ class Planner {
       residual("watchdog-limits",
                "no cgroup: memory and process limits are enforced by a watchdog within a second, CPU share is not limited");
     }
+    io();
+  }
+
+  // Only a policy that asks for it has something to enforce.
+  void io() {
+    if (!policy_.limits.io()) {
+      state(Mechanism::io) = {MechanismState::disabled_by_policy, "the policy has no limits.io_*"};
+      return;
+    }
+    const std::string why = !plan_.cgroup ? "no cgroup" : !features_.io.ok() ? features_.io.step : place_.no_disks;
+    plan_.io = decide(Mechanism::io, plan_.cgroup && features_.io.ok() && !place_.disks.empty(), why);
+    if (plan_.io) plan_.disks = place_.disks;
   }
 
   // What Landlock does not govern, and only a tree without the files stops.

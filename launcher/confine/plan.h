@@ -64,9 +64,10 @@ struct Plan {
   std::shared_ptr<const policy::Policy> policy;
   Tier tier = Tier::t1;
   bool user_ns = false, mount_ns = false, pid_ns = false, ipc_ns = false, uts_ns = false, net_ns = false, cgroup_ns = false;
-  bool cgroup = false;
-  bool single_use = false;  // private home or /tmp: the prepared tree serves one session only
-  bool inet = false;        // inet sockets allowed (only ever inside an own network namespace)
+  bool cgroup = false, io = false;
+  std::vector<std::string> disks;  // with io: "8:0"
+  bool single_use = false;         // private home or /tmp: the prepared tree serves one session only
+  bool inet = false;               // inet sockets allowed (only ever inside an own network namespace)
   bool change_uid = false;
   Proc proc = Proc::none;
   std::vector<Bind> binds;               // parents before children
@@ -82,10 +83,12 @@ struct Plan {
   std::vector<Residual> residual;   // what is not stopped in this tier
 };
 
-struct Place {              // what the plan needs to know of where it runs
-  std::string home_source;  // the workspace's home in the launcher's view
-  std::string stage;        // directory where a workspace's tmpfs is mounted, or ""
-  std::string init_path;    // caisson-init, for its Landlock rule in T0 and T1
+struct Place {                     // what the plan needs to know of where it runs
+  std::string home_source;         // the workspace's home in the launcher's view
+  std::string stage;               // directory where a workspace's tmpfs is mounted, or ""
+  std::string init_path;           // caisson-init, for its Landlock rule in T0 and T1
+  std::vector<std::string> disks;  // of the home, for limits.io_*: "8:0"
+  std::string no_disks;            // why there are none
 };
 
 // Errors: unavailable (min_tier or require[] cannot be met, naming what and which flag would help), invalid_argument (a

@@ -170,7 +170,8 @@ constexpr FactRow kFacts[] = {{Mechanism::capabilities, "CapEff"},
                               {Mechanism::mount_ns, "mountinfo"},
                               {Mechanism::mount_ns, "covers"},
                               {Mechanism::fds, "stdio"},
-                              {Mechanism::cgroup, "cgroup"}};
+                              {Mechanism::cgroup, "cgroup"},
+                              {Mechanism::io, "io.max"}};
 
 json verified_by(const Plan& plan, Mechanism mechanism, const json& facts, const std::vector<StepRecord>& steps,
                  const json& canaries) {

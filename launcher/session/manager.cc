@@ -14,6 +14,8 @@
 namespace caisson::session {
 namespace {
 
+using namespace std::string_literals;
+
 constexpr std::int64_t kWatchdogUs = 500'000;
 constexpr std::int64_t kRefreshUs = 1'000'000;
 constexpr std::int64_t kLogRetryUs = 10'000'000;
@@ -69,8 +71,10 @@ Status Manager::prepare() {
   features_ = confine::probe_features();
   if (features_.cgroup.ok()) {
     auto root = confine::CgroupRoot::open(confine::CgroupRoot::look().path);
-    if (root) cgroups_ = std::make_unique<confine::CgroupRoot>(std::move(*root));
-    else {
+    if (root) {
+      cgroups_ = std::make_unique<confine::CgroupRoot>(std::move(*root));
+      if (!cgroups_->io()) features_.io.error = ENOTSUP;
+    } else {
       // Said like any other missing mechanism, in probe, plan and reports; a policy that requires cgroup refuses.
       features_.cgroup = {root.error().sys != 0 ? root.error().sys : ENOTSUP, "cgroup v2"};
       features_.cgroup_reason = root.error().text();
@@ -153,8 +157,14 @@ Result<Manager::Domain> Manager::prepare_domain(std::shared_ptr<const policy::Po
   struct stat st{};
   if (::stat(settings_.home.c_str(), &st) != 0) return sys_error("home " + quote(settings_.home));
   with_home[settings_.home] = {true, S_ISDIR(st.st_mode), st.st_dev, st.st_ino};
-  TRY_ASSIGN(auto plan,
-             confine::make_plan(policy, features_, with_home, {settings_.home, builder_.stage_dir, settings_.init_path}));
+  confine::Place place{settings_.home, builder_.stage_dir, settings_.init_path, {}, ""};
+  // With a mount namespace /tmp is memory.
+  if (auto disks =
+          confine::disks_of(features_.mount_ns.ok() ? std::vector{settings_.home} : std::vector{settings_.home, "/tmp"s});
+      disks)
+    place.disks = std::move(*disks);
+  else place.no_disks = disks.error().text();
+  TRY_ASSIGN(auto plan, confine::make_plan(policy, features_, with_home, place));
   TRY_ASSIGN(confine::Template prepared, builder_.make_template(plan, workspace_));
   domain.prepared = std::make_shared<const confine::Template>(std::move(prepared));
   if (known != nullptr) {
@@ -230,7 +240,7 @@ Result<Manager::Entry*> Manager::start(const std::string& domain, std::shared_pt
   const std::string id = std::string(confine::CgroupRoot::kSessionPrefix) + sys::random_hex(8);
   std::optional<confine::Cgroup> cgroup;
   if (cgroups_ && prepared->plan->cgroup) {
-    TRY_ASSIGN(cgroup, cgroups_->make(id, prepared->plan->policy->limits));
+    TRY_ASSIGN(cgroup, cgroups_->make(id, prepared->plan->policy->limits, prepared->plan->disks));
   }
   TRY_ASSIGN(const uid_t uid, take_uid());
   Events events;

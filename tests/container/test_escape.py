@@ -157,8 +157,11 @@ def matrix(image, docker_default, tmp_path_factory):
                     part, [ESCAPE / "cell.py", json.dumps(spec(engines[engine], name, docker_default)), program], out / f"{number}.json")
         unconfined, cases = controls.result()["controls"], catalogue.cases(program)
         for cell, one in found.items():
-            one = one if isinstance(one, str) else one.result()
-            found[cell] = one if isinstance(one, str) else verdicts.Tier(cell, cases, one, unconfined)
+            try:
+                one = one if isinstance(one, str) else one.result()
+                found[cell] = one if isinstance(one, str) else verdicts.Tier(cell, cases, one, unconfined)
+            except AssertionError as e:
+                found[cell] = e  # this cell's failure, not that of the others
         keep(found)
         return found
     finally:
@@ -177,6 +180,8 @@ def keep(found):
 @pytest.fixture(params=CELLS)
 def cell(request, matrix):
     one = matrix[request.param]
+    if isinstance(one, AssertionError):
+        raise one
     if isinstance(one, str):
         pytest.skip(one)
     return one

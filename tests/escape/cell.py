@@ -61,8 +61,7 @@ class ContainerLauncher:
                 if libc.setns(namespace.fileno(), kind) != 0:
                     raise OSError(ctypes.get_errno(), f"setns {name}")
         if not host_address():  # without a network: an address of its own, so that the attacks that need one mean something
-            for line in ("link add cell0 type dummy", "addr add 192.0.2.2/24 dev cell0", "link set cell0 up"):
-                subprocess.run(["ip", *line.split()], check=True, timeout=20)
+            subprocess.run(["ip", "addr", "add", "192.0.2.2/24", "dev", "lo"], check=True, timeout=20)
         harness.eventually(lambda: not self.alive() or self.answers(), 60, "the container answers")
         assert self.alive(), self.engine("logs", self.name)
         return self.root
@@ -114,6 +113,9 @@ class Cell(sight.Sight):
         self.control = OverHttp(self.launcher)
         self.tier = self.control.hello["tier"]
         self.settle()
+        if self.tier == "T3":
+            # The first process of the container has a number that each session's own first process has, too.
+            self.places["launcher"] = self.pid
 
     def number(self):
         status = pathlib.Path(f"/proc/{self.victim}/status").read_text()

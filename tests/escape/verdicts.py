@@ -113,8 +113,8 @@ def cells_table(cells):
     """The container matrix: cell -> Tier, or why there is none."""
     lines = ["| outer container | tier | stopped | open and named | named as | open, not named |", "|---|---|---|---|---|---|"]
     for name, tier in cells.items():
-        if isinstance(tier, str):
-            lines.append(f"| {name} | – | | | not here: {tier} | |")
+        if not isinstance(tier, Tier):
+            lines.append(f"| {name} | – | | | {'failed' if isinstance(tier, Exception) else f'not here: {tier}'} | |")
             continue
         counts, shown = tier.counts(), ", ".join(f"`{id}`" for id in sorted(tier.shown()))
         left = counts["residual"]

@@ -25,7 +25,7 @@ TEST(Sets, EachProblem) {
       with_set("\"needs\": \"netns\""),
       Texts{
           "seccomp/io.json:2 /needs: unknown value 'netns', must be one of: user_ns mount_ns pid_ns ipc_ns "
-          "uts_ns net_ns cgroup_ns proc cgroup rlimits uid capabilities no_new_privs landlock seccomp fds env; meant 'net_ns'?"});
+          "uts_ns net_ns cgroup_ns proc cgroup io rlimits uid capabilities no_new_privs landlock seccomp fds env; meant 'net_ns'?"});
 }
 
 TEST(Sets, Conditions) {
