@@ -14,9 +14,12 @@
 
 #include "launcher/base/sys.h"
 #include "launcher/confine/mount.h"
+#include "launcher/policy/words.h"
 
 namespace caisson::confine {
 namespace {
+
+using policy::inside;
 
 constexpr std::size_t kMaxMountInfo = 4U << 20;  // a grant may have thousands of mounts below it
 
@@ -36,10 +39,6 @@ bool has(std::string_view options, std::string_view wanted) {
     options.remove_prefix(std::min(one.size() + 1, options.size()));
   }
   return false;
-}
-
-bool inside(std::string_view path, std::string_view top) {
-  return path.starts_with(top) && (path.size() == top.size() || path[top.size()] == '/');
 }
 
 // "\040": space, tab, newline and backslash are written in octal.

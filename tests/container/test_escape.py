@@ -72,7 +72,7 @@ class Dockerd:
     def engine(self, image):
         missing = [name for name in ("dockerd", "containerd", "runc") if not shutil.which(name, path=self.path)]
         if missing:
-            return Engine(problem=f"no {' and no '.join(missing)} here to start by hand (Debian: docker.io)")
+            return Engine(problem=f"no {' and no '.join(missing)} here to start by hand; CAISSON_DOCKER_BIN says where they are")
         socket = f"unix://{self.folder}/docker.sock"
         argv = [shutil.which("dockerd", path=self.path), "-H", socket, "--data-root", self.folder / "data", "--exec-root", self.folder / "exec",
                 "--pidfile", self.folder / "pid", "--bridge=none", "--iptables=false", "--ip6tables=false"]
