@@ -117,7 +117,13 @@ Result<std::string> check_mount_tree(const Plan& plan, pid_t pid) {
     points.insert(std::move(mounted->point));
     at = end + 1;
   }
-  if (!points.contains("/")) return broken("the root", "not in mountinfo");
+  // What the launcher mounts itself.
+  std::vector<std::string> own{"/", "/dev/pts", "/dev/shm"};
+  if (plan.proc != Proc::none) own.emplace_back("/proc");
+  if (plan.policy->home == policy::Scope::private_) own.push_back(plan.policy->home_path);
+  if (plan.policy->tmp == policy::Scope::private_) own.emplace_back("/tmp");
+  for (const std::string& path : own)
+    if (!points.contains(path)) return broken(quote(path), "not mounted");
   for (const Bind& bind : plan.binds)
     if (!points.contains(bind.target) && !may_move(plan, bind.target))
       return broken("grant " + quote(bind.target), "not mounted");

@@ -11,8 +11,9 @@
 
 namespace caisson::confine {
 
-// /proc/<pid>/mountinfo, read once: every mount is nosuid, and nodev but for devices; the root is read-only; each grant is there,
-// with what lies mounted below it no more writable or executable than the policy says. Returns what was seen, in words.
+// /proc/<pid>/mountinfo, read once: every mount is nosuid, and nodev but for devices; the root is read-only; the launcher's own
+// mounts are there; each grant is there, with what lies mounted below it no more writable or executable than the policy says.
+// Returns what was seen, in words.
 [[nodiscard]] Result<std::string> check_mount_tree(const Plan& plan, pid_t pid);
 // The next two return "" where the kernel does not let us look: at a process of another user (T0), at one that has not executed
 // anything since its ids changed (`caisson run`), and at descriptors where container root is remapped (the list of an undumpable

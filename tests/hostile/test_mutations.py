@@ -28,7 +28,7 @@ CHANGES = object()
 # What no program inside is needed for: the launcher reads it back, or its canary tries.
 BY_THE_LAUNCHER = [
     "open_grants.read_only", "open_grants.nosuid", "open_grants.noexec", "attach_grants", "hide_paths", "pivot_root.read_only", "proc",
-    "stdio", "close_fds", "rlimits",
+    "stdio", "close_fds", "rlimits", "devices", "private_mounts",
 ]  # fmt: skip
 # Not with what these mutations take away: the escape program would be unbounded, or speak to the network.
 NO_ESCAPE = ("rlimits", "net_ns")
