@@ -18,108 +18,35 @@
 #include "launcher/confine/landlock.h"
 #include "launcher/confine/raw.h"
 #include "launcher/confine/seccomp.h"
+#include "launcher/policy/words.h"
 
 namespace caisson {
 namespace {
 
 constexpr int kIpcFd = 3, kSeccompFd = 4;
+// Four times what its own limits add up to (256 MiB of output, bodies of 8 MiB). Beyond it the agent gets no memory and ends
+// itself, and neither the launcher nor a session is what the kernel looks for when there is none left.
+constexpr rlim_t kMemoryBytes = 1UL << 30;
 constexpr std::int64_t kDropDelayUs = 10'000;  // what it said last is read, so that a violation is on record
 constexpr std::int64_t kFirstDelayUs = 50'000, kLongestDelayUs = 10'000'000, kSettledUs = 30'000'000;
 
 // All that the agent calls once it serves. No exec, no fork, no ptrace, no mount, no keys, no other sockets than TCP: what
 // takes the agent over has these calls, the launcher's protocol, and nothing else. The agent loads the program itself after
 // its start, because the dynamic linker and execve need more.
+constexpr std::string_view kCalls =
+    "read write readv pread64 writev close fstat newfstatat statx lseek fcntl epoll_create1 epoll_ctl epoll_wait epoll_pwait "
+    "epoll_pwait2 poll ppoll select pselect6 eventfd2 timerfd_create timerfd_settime timerfd_gettime signalfd4 pipe2 dup "
+    "dup3 mmap munmap mremap mprotect madvise brk futex rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack "
+    "restart_syscall nanosleep clock_nanosleep clock_gettime clock_getres gettimeofday time getpid gettid getppid getuid "
+    "geteuid getgid getegid getrandom getrlimit prlimit64 getrusage sysinfo uname sched_yield sched_getaffinity "
+    "membarrier rseq set_robust_list exit exit_group accept accept4 bind listen getsockname getpeername setsockopt "
+    "getsockopt sendmsg sendto recvmsg recvfrom shutdown openat open access faccessat faccessat2 readlink readlinkat "
+    "tgkill";
+
 policy::SyscallSet agent_set() {
   policy::SyscallSet set;
   set.name = "agent";
-  for (const char* name : {"read",
-                           "write",
-                           "readv",
-                           "pread64",  // audit logs that the launcher opened
-                           "writev",
-                           "close",
-                           "fstat",
-                           "newfstatat",
-                           "statx",
-                           "lseek",
-                           "fcntl",
-                           "epoll_create1",
-                           "epoll_ctl",
-                           "epoll_wait",
-                           "epoll_pwait",
-                           "epoll_pwait2",
-                           "poll",
-                           "ppoll",
-                           "select",
-                           "pselect6",
-                           "eventfd2",
-                           "timerfd_create",
-                           "timerfd_settime",
-                           "timerfd_gettime",
-                           "signalfd4",
-                           "pipe2",
-                           "dup",
-                           "dup3",
-                           "mmap",
-                           "munmap",
-                           "mremap",
-                           "mprotect",
-                           "madvise",
-                           "brk",
-                           "futex",
-                           "rt_sigaction",
-                           "rt_sigprocmask",
-                           "rt_sigreturn",
-                           "sigaltstack",
-                           "restart_syscall",
-                           "nanosleep",
-                           "clock_nanosleep",
-                           "clock_gettime",
-                           "clock_getres",
-                           "gettimeofday",
-                           "time",
-                           "getpid",
-                           "gettid",
-                           "getppid",
-                           "getuid",
-                           "geteuid",
-                           "getgid",
-                           "getegid",
-                           "getrandom",
-                           "getrlimit",
-                           "prlimit64",
-                           "getrusage",
-                           "sysinfo",
-                           "uname",
-                           "sched_yield",
-                           "sched_getaffinity",
-                           "membarrier",
-                           "rseq",
-                           "set_robust_list",
-                           "exit",
-                           "exit_group",
-                           "accept",
-                           "accept4",
-                           "bind",
-                           "listen",
-                           "getsockname",
-                           "getpeername",
-                           "setsockopt",
-                           "getsockopt",
-                           "sendmsg",
-                           "sendto",
-                           "recvmsg",
-                           "recvfrom",
-                           "shutdown",
-                           "openat",
-                           "open",
-                           "access",
-                           "faccessat",
-                           "faccessat2",
-                           "readlink",
-                           "readlinkat",
-                           "tgkill"})
-    set.allow.push_back({name, {}, {}, ""});
+  for (const std::string& name : policy::split(kCalls)) set.allow.push_back({name, {}, {}, ""});
   const auto low = [](std::uint64_t value, unsigned index) { return policy::ArgRule{index, "masked_eq", value, 0xffffffff}; };
   // Of a terminal whose master it was given: modes (TCGETS, TCSETS*), window size; of any descriptor: FIONBIO, FIONREAD.
   policy::SyscallRule ioctl{"ioctl", {}, {}, ""};
@@ -211,8 +138,8 @@ bool refuse_children() {
   sigset_t none;
   sigemptyset(&none);
   if (::sigprocmask(SIG_SETMASK, &none, nullptr) != 0 || ::setsid() < 0) ::_exit(121);
-  const rlimit no_core{0, 0};
-  if (::setrlimit(RLIMIT_CORE, &no_core) != 0) ::_exit(121);
+  const rlimit no_core{0, 0}, memory{kMemoryBytes, kMemoryBytes};
+  if (::setrlimit(RLIMIT_CORE, &no_core) != 0 || ::setrlimit(RLIMIT_DATA, &memory) != 0) ::_exit(121);
   // Without CAP_SETPCAP the container's bounding set stays; no_new_privs below makes it moot.
   (void)confine::caps_drop_bounding();
   if (p.change_uid) {

@@ -1,8 +1,10 @@
 #include "launcher/confine/cgroup.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -94,9 +96,32 @@ Status set_limit(int dir, const char* name, const std::string& value) {
   return {};
 }
 
+Status set_io_limit(int dir, const std::string& disk, const policy::Limits& limits) {
+  const auto text = [](std::uint64_t value) { return value == policy::kNoIoLimit ? "max" : std::to_string(value); };
+  const std::string line =
+      disk + " rbps=" + text(limits.io_read_bytes_per_second) + " wbps=" + text(limits.io_write_bytes_per_second);
+  TRY(sys::write_file_at(dir, "io.max", line));
+  TRY_ASSIGN(const std::string now, read_at(dir, "io.max"));
+  if (("\n" + now).find("\n" + line + " ") == std::string::npos)
+    return fail(Code::internal, "io.max is " + quote(now) + " after writing " + line);
+  return {};
+}
+
 Result<Fd> make_dir(int parent, const std::string& name) {
   if (::mkdirat(parent, name.c_str(), 0755) != 0 && errno != EEXIST) return sys_error("mkdir cgroup " + name);
   return sys::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+}
+
+// Of a launcher that was killed: its sessions are gone with it, their empty leaves are not. One with a process in it, or with
+// children that are not ours, the kernel keeps (EBUSY), and no other name is touched.
+void remove_leftovers(int sessions) {
+  const int again = ::fcntl(sessions, F_DUPFD_CLOEXEC, 3);
+  DIR* dir = again >= 0 ? ::fdopendir(again) : nullptr;
+  if (dir == nullptr) return (void)(again >= 0 && ::close(again));
+  while (const dirent* entry = ::readdir(dir))
+    if (std::string_view(entry->d_name).starts_with(CgroupRoot::kSessionPrefix))
+      (void)::unlinkat(sessions, entry->d_name, AT_REMOVEDIR);
+  (void)::closedir(dir);
 }
 
 }  // namespace
@@ -133,7 +158,7 @@ CgroupRoot::Found CgroupRoot::look() {
                 "other processes share our cgroup: start the launcher in one of its own, as a service with Delegate=yes or "
                 "with systemd-run --scope -p Delegate=yes",
                 path};
-  return {0, "", path};
+  return {0, "", path, (" " + *controllers).find(" io") != std::string::npos};
 }
 
 Result<CgroupRoot> CgroupRoot::open(const std::string& path) {
@@ -142,19 +167,24 @@ Result<CgroupRoot> CgroupRoot::open(const std::string& path) {
   TRY(move_processes(own.get(), leaf.get()));
   TRY(sys::write_file_at(own.get(), "cgroup.subtree_control", kControllers));
   TRY_ASSIGN(Fd sessions, make_dir(own.get(), kSessions));
+  remove_leftovers(sessions.get());
   TRY(sys::write_file_at(sessions.get(), "cgroup.subtree_control", kControllers));
-  return CgroupRoot(std::move(sessions));
+  const bool io = sys::write_file_at(own.get(), "cgroup.subtree_control", "+io").has_value() &&
+                  sys::write_file_at(sessions.get(), "cgroup.subtree_control", "+io").has_value();
+  return CgroupRoot(std::move(sessions), io);
 }
 
-Result<Cgroup> CgroupRoot::make(const std::string& name, const policy::Limits& limits, const Cgroup* workspace) const {
-  return make_in(workspace != nullptr ? workspace->fd() : dir_.get(), name, limits, true);
+Result<Cgroup> CgroupRoot::make(const std::string& name, const policy::Limits& limits, const std::vector<std::string>& disks,
+                                const Cgroup* workspace) const {
+  return make_in(workspace != nullptr ? workspace->fd() : dir_.get(), name, limits, &disks);
 }
 
 Result<Cgroup> CgroupRoot::make_node(const std::string& name, const policy::Limits& limits) const {
-  return make_in(dir_.get(), name, limits, false);
+  return make_in(dir_.get(), name, limits, nullptr);
 }
 
-Result<Cgroup> CgroupRoot::make_in(int parent, const std::string& name, const policy::Limits& limits, bool leaf) {
+Result<Cgroup> CgroupRoot::make_in(int parent, const std::string& name, const policy::Limits& limits,
+                                   const std::vector<std::string>* disks) const {
   if (::mkdirat(parent, name.c_str(), 0755) != 0) return sys_error("mkdir cgroup " + name);
   auto dir = sys::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (!dir) return std::unexpected(std::move(dir).error());
@@ -162,8 +192,13 @@ Result<Cgroup> CgroupRoot::make_in(int parent, const std::string& name, const po
   auto set = [&]() -> Status {
     TRY(set_limit(group.fd(), "memory.max", std::to_string(limits.memory_bytes / 4096 * 4096)));
     // Memory that runs out in a workspace takes one session, the victim's, not all of them.
-    if (leaf) TRY(set_limit(group.fd(), "memory.oom.group", "1"));
-    else TRY(sys::write_file_at(group.fd(), "cgroup.subtree_control", kControllers));
+    if (disks != nullptr) {
+      TRY(set_limit(group.fd(), "memory.oom.group", "1"));
+      for (const std::string& disk : *disks) TRY(set_io_limit(group.fd(), disk, limits));
+    } else {
+      TRY(sys::write_file_at(group.fd(), "cgroup.subtree_control", kControllers));
+      if (io_) TRY(sys::write_file_at(group.fd(), "cgroup.subtree_control", "+io"));
+    }
     TRY(set_limit(group.fd(), "pids.max", std::to_string(limits.processes)));
     TRY(set_limit(group.fd(), "cpu.max", std::to_string(limits.cpu_percent * 1000) + " 100000"));
     // Absent without swap accounting: memory.max then counts all there is.
@@ -195,6 +230,27 @@ bool Cgroup::out_of_memory() const { return field(read_at(fd(), "memory.events")
 bool Cgroup::holds(pid_t pid) const {
   const auto pids = members(read_at(fd(), "cgroup.procs").value_or(""));
   return std::ranges::find(pids, std::to_string(pid)) != pids.end();
+}
+
+std::string Cgroup::io_limits() const { return read_at(fd(), "io.max").value_or(""); }
+
+Result<std::vector<std::string>> disks_of(const std::vector<std::string>& paths) {
+  std::vector<std::string> out;
+  for (const std::string& path : paths) {
+    struct stat st{};
+    if (::stat(path.c_str(), &st) != 0) return sys_error("stat " + quote(path));
+    const std::string number = std::to_string(::major(st.st_dev)) + ":" + std::to_string(::minor(st.st_dev));
+    const std::string block = "/sys/dev/block/" + number;
+    if (::access(block.c_str(), F_OK) != 0)
+      return fail(Code::unavailable, quote(path) + " is on a filesystem without a disk of its own: mount a volume there");
+    std::string disk = number;
+    if (::access((block + "/partition").c_str(), F_OK) == 0) {
+      TRY_ASSIGN(disk, sys::read_file(block + "/../dev", 64));
+      disk.erase(disk.find_last_not_of('\n') + 1);
+    }
+    if (std::ranges::find(out, disk) == out.end()) out.push_back(std::move(disk));
+  }
+  return out;
 }
 
 Status Cgroup::kill() const { return sys::write_file_at(fd(), "cgroup.kill", "1"); }

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "launcher/base/fd.h"
 #include "launcher/base/result.h"
@@ -36,6 +38,7 @@ class Cgroup {
   // Whether the kernel has killed for want of memory here; with memory.oom.group that is the end of every member.
   [[nodiscard]] bool out_of_memory() const;
   [[nodiscard]] bool holds(pid_t pid) const;
+  [[nodiscard]] std::string io_limits() const;  // io.max, a line for each disk
   // cgroup.kill (Linux 5.14): SIGKILL to every member, atomically against forks.
   [[nodiscard]] Status kill() const;
   [[nodiscard]] Status remove();  // EBUSY while members are left
@@ -53,20 +56,35 @@ class CgroupRoot {
     int error = 0;       // errno; 0: usable
     std::string reason;  // why not
     std::string path;    // of the tree that the launcher may divide: its own cgroup
+    bool io = false;     // its io controller is there, too
   };
   // Looks without changing anything.
   [[nodiscard]] static Found look();
-  // Moves the launcher into a leaf of its own and delegates memory, pids and cpu to caisson-sessions/.
+  // What the names of sessions, and so of their leaves, begin with.
+  static constexpr std::string_view kSessionPrefix = "s-";
+  // Moves the launcher into a leaf of its own, delegates memory, pids and cpu to caisson-sessions/, and removes there the empty
+  // leaves of a launcher that was killed.
   [[nodiscard]] static Result<CgroupRoot> open(const std::string& path);
-  // Makes a session's leaf, with the limits set and read back, below the workspace's node if there is one.
-  [[nodiscard]] Result<Cgroup> make(const std::string& name, const policy::Limits& limits, const Cgroup* workspace) const;
+  // Makes a session's leaf, with the limits set and read back, below the workspace's node if there is one. disks: those of
+  // limits.io_*, "8:0".
+  [[nodiscard]] Result<Cgroup> make(const std::string& name, const policy::Limits& limits, const std::vector<std::string>& disks,
+                                    const Cgroup* workspace) const;
   // Makes a workspace's node, whose limits hold for all leaves below it together.
   [[nodiscard]] Result<Cgroup> make_node(const std::string& name, const policy::Limits& limits) const;
+  // Whether leaves can have limits of disks.
+  [[nodiscard]] bool io() const { return io_; }
 
  private:
-  explicit CgroupRoot(Fd dir) : dir_(std::move(dir)) {}
-  [[nodiscard]] static Result<Cgroup> make_in(int parent, const std::string& name, const policy::Limits& limits, bool leaf);
+  CgroupRoot(Fd dir, bool io) : dir_(std::move(dir)), io_(io) {}
+  // disks: of a leaf; nullptr: a node for leaves.
+  [[nodiscard]] Result<Cgroup> make_in(int parent, const std::string& name, const policy::Limits& limits,
+                                       const std::vector<std::string>* disks) const;
   Fd dir_;
+  bool io_;
 };
+
+// The whole disks ("8:0", never a partition) under the filesystems of these paths, as io.max wants them. Error: unavailable, for
+// one whose filesystem has no disk of its own (overlay, network, memory).
+[[nodiscard]] Result<std::vector<std::string>> disks_of(const std::vector<std::string>& paths);
 
 }  // namespace caisson::confine

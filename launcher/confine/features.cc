@@ -168,6 +168,7 @@ void ask_cheaply(Features& f) {
   const CgroupRoot::Found cgroup = CgroupRoot::look();
   f.cgroup = {cgroup.error, "cgroup v2"};
   f.cgroup_reason = cgroup.reason;
+  f.io = {cgroup.io ? 0 : ENOTSUP, "the io controller is not delegated to us"};
 }
 
 nlohmann::json tried_json(const Tried& t) {
@@ -246,6 +247,7 @@ nlohmann::json features_json(const Features& f) {
         {"proc", tried_json(f.proc_full)},
         {"proc_subset_pid", tried_json(f.proc_subset)},
         {"change_uid", tried_json(f.change_uid)},
+        {"io", tried_json(f.io)},
         {"cgroup", f.cgroup.ok()
                        ? tried_json(f.cgroup)
                        : nlohmann::json{{"works", false}, {"errno", errno_name(f.cgroup.error)}, {"reason", f.cgroup_reason}}}}}};

@@ -30,6 +30,7 @@ struct Features {
   Tried change_uid;              // setresuid to another uid
   Tried cgroup;                  // cgroup v2 subtree writable with memory and pids controllers
   std::string cgroup_reason;
+  Tried io;                        // the io controller in that subtree
   bool proc_sys_writable = false;  // uid 0 could write /proc/sys/kernel/core_pattern: a known way out of a container
   bool uid_remapped = false;       // container root is not host root
   bool no_new_privs = false;

@@ -31,12 +31,6 @@ bool mount_proc_at(const Plan& plan, Tree& tree) {
   return true;
 }
 
-// What a fresh procfs shows of the machine that no session needs and any uid may read. Every procfs has the first, a
-// directory: it gets a tmpfs of its own, from which the others are cloned. Kernels before 6.15 clone no detached mount.
-constexpr const char* kProcMaskRoot = "/proc/bus";
-constexpr const char* kProcMasks[] = {"/proc/acpi",      "/proc/interrupts", "/proc/keys",
-                                      "/proc/key-users", "/proc/kallsyms",   "/proc/scsi"};
-
 void mask_proc(Tree& tree, StepWriter& steps) {
   const int masks = new_mount("tmpfs", "mode=0000,size=4k,nr_inodes=2", kNoSuidNoDev | MOUNT_ATTR_NOEXEC);
   if (masks < 0 || ::mknodat(masks, "file", S_IFREG, 0) != 0 || !tree.attach(masks, kProcMaskRoot, true))

@@ -7,6 +7,12 @@
 
 namespace caisson::confine {
 
+// What a fresh procfs shows of the machine that no session needs and any uid may read. Every procfs has the first, a
+// directory: it gets a tmpfs of its own, from which the others are cloned. Kernels before 6.15 clone no detached mount.
+inline constexpr const char* kProcMaskRoot = "/proc/bus";
+inline constexpr const char* kProcMasks[] = {"/proc/acpi",      "/proc/interrupts", "/proc/keys",
+                                             "/proc/key-users", "/proc/kallsyms",   "/proc/scsi"};
+
 inline constexpr int kMaxBinds = 256;
 
 // Makes all mounts of the calling process's new mount namespace private and mounts the workspace's tmpfs at `stage`

@@ -90,6 +90,10 @@ class Planner {
                "facts of the machine that /proc tells any user can be read: processor, memory, load, disks, boot id and the "
                "kernel's command line");
     if (!plan_.mount_ns) without_mount_ns();
+    if (features_.proc_sys_writable && !features_.uid_remapped)
+      residual(
+          "proc-sys-writable",
+          "/proc/sys is writable for root of this container, whose ids are the host's: who takes the launcher over has the host");
     shared_namespaces();
 
     plan_.inet = plan_.net_ns && policy_.network == policy::Network::loopback;
@@ -105,6 +109,18 @@ class Planner {
       residual("watchdog-limits",
                "no cgroup: memory and process limits are enforced by a watchdog within a second, CPU share is not limited");
     }
+    io();
+  }
+
+  // Only a policy that asks for it has something to enforce.
+  void io() {
+    if (!policy_.limits.io()) {
+      state(Mechanism::io) = {MechanismState::disabled_by_policy, "the policy has no limits.io_*"};
+      return;
+    }
+    const std::string why = !plan_.cgroup ? "no cgroup" : !features_.io.ok() ? features_.io.step : place_.no_disks;
+    plan_.io = decide(Mechanism::io, plan_.cgroup && features_.io.ok() && !place_.disks.empty(), why);
+    if (plan_.io) plan_.disks = place_.disks;
   }
 
   // What Landlock does not govern, and only a tree without the files stops.
@@ -114,6 +130,9 @@ class Planner {
              "no mount namespace: mode, times and extended attributes of files that the session's user owns can be changed, "
              "outside the grants and in those for reading, too");
     residual("code-mappable", "no mount namespace: a file of a grant without execute can be mapped as code, though not executed");
+    if (!policy_.hide.empty())
+      residual("hidden-readable",
+               "no mount namespace: what `hide` names is not covered, and can be read as the grant around it permits");
     residual("path-sockets", "no mount namespace: UNIX sockets outside the grants can be connected to where their modes permit");
     residual(
         "tmp-shared",
@@ -287,6 +306,20 @@ class Planner {
 
   void limit(int resource, std::uint64_t value) { plan_.limits.push_back({resource, rlimit{value, value}}); }
 
+  // RLIMIT_NPROC counts the tasks of a uid in a user namespace (before Linux 5.14: of a uid), whoever sets it. In T0 a uid is one
+  // session's, and in T1 the launcher's and everybody's: there the policy's own limit is right, or strict. With a user namespace
+  // all sessions of a workspace share one uid. Where a cgroup counts each session this is a backstop that must never come first.
+  // Where none does, it bounds what a fork bomb reaches before the watchdog looks: room for the two tasks of every session that
+  // there can be (its first process and a shell), and for four sessions at their limit at once. A made workspace has a limit of
+  // its own for the sum of its sessions.
+  std::uint64_t processes() const {
+    constexpr std::uint64_t kSessionTasks = 2 * 1024, kBusySessions = 4, kBackstop = 16384;
+    const std::uint64_t own = policy_.limits.processes;
+    if (place_.processes != 0) return place_.processes;
+    if (!plan_.user_ns) return own;
+    return plan_.cgroup ? std::max(own, kBackstop) : kSessionTasks + kBusySessions * own;
+  }
+
   void limits() {
     const policy::Limits& l = policy_.limits;
     limit(RLIMIT_CORE, 0);
@@ -299,10 +332,7 @@ class Planner {
     limit(RLIMIT_SIGPENDING, 4096);
     limit(RLIMIT_NICE, 0);
     limit(RLIMIT_RTPRIO, 0);
-    // Counted by the kernel per uid. Where a uid serves one session this is the session's own limit; where the workspace's
-    // sessions share one it is the limit of their sum or else a backstop, and the cgroup or the watchdog counts per session.
-    if (place_.processes != 0) limit(RLIMIT_NPROC, place_.processes);
-    else limit(RLIMIT_NPROC, plan_.user_ns ? std::max<std::uint64_t>(l.processes, 16384) : l.processes);
+    limit(RLIMIT_NPROC, processes());
   }
 
   Status demands() {

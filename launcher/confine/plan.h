@@ -64,9 +64,10 @@ struct Plan {
   std::shared_ptr<const policy::Policy> policy;
   Tier tier = Tier::t1;
   bool user_ns = false, mount_ns = false, pid_ns = false, ipc_ns = false, uts_ns = false, net_ns = false, cgroup_ns = false;
-  bool cgroup = false;
-  bool single_use = false;  // private home or /tmp: the prepared tree serves one session only
-  bool inet = false;        // inet sockets allowed (only ever inside an own network namespace)
+  bool cgroup = false, io = false;
+  std::vector<std::string> disks;  // with io: "8:0"
+  bool single_use = false;         // private home or /tmp: the prepared tree serves one session only
+  bool inet = false;               // inet sockets allowed (only ever inside an own network namespace)
   bool change_uid = false;
   Proc proc = Proc::none;
   std::vector<Bind> binds;               // parents before children
@@ -87,13 +88,15 @@ struct Plan {
   }
 };
 
-struct Place {                  // what the plan needs to know of where it runs
-  std::string home_source;      // the workspace's home in the launcher's view
-  std::string stage;            // directory where a workspace's tmpfs is mounted, or ""
-  std::string init_path;        // caisson-init, for its Landlock rule in T0 and T1
-  bool home_staged = false;     // the home is a tmpfs of the workspace's own mount namespace, mounted at home_source there
-  bool own_net = false;         // the network namespace serves this session alone
-  std::uint64_t processes = 0;  // of all sessions that have the workspace's uid; 0: no limit of their sum
+struct Place {                     // what the plan needs to know of where it runs
+  std::string home_source;         // the workspace's home in the launcher's view
+  std::string stage;               // directory where a workspace's tmpfs is mounted, or ""
+  std::string init_path;           // caisson-init, for its Landlock rule in T0 and T1
+  std::vector<std::string> disks;  // of the home, for limits.io_*: "8:0"
+  std::string no_disks;            // why there are none
+  bool home_staged = false;        // the home is a tmpfs of the workspace's own mount namespace, mounted at home_source there
+  bool own_net = false;            // the network namespace serves this session alone
+  std::uint64_t processes = 0;     // of all sessions that have the workspace's uid; 0: no limit of their sum
 };
 
 // Errors: unavailable (min_tier or require[] cannot be met, naming what and which flag would help), invalid_argument (a

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "launcher/base/sys.h"
+#include "launcher/confine/mount_facts.h"
 
 namespace caisson::confine {
 namespace {
@@ -130,6 +131,15 @@ Result<Verified> verify_session(const Plan& plan, pid_t pid, const std::vector<S
   TRY(check_namespaces(plan, pid, out.facts));
   TRY(check_mounts(pid, prepared_mounts));
   TRY(check_limits(plan, pid));
+  TRY_ASSIGN(std::string stdio, check_stdio(pid));
+  if (!stdio.empty()) out.facts["stdio"] = std::move(stdio);
+  if (plan.mount_ns) {
+    TRY_ASSIGN(out.facts["mountinfo"], check_mount_tree(plan, pid));
+    TRY_ASSIGN(std::string covers, check_covers(plan, pid));
+    // Made in our own user namespace: whoever keeps us from looking is no part of the plan.
+    if (covers.empty() && prepared_mounts >= 0) return broken("/proc/<pid>/root", "closed to the launcher");
+    if (!covers.empty()) out.facts["covers"] = std::move(covers);
+  }
   for (const Step needed : {Step::fds, Step::limits, Step::credentials, Step::capabilities, Step::no_new_privs, Step::seccomp})
     if (std::ranges::none_of(steps, [needed](const StepRecord& r) { return r.step == needed && r.error == 0; }))
       return broken(kSteps[static_cast<std::size_t>(needed)].name, "not reported as done");
@@ -144,7 +154,8 @@ Result<Verified> verify_session(const Plan& plan, pid_t pid, const std::vector<S
 
 namespace {
 
-// Which fact shows a mechanism: a line of /proc/<pid>/status, or the cgroup that has the session in its cgroup.procs.
+// Which fact shows a mechanism: a line of /proc/<pid>/status, what its mounts and streams are, or the cgroup that has the session
+// in its cgroup.procs.
 struct FactRow {
   Mechanism mechanism;
   const char* name;
@@ -159,7 +170,11 @@ constexpr FactRow kFacts[] = {{Mechanism::capabilities, "CapEff"},
                               {Mechanism::seccomp, "Seccomp_filters"},
                               {Mechanism::uid, "Uid"},
                               {Mechanism::uid, "Gid"},
-                              {Mechanism::cgroup, "cgroup"}};
+                              {Mechanism::mount_ns, "mountinfo"},
+                              {Mechanism::mount_ns, "covers"},
+                              {Mechanism::fds, "stdio"},
+                              {Mechanism::cgroup, "cgroup"},
+                              {Mechanism::io, "io.max"}};
 
 json verified_by(const Plan& plan, Mechanism mechanism, const json& facts, const std::vector<StepRecord>& steps,
                  const json& canaries) {

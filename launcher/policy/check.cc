@@ -64,6 +64,11 @@ void check_policy(Policy& policy, const Source& source, const Sets& sets, Proble
   for (const Mechanism m : policy.require)
     if (policy.disable.contains(m))
       problems.add(source, "/disable", quote(mechanism_name(m)) + " is required, too: no session could start");
+  if (policy.disable.contains(Mechanism::user_ns))
+    problems.add(
+        source, "/disable",
+        "\"user_ns\" cannot be switched off: every other namespace and the sessions' uid rest on it, in all domains at once. "
+        "Name the walls that are in the way (\"net_ns\"), or start the container without user namespaces (tier T0)");
   resolve_sets(policy, source, sets, problems);
 }
 

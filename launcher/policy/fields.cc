@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint64_t kMax64 = ~0ULL;
 constexpr std::string_view kMechanismNames =
-    "user_ns mount_ns pid_ns ipc_ns uts_ns net_ns cgroup_ns proc cgroup rlimits uid capabilities no_new_privs landlock "
+    "user_ns mount_ns pid_ns ipc_ns uts_ns net_ns cgroup_ns proc cgroup io rlimits uid capabilities no_new_privs landlock "
     "seccomp fds env denial_audit";
 
 using enum Type;
@@ -77,6 +77,11 @@ constexpr Field kPolicy[] = {
     {"/limits/tmp_inodes", integer, kAny, "", 64, 1ULL << 24, "65536", larger, "Files in each private tmpfs."},
     {"/limits/session_seconds", integer, kAny, "", 1, 31536000, "86400", larger, "Life of the session, by the clock."},
     {"/limits/execs", integer, kAny, "", 1, 1024, "64", larger, "Commands that run at once."},
+    {"/limits/io_read_bytes_per_second", integer, kAny, "", 65536, kNoIoLimit, "1125899906842624", larger,
+     "Bytes a second read from the disk of the home. Without it: no limit. Needs cgroup v2 with the io controller, and a home on "
+     "a disk; "
+     "where these are not, the mechanism `io` is unavailable."},
+    {"/limits/io_write_bytes_per_second", integer, kAny, "", 65536, kNoIoLimit, "1125899906842624", larger, "The same, written."},
     {"/env", object, kAny, "", 0, 0, "{}", never, "The environment of commands. Nothing is inherited."},
     {"/env/set", map, Form::env_name, "", 0, 64, "{}", never, "Always given."},
     {"/env/client_deny", list, Form::env_pattern, "", 0, 100, "[]", removed,

@@ -35,17 +35,23 @@ enum class Network {
   none,      // inet sockets are refused by seccomp, too
 };
 
-struct Limits {                                // all hard; 0 is never "unlimited": absent limits do not exist
-  std::uint64_t processes = 512;               // tasks (threads count) of one session
-  std::uint64_t memory_bytes = 2ULL << 30;     // cgroup memory.max; without cgroup: watchdog on the sum of PSS
-  std::uint64_t cpu_percent = 200;             // cgroup cpu.max; 100 = one core
-  std::uint64_t open_files = 1024;             // RLIMIT_NOFILE
-  std::uint64_t file_size_bytes = 4ULL << 30;  // RLIMIT_FSIZE
-  std::uint64_t cpu_seconds = 3600;            // RLIMIT_CPU of each process
-  std::uint64_t tmp_bytes = 512ULL << 20;      // size of private tmpfs mounts (/tmp, /dev/shm)
-  std::uint64_t tmp_inodes = 65536;            // nr_inodes of these
-  std::uint64_t session_seconds = 86400;       // wall-clock life of a session
-  std::uint64_t execs = 64;                    // commands running at once in one session
+// More than any disk does: what an absent limit is, so that everything else is less.
+inline constexpr std::uint64_t kNoIoLimit = 1ULL << 50;
+
+struct Limits {                                         // all hard; 0 is never "unlimited": absent limits do not exist
+  std::uint64_t processes = 512;                        // tasks (threads count) of one session
+  std::uint64_t memory_bytes = 2ULL << 30;              // cgroup memory.max; without cgroup: watchdog on the sum of PSS
+  std::uint64_t cpu_percent = 200;                      // cgroup cpu.max; 100 = one core
+  std::uint64_t open_files = 1024;                      // RLIMIT_NOFILE
+  std::uint64_t file_size_bytes = 4ULL << 30;           // RLIMIT_FSIZE
+  std::uint64_t cpu_seconds = 3600;                     // RLIMIT_CPU of each process
+  std::uint64_t tmp_bytes = 512ULL << 20;               // size of private tmpfs mounts (/tmp, /dev/shm)
+  std::uint64_t tmp_inodes = 65536;                     // nr_inodes of these
+  std::uint64_t session_seconds = 86400;                // wall-clock life of a session
+  std::uint64_t execs = 64;                             // commands running at once in one session
+  std::uint64_t io_read_bytes_per_second = kNoIoLimit;  // cgroup io.max of the disks that hold home and /tmp
+  std::uint64_t io_write_bytes_per_second = kNoIoLimit;
+  [[nodiscard]] bool io() const { return io_read_bytes_per_second != kNoIoLimit || io_write_bytes_per_second != kNoIoLimit; }
 };
 
 // What is written down about a session, and for how long. Less of it is wider: a log that says less needs its reason.
@@ -73,7 +79,9 @@ inline constexpr LimitRow kLimits[] = {{"processes", &Limits::processes},
                                        {"tmp_bytes", &Limits::tmp_bytes},
                                        {"tmp_inodes", &Limits::tmp_inodes},
                                        {"session_seconds", &Limits::session_seconds},
-                                       {"execs", &Limits::execs}};
+                                       {"execs", &Limits::execs},
+                                       {"io_read_bytes_per_second", &Limits::io_read_bytes_per_second},
+                                       {"io_write_bytes_per_second", &Limits::io_write_bytes_per_second}};
 
 struct Environment {
   std::map<std::string, std::string> set;  // always given

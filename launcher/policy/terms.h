@@ -23,6 +23,7 @@ enum class Mechanism {
   cgroup_ns,
   proc,
   cgroup,
+  io,
   rlimits,
   uid,
   capabilities,

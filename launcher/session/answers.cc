@@ -37,6 +37,7 @@ std::uint64_t Manager::serve(Fd socket, Role role, std::function<void(const std:
 void Manager::on_closed(std::uint64_t number, const std::string& violation) {
   auto node = clients_.extract(number);
   if (node.empty()) return;
+  record_dropped(node.mapped().refusals);
   for (auto& [id, entry] : entries_)
     if (entry->owner == number) entry->session->end("client_gone");
   // The connection's own function is on the stack.
@@ -44,6 +45,29 @@ void Manager::on_closed(std::uint64_t number, const std::string& violation) {
     client->connection.reset();
     client->closed(violation);
   });
+}
+
+// In the launcher's log, and in that of the session that was meant.
+void Manager::on_refused(const ipc::Connection& c, const json::Value& body, const Error& error) {
+  const std::uint64_t number = c.number();
+  const auto client = clients_.find(number);
+  if (client == clients_.end()) return;
+  Refusals& refusals = client->second.refusals;
+  if (refusals.take(sys::monotonic_us())) {
+    const json::Value refused{{"op", body.value("op", "")}, {"what", error.text().substr(0, Refusals::kMaxText)}};
+    if (const auto entry = find(c, body); entry && (*entry)->log)
+      (void)(*entry)->log->append(audit::Event::request_refused, refused);
+    return record(audit::Event::request_refused, refused);
+  }
+  if (refusals.dropped() > 1) return;
+  loop_.after(Refusals::kReportUs, [this, number] {
+    if (const auto still = clients_.find(number); still != clients_.end()) record_dropped(still->second.refusals);
+  });
+}
+
+void Manager::record_dropped(Refusals& refusals) {
+  if (const std::uint64_t count = refusals.take_dropped(); count > 0)
+    record(audit::Event::request_refused, {{"dropped", count}, {"what", "refused like those before, too often to record each"}});
 }
 
 Result<Manager::Entry*> Manager::find(const ipc::Connection& connection, const json::Value& body) {
@@ -123,10 +147,7 @@ void Manager::on_request(ipc::Connection& c, ipc::Connection::Request request) {
     }
   }();
   if (!done) {
-    const json::Value refused{{"op", request.body.value("op", "")}, {"what", done.error().text()}};
-    record(audit::Event::request_refused, refused);
-    if (const auto entry = find(c, request.body); entry && (*entry)->log)
-      (void)(*entry)->log->append(audit::Event::request_refused, refused);
+    on_refused(c, request.body, done.error());
     c.reply_error(request.id, done.error(), "request");
   } else if (!done->is_null()) {
     c.reply(request.id, std::move(*done));

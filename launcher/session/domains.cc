@@ -78,7 +78,13 @@ Result<std::shared_ptr<const confine::Plan>> Manager::plan_domain(const Workspac
   if (::stat(settings_.home.c_str(), &st) != 0) return sys_error("home " + quote(settings_.home));
   sources[settings_.home] = {true, S_ISDIR(st.st_mode), st.st_dev, st.st_ino};
   const bool made = &workspace != default_;
-  confine::Place place{settings_.home, builder_.stage_dir, settings_.init_path};
+  confine::Place place{settings_.home, builder_.stage_dir, settings_.init_path, {}, ""};
+  // With a mount namespace /tmp is memory, as a made workspace's home is.
+  std::vector<std::string> on_disk;
+  if (!made) on_disk.push_back(settings_.home);
+  if (!features_.mount_ns.ok()) on_disk.emplace_back("/tmp");
+  if (auto disks = confine::disks_of(on_disk); disks) place.disks = std::move(*disks);
+  else place.no_disks = disks.error().text();
   if (made) {
     place.home_source = builder_.home_dir;
     place.home_staged = true;

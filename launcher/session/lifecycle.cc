@@ -45,10 +45,10 @@ Result<Manager::Entry*> Manager::start(Workspace& workspace, const std::string& 
   // Sorts by time, which is all that the audit directory is ordered by.
   char second[9];
   std::snprintf(second, sizeof second, "%08x", static_cast<unsigned>(sys::realtime_ns() / 1'000'000'000));
-  const std::string id = std::string("s-") + second + sys::random_hex(4);
+  const std::string id = std::string(confine::CgroupRoot::kSessionPrefix) + second + sys::random_hex(4);
   std::optional<confine::Cgroup> cgroup;
   if (cgroups_ && prepared->plan->cgroup) {
-    TRY_ASSIGN(cgroup, cgroups_->make(id, prepared->plan->policy->limits, workspace.cgroup ? &*workspace.cgroup : nullptr));
+    TRY_ASSIGN(cgroup, cgroups_->make(id, prepared->plan->policy->limits, prepared->plan->disks, workspace.cgroup ? &*workspace.cgroup : nullptr));
   }
   TRY_ASSIGN(const uid_t uid, take_uid(workspace));
   Events events;

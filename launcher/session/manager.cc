@@ -46,8 +46,10 @@ Status Manager::prepare() {
   features_ = confine::probe_features();
   if (features_.cgroup.ok()) {
     auto root = confine::CgroupRoot::open(confine::CgroupRoot::look().path);
-    if (root) cgroups_ = std::make_unique<confine::CgroupRoot>(std::move(*root));
-    else {
+    if (root) {
+      cgroups_ = std::make_unique<confine::CgroupRoot>(std::move(*root));
+      if (!cgroups_->io()) features_.io.error = ENOTSUP;
+    } else {
       // Said like any other missing mechanism, in probe, plan and reports; a policy that requires cgroup refuses.
       features_.cgroup = {root.error().sys != 0 ? root.error().sys : ENOTSUP, "cgroup v2"};
       features_.cgroup_reason = root.error().text();

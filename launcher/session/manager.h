@@ -20,6 +20,7 @@
 #include "launcher/policy/load.h"
 #include "launcher/session/denials.h"
 #include "launcher/session/process_tree.h"
+#include "launcher/session/refusals.h"
 #include "launcher/session/session.h"
 #include "launcher/session/workspace.h"
 
@@ -65,6 +66,7 @@ class Manager {
     std::unique_ptr<ipc::Connection> connection;
     Role role = Role::agent;
     std::function<void(const std::string&)> closed;
+    Refusals refusals;
   };
   struct Entry {
     std::unique_ptr<Session> session;
@@ -143,6 +145,8 @@ class Manager {
   // answers.cc: one function an op
   void on_request(ipc::Connection& connection, ipc::Connection::Request request);
   void on_closed(std::uint64_t number, const std::string& violation);
+  void on_refused(const ipc::Connection& connection, const json::Value& body, const Error& error);
+  void record_dropped(Refusals& refusals);
   [[nodiscard]] Result<json::Value> answer_hello(ipc::Connection& connection, const json::Value& body);
   [[nodiscard]] Status answer_create(ipc::Connection& connection, const ipc::Connection::Request& request);
   [[nodiscard]] Status answer_exec(ipc::Connection& connection, const ipc::Connection::Request& request);

@@ -168,6 +168,7 @@ Result<confine::Verified> Session::verify() const {
     // Nothing else says so: outside its leaf a session would be limited by nobody.
     if (!cgroup_->holds(pid_)) return fail(Code::internal, "verification failed: the session is not in its cgroup");
     verified.facts["cgroup"] = cgroup_->name();
+    if (plan().io) verified.facts["io.max"] = cgroup_->io_limits();
   }
   return verified;
 }

@@ -61,6 +61,7 @@ def tiers(native, program, cases, tmp_path_factory):
         parts = {name: pool.submit(part, name, program, out / f"{name}.json") for name in ("controls", *TIERS)}
     controls = parts["controls"].result()["controls"]
     found = {name: verdicts.Tier(name, cases, parts[name].result(), controls) for name in TIERS}
+    assert [one.tier for one in found.values()] == list(TIERS)
     if kept := os.environ.get("CAISSON_ESCAPE_OUT"):
         pathlib.Path(kept, "escape.json").write_text(verdicts.as_json(list(found.values())))
         pathlib.Path(kept, "escape.txt").write_text(verdicts.readable(list(found.values())))

@@ -24,7 +24,8 @@ def tree(directory, owner):
     directory.mkdir()
     for name in ENTRIES:
         (directory / name).write_text(f"{CANARY} {name}\n")
-    (directory / "secret").write_text(CANARY)
+    for name in ("secret", "hidden"):  # the latter is what the policy hides of a grant
+        (directory / name).write_text(CANARY)
     (directory / "empty").mkdir()
     (directory / "link").symlink_to("file")
     os.setxattr(directory / "file", "user.decoy", b"x")
@@ -96,7 +97,7 @@ class Servers:
 class Ipc:
     """System V and POSIX objects of the host, open to everybody."""
 
-    def __init__(self, name):
+    def __init__(self, name, creator=0):
         self.key = (os.getpid() << 8) & 0x7FFFFFFF
         self.queue = f"/{name}"
         create = 0o1000 | 0o666
@@ -109,10 +110,14 @@ class Ipc:
         for _ in range(4):
             libc.msgsnd(self.messages, struct.pack("l8s", 1, b"decoy"), 8, 0)
         umask = os.umask(0)
+        # In a user namespace without root of this machine root cannot have a file, nor a queue.
+        libc.setfsgid(creator), libc.setfsuid(creator)
         # Small: a user may have few bytes in queues.
         self.mq = libc.mq_open(self.queue.encode(), os.O_CREAT | os.O_RDWR, 0o666, struct.pack("8l", 0, 8, 64, 0, 0, 0, 0, 0))
+        failed = ctypes.get_errno()
         os.umask(umask)
-        assert self.mq >= 0, f"no message queue: errno {ctypes.get_errno()}"
+        libc.setfsuid(0), libc.setfsgid(0)
+        assert self.mq >= 0, f"no message queue: errno {failed}"
         libc.mq_send(self.mq, b"decoy", 5, 0)
         self.ring_key = libc.syscall(ADD_KEY, b"user", name.encode(), b"x", 1, -4)
 
@@ -132,16 +137,18 @@ class Ipc:
 
 
 class Decoys:
-    """All of them, in a directory of their own outside /tmp (which the tiers without a mount namespace share)."""
+    """All of them, in a directory of their own outside /tmp (which the tiers without a mount namespace share). `enter` is called when
+    the files are there: it may start a container and enter its namespaces, where the rest is then made, and says where its root is. `root` is the uid of its root."""
 
-    def __init__(self, base, program, owner=SESSION_UID):
-        self.base, self.owner = base, owner
+    def __init__(self, base, program, owner=SESSION_UID, enter=lambda: "/", root=0):
+        self.base, self.owner, self.root = base, owner, root
         self.name = f"esc-{os.getpid() % 100000}-{base.name[-4:]}"
         self.ro, self.rw, self.outside = (tree(base / n, owner) for n in ("ro", "rw", "outside"))
         shutil.copy(program, self.ro / "program")
-        self.servers, self.ipc = Servers(self.outside, self.name), Ipc(self.name)
+        top = enter()
+        self.servers, self.ipc = Servers(self.outside, self.name), Ipc(self.name, root)
         self.free_port = free_port()
-        self.loose = [pathlib.Path(d, self.name) for d in ("/tmp", "/dev/shm")]
+        self.loose = [pathlib.Path(top, d, self.name) for d in ("tmp", "dev/shm")]
         for path in self.loose:
             path.write_text(CANARY)
             path.chmod(0o666)
@@ -150,7 +157,7 @@ class Decoys:
         """Programs of root's that would give rights to whoever runs them, where the session can run them."""
         for name, mode in (("suid", 0o4755), ("sgid", 0o2755), ("capable", 0o755)):
             shutil.copy(program, home / name)
-            os.chown(home / name, 0, 0)
+            os.chown(home / name, self.root, self.root)
             (home / name).chmod(mode)
         os.setxattr(home / "capable", "security.capability", struct.pack("<5I", 0x02000001, 1 << 7, 0, 0, 0))
         (home / "file").write_text("x")  # root's, to take a lease on
@@ -167,7 +174,7 @@ class Decoys:
             "api": launcher.port, "host_ip": host_address(), "abstract": self.name, "abstract_datagram": f"{self.name}-datagram",
             "free_port": self.free_port, "shm_key": self.ipc.key, "shm_id": self.ipc.segment, "sem_key": self.ipc.key,
             "msg_key": self.ipc.key, "mq": self.ipc.queue, "leak_key": self.ipc.key + 1, "leak_queue": f"{self.ipc.queue}-left",
-            "dev_shm": self.loose[1], "tmp": self.loose[0], "hostname": os.uname().nodename, "key": self.name,
+            "dev_shm": f"/dev/shm/{self.name}", "tmp": f"/tmp/{self.name}", "hostname": os.uname().nodename, "key": self.name,
             "daemon": self.name[:15], **here, **more,
         }  # fmt: skip
 

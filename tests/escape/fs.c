@@ -344,6 +344,7 @@ static int quota_it(const struct attack* row) {
 
 static const struct attack kRows[] = {
     READ("FS-01.secret", "read a file outside the grants that the session's user owns", "secret", read_canary),
+    {"FS-37.hidden", "read a hidden file of a grant", "/hide", "mount_ns", "EACCES", read_canary, "ro/hidden", .residual = "hidden-readable"},
     READ("FS-01.shadow", "read the passwords", "/etc/shadow", read_any),
     READ("FS-01.root-home", "list root's home", "/root", list_directory),
     READ("FS-01.outside", "list a directory outside the grants", "outside", list_directory),

@@ -94,20 +94,24 @@ class Sight:
         base.chmod(0o755)
         # Controls run as other users, who do not reach a build folder or pytest's own.
         self.program = pathlib.Path(shutil.copy(program, base / "escape"))
-        (base / "launcher").mkdir()
-        self.launcher = CarelessLauncher(base / "launcher")
-        # An id of its own, for the parts run side by side: sessions get the home's owner.
-        self.uid = UIDS[tier]
-        os.chown(self.launcher.home, self.uid, self.uid)
         self.cases = {case.id: case for case in catalogue.cases(self.program)}
-        self.decoys = Decoys(base, self.program, self.uid)
         self.work = base / "work"
         self.work.mkdir()
+        self.launcher = self.decoys = None
         try:
+            self.surround()
             self.begin(tier)
         except BaseException:
             self.close()
             raise
+
+    def surround(self):
+        (self.base / "launcher").mkdir()
+        self.launcher = CarelessLauncher(self.base / "launcher")
+        # An id of its own, for the parts run side by side: sessions get the home's owner.
+        self.uid = UIDS[self.tier]
+        os.chown(self.launcher.home, self.uid, self.uid)
+        self.decoys = Decoys(self.base, self.program, self.uid)
 
     def begin(self, tier):
         self.configure()
@@ -119,14 +123,7 @@ class Sight:
         self.settle()
 
     def configure(self):
-        policies = self.launcher.policies
-        base = json.loads((policies / "base.json").read_text())
-        grants = [{"path": str(self.decoys.ro), "access": "read"}, {"path": str(self.decoys.rw), "access": "read-write"}]
-        edit(policies / "base.json", grants=base["grants"] + grants, limits={**base["limits"], **LIMITS})
-        (policies / "hermit.json").write_text(
-            json.dumps({"extends": "base", "description": "Alone.", "home": "private", "tmp": "private"})
-        )
-        (policies / "hermit.json").chmod(0o644)
+        write_policies(self.launcher.policies, self.base)
         shutil.copy(self.program, self.launcher.home / "escape")
         self.decoys.programs(self.launcher.home, self.program)
         if self.tier == "T1":
@@ -144,11 +141,7 @@ class Sight:
         except Refused:
             self.other = self.control.create()
         self.victim = sleeper(self.control, self.other, f"{os.getpid()}.5")
-        server = "import socket; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True); s.accept(); s.accept()"
-        port = 0
-        with contextlib.suppress(ValueError, TypeError):  # no network, or no descriptors over HTTP
-            _, fds = self.control.start(self.other, "/usr/bin/python3", "-c", server)
-            port = int(os.read(fds[1], 100) or b"0")
+        port = self.private_server()
         session = self.control.create()
         self.statement = catalogue.statement(self.control, session)
         self.left = {entry["id"] for entry in self.statement["confinement"]["residual"]}
@@ -159,6 +152,14 @@ class Sight:
         self.control.destroy(session)
         if port:
             self.decoys.servers.tcp_server(port)
+
+    def private_server(self):
+        """The port of a server in the other session; 0 where a session has no network."""
+        server = "import os, socket; s = socket.create_server(('127.0.0.1', 0)); n = os.path.expanduser('~/port'); " \
+            "open(n + '.new', 'w').write(str(s.getsockname()[1])); os.rename(n + '.new', n); s.accept(); s.accept()"
+        self.control.start(self.other, "/usr/bin/python3", "-c", server)
+        wait = 'for _ in $(seq 40); do [ -s "$HOME/port" ] && break; sleep 0.1; done; cat "$HOME/port" 2>/dev/null || echo 0'
+        return int(self.control.output(self.other, "/bin/sh", "-c", wait))
 
     def number(self):
         """The victim's pid as the sessions would know it: that of the launcher's PID namespace."""
@@ -379,8 +380,22 @@ class Sight:
         return {"verdict": "open" if status == 7 else "undecided", "sign": "", "note": f"status {status}"}
 
     def close(self):
-        self.launcher.stop()
-        self.decoys.close()
+        if self.launcher:
+            self.launcher.stop()
+        if self.decoys:
+            self.decoys.close()
+
+
+def write_policies(policies, base, **limits):
+    """The shipped ones with the granted decoys below `base`, and limits that are reached soon."""
+    shipped = json.loads((policies / "base.json").read_text())
+    grants = [{"path": str(base / "ro"), "access": "read"}, {"path": str(base / "rw"), "access": "read-write"}]
+    hide = [*shipped["hide"], str(base / "ro/hidden")]
+    edit(policies / "base.json", grants=shipped["grants"] + grants, hide=hide, limits={**shipped["limits"], **LIMITS, **limits})
+    (policies / "hermit.json").write_text(
+        json.dumps({"extends": "base", "description": "Alone.", "home": "private", "tmp": "private"})
+    )
+    (policies / "hermit.json").chmod(0o644)
 
 
 def first_child(pid):

@@ -8,6 +8,10 @@ import catalogue
 WORDS = ("stopped", "residual", "unprovable", "open", "undecided")
 HEAD = "| | " + " | ".join(("T3", "T2", "T0", "T1")) + " |"
 ORDER = ("T3", "T2", "T0", "T1")
+# Residual entries that no case can show, with the reason.
+NOT_SHOWN = {"proc-sys-writable": "open to root of the container, which no session is"}
+CELLS = []  # the table of the container matrix, for the end of the run
+CELLS_BEGIN, CELLS_END = "<!-- container table: begin -->\n", "<!-- container table: end -->"
 
 
 class Tier:
@@ -16,7 +20,7 @@ class Tier:
     def __init__(self, name, cases, found, controls):
         self.name, self.cases = name, cases
         confinement = found["statement"]["confinement"]
-        assert found["statement"]["tier"] == name
+        self.tier = found["statement"]["tier"]
         self.stated = {entry["id"]: entry["what"] for entry in confinement["residual"]}
         self.enforced = {m["name"] for m in confinement["mechanisms"] if m["state"] == "enforced"}
         lost = catalogue.LOST
@@ -103,3 +107,24 @@ def named(ids):
     """`PR-03.comm, PR-03.stat` as one word each group: PR-03 (2)."""
     groups = collections.Counter(id.split(".")[0] for id in sorted(ids))
     return ", ".join(f"{group} ({count})" if count > 1 else group for group, count in groups.items()) or "–"
+
+
+def cells_table(cells):
+    """The container matrix: cell -> Tier, or why there is none."""
+    lines = ["| outer container | tier | stopped | open and named | named as | open, not named |", "|---|---|---|---|---|---|"]
+    for name, tier in cells.items():
+        if not isinstance(tier, Tier):
+            lines.append(f"| {name} | – | | | {'failed' if isinstance(tier, Exception) else f'not here: {tier}'} | |")
+            continue
+        counts, shown = tier.counts(), ", ".join(f"`{id}`" for id in sorted(tier.shown()))
+        left = counts["residual"]
+        lines.append(f"| {name} | {tier.tier} | {len(tier.cases) - left - counts['open'] - counts['undecided']} | {left} | {shown} | {counts['open']} |")
+    return "\n".join(lines)
+
+
+def replaced(text, begin, end, table):
+    """The text with the table between its two marks."""
+    before, _, rest = text.partition(begin)
+    _, mark, after = rest.partition(end)
+    assert mark, f"the text lost its marks {begin.strip()}"
+    return before + begin + table + "\n" + end + after

@@ -171,7 +171,9 @@ static const struct attack kRows[] = {
     R("fifo", "make a FIFO", do_fifo),
     R("map", "map a file for writing", do_map),
     M("chmod", "change the mode of a file", do_chmod),
-    M("fchmodat2", "change the mode of a file by the new call", do_fchmodat2),
+    // ENOSYS: an outer filter that is older than the call.
+    {"FS-02.fchmodat2", "change the mode of a file by the new call in a read-only grant", "/grants", "mount_ns", RO " EPERM ENOSYS",
+     do_fchmodat2, "ro", .residual = "metadata-changeable"},
     M("chown", "change the group of a file", do_chown),
     M("utime", "change the times of a file", do_utime),
     M("setxattr", "set an attribute of a file", do_setxattr),

@@ -1,9 +1,14 @@
 """Sessions in cgroups of their own, on the only host that has them: what is set, what a bomb hits, what stays behind."""
 
 import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
 
 import pytest
-from harness import cli, edit, eventually
+from harness import Launcher, cli, edit, eventually
 
 MIB = 1 << 20
 EAT = f"import signal; x = bytearray(300 * {MIB}); x[::4096] = b'x' * len(x[::4096]); signal.pause()"
@@ -53,6 +58,53 @@ def test_the_limits_of_the_policy_are_the_cgroups(control, group):
     made = group(control.create(narrow={"limits": limits}))
     files = ("memory.max", "memory.oom.group", "pids.max", "cpu.max", "memory.swap.max")
     assert [read(made, f) for f in files] == [str(96 * MIB), "1", "50", "40000 100000", "0"]
+
+
+@pytest.fixture
+def on_disk(guest):
+    """A launcher whose home is on the guest's disk; /tmp is memory."""
+    folder = tempfile.mkdtemp(dir="/var/tmp")
+    one = Launcher(pathlib.Path(folder))
+    yield one
+    one.stop()
+    shutil.rmtree(folder)
+
+
+def test_limits_of_the_disk_are_the_cgroups_and_attested(on_disk):
+    control = on_disk.start().control()
+    session = control.create(narrow={"limits": {"io_write_bytes_per_second": MIB, "io_read_bytes_per_second": 2 * MIB}})
+    number = os.stat(on_disk.home).st_dev
+    limits = read(on_disk.cgroup / "caisson-sessions" / session, "io.max")
+    assert limits.startswith(f"{os.major(number)}:{os.minor(number)} rbps={2 * MIB} wbps={MIB} ")
+    mechanism = next(m for m in control.call("attest", session=session)[0]["statement"]["confinement"]["mechanisms"] if m["name"] == "io")
+    assert mechanism["state"] == "enforced" and [v["what"] for v in mechanism["verified"]] == ["io.max"]
+
+
+def test_a_policy_without_limits_of_disks_has_none(control, group, session):
+    assert read(group(session), "io.max") == ""
+
+
+def test_empty_leaves_of_a_killed_launcher_are_removed_by_the_next_and_no_others(fresh):
+    fresh.start()
+    sessions, old = fresh.cgroup / "caisson-sessions", fresh.control().create()
+    fresh.process.kill()
+    fresh.process.wait()
+    kept = [sessions / name for name in ("s-populated", "another")]
+    for path in kept:
+        path.mkdir()
+    sleeper = subprocess.Popen(["sleep", "1000"])
+    try:
+        (kept[0] / "cgroup.procs").write_text(str(sleeper.pid))
+        assert (sessions / old).is_dir()
+        eventually(lambda: "populated 0" in (sessions / old / "cgroup.events").read_text(), what="the old session is empty")
+        fresh.cgroup = fresh.cgroup / "caisson-launcher"  # where a service manager starts it again
+        fresh.start()
+        assert not (sessions / old).exists() and all(path.is_dir() for path in kept)
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+        for path in kept:
+            path.rmdir()
 
 
 def test_a_session_is_in_its_cgroup_and_the_launcher_is_not(launcher, control, session, group):

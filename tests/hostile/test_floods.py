@@ -2,6 +2,7 @@
 reaped, and what the agent had goes with it."""
 
 import json
+import pathlib
 import signal
 import socket
 import threading
@@ -104,6 +105,23 @@ def test_a_flood_of_answered_requests_leaves_time_for_others(fresh, hostile, oth
             assert hostile.hear()["id"]
     assert hostile.alive() and resident_kib(fresh.pid) - before < 16 * MIB
     client.check()
+
+
+def test_a_flood_of_refusals_is_counted_and_does_not_fill_the_audit_log(fresh, hostile):
+    opened(hostile)
+    begin, number = time.monotonic(), 3000
+    for _ in range(number):
+        assert not hostile.ask("session_stat", session="s-0000000000000000")["ok"]
+    hostile.raw(b"broken")
+    killed_for(fresh, hostile)
+    found = [r for r in fresh.records() if r["event"] == "request_refused"]
+    # 64 at once, one a second, and the counts every ten seconds and at the end.
+    assert len(found) <= 64 + 1.2 * (time.monotonic() - begin) + 2 and sum(r.get("dropped", 1) for r in found) == number
+
+
+def test_an_agent_has_a_bounded_amount_of_memory(hostile):
+    limits = pathlib.Path(f"/proc/{hostile.pid}/limits").read_text()
+    assert next(line.split()[3:5] for line in limits.splitlines() if line.startswith("Max data size")) == [str(1 << 30)] * 2
 
 
 def test_a_flood_of_sessions_stops_at_the_limit(fresh, compiled, others):

@@ -25,6 +25,11 @@ MUTATIONS = [
 # What is built or started there is itself what would be missing: test_faults.py has them fail.
 NOTHING_TO_LEAVE_OUT = ["root_tmpfs", "exec_init", "done"]
 CHANGES = object()
+# What no program inside is needed for: the launcher reads it back, or its canary tries.
+BY_THE_LAUNCHER = [
+    "open_grants.read_only", "open_grants.nosuid", "open_grants.noexec", "attach_grants", "hide_paths", "pivot_root.read_only", "proc",
+    "stdio", "close_fds", "rlimits", "devices", "private_mounts",
+]  # fmt: skip
 # Not with what these mutations take away: the escape program would be unbounded, or speak to the network.
 NO_ESCAPE = ("rlimits", "net_ns")
 
@@ -160,3 +165,4 @@ def test_a_wall_that_is_left_out_is_noticed(base, escape, sound, mutation):
     TABLE.append((mutation, noticed, cases))
     eventually(lambda: set(of_this_build()) <= running, 5, "nothing runs any more")
     assert noticed or cases, "nobody notices"
+    assert noticed or mutation not in BY_THE_LAUNCHER, "the launcher does not notice"

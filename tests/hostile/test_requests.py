@@ -21,7 +21,7 @@ def house(tier, compiled, tmp_path_factory):
     one = Launcher(tmp_path_factory.mktemp("house"))
     program = compiled("seat")
     one.start("--agent", program)
-    one.seat = Seat(one, program)
+    one.seat, one.asked = Seat(one, program), 0
     opened(one.seat)
     one.mine = one.seat.create()
     one.operator = one.control()
@@ -29,6 +29,8 @@ def house(tier, compiled, tmp_path_factory):
     yield one
     one.seat.close()
     one.stop()
+    found = [r for r in one.records() if r["event"] == "request_refused"]
+    assert sum(r.get("dropped", 1) for r in found) >= one.asked > BURST
 
 
 @pytest.fixture
@@ -38,10 +40,13 @@ def refused(house):
 
     def ask(op, **members):
         before = len([r for r in house.records() if r["event"] == "request_refused"])
+        house.asked += 1
         answer = seat.ask(op, **members)
         assert not answer["ok"] and answer["error"]["code"] in CODES and answer["error"]["what"], answer
         records = [r for r in house.records() if r["event"] == "request_refused"]
-        assert len(records) == before + 1 and records[-1]["op"] == op
+        # Of a client that is refused often not each is recorded, but all are counted (at the end of `house`).
+        assert len(records) == before + 1 or house.asked > BURST
+        assert len(records) == before or records[-1].get("op", op) == op
         return answer["error"]
 
     yield ask
@@ -50,6 +55,7 @@ def refused(house):
     assert house.operator.output(house.other, "echo", "on") == "on\n"
 
 
+BURST = 64  # refused requests of one client that are recorded one by one (launcher/session/refusals.h)
 TEXT = [7, -1, 1.5, True, [], {}, ["x"], HUGE]
 OBJECT = [7, "x", True, [], ["x"]]
 NUMBER = ["1", True, [], {}, 1.5, -1, 0, HUGE]

@@ -1,5 +1,7 @@
 """What a session may use: each limit hit, and said."""
 
+import resource
+
 import pytest
 from harness import inside
 
@@ -25,6 +27,16 @@ def test_a_fork_bomb_stays_within_the_limit_and_the_launcher_answers(launcher, c
     assert out == "stopped\n" or control.event("session_end", session=session)["reason"] == "processes"
     assert control.output(control.create(), "echo", "on") == "on\n"
     assert ended["reason"] in ("signal", "session_end")
+
+
+def test_all_sessions_of_a_user_together_have_few_thousand_processes(control):
+    """What a fork bomb reaches before the watchdog looks; where a cgroup counts, the limit of the user must never come first."""
+    session = control.create(narrow={"limits": {"processes": 64}})
+    states = {m["name"]: m["state"] for m in control.call("session_report", session=session)[0]["report"]["mechanisms"]}
+    wanted = 16384 if states["cgroup"] == "enforced" else 2048 + 4 * 64
+    outer = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+    got = inside(control, session, "import resource; out = resource.getrlimit(resource.RLIMIT_NPROC)")
+    assert got == [min(wanted, outer) if outer >= 0 else wanted] * 2
 
 
 def test_a_limit_that_ends_a_session_is_on_record(launcher, control):

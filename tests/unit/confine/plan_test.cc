@@ -13,11 +13,20 @@ namespace {
 
 MechanismState state(const Plan& plan, Mechanism m) { return plan.mechanisms[static_cast<std::size_t>(m)].state; }
 
+rlim_t processes(const Plan& plan) {
+  return std::ranges::find(plan.limits, RLIMIT_NPROC, &std::pair<int, rlimit>::first)->second.rlim_max;
+}
+
+bool stated(const Plan& plan, const char* id) {
+  return std::ranges::find(plan.residual, id, &Residual::id) != plan.residual.end();
+}
+
 TEST(Plan, FullTierHasEveryWallButTheCgroup) {
   const auto plan = Bench().plan(Tier::t3);
   ASSERT_TRUE(plan) << plan.error().text();
   for (int m = 0; m < kMechanismCount; ++m)
-    EXPECT_EQ((*plan)->mechanisms[m].state == MechanismState::enforced, static_cast<Mechanism>(m) != Mechanism::cgroup)
+    EXPECT_EQ((*plan)->mechanisms[m].state == MechanismState::enforced,
+              static_cast<Mechanism>(m) != Mechanism::cgroup && static_cast<Mechanism>(m) != Mechanism::io)
         << mechanism_name(static_cast<Mechanism>(m));
   EXPECT_EQ((*plan)->proc, Proc::full);
   EXPECT_TRUE((*plan)->inet);
@@ -80,6 +89,73 @@ TEST(Plan, DisabledMechanismIsSaidToBeDisabled) {
   ASSERT_TRUE(plan);
   EXPECT_EQ(state(**plan, Mechanism::net_ns), MechanismState::disabled_by_policy);
   EXPECT_FALSE((*plan)->inet) << "never inet in the container's own network";
+}
+
+TEST(Plan, WithoutACgroupTheSessionsOfAUidTogetherHaveFewThousandProcesses) {
+  Bench bench;
+  const std::uint64_t own = bench.policy.limits.processes;
+  EXPECT_EQ(processes(**bench.plan(Tier::t3)), 2048 + 4 * own);
+  EXPECT_EQ(processes(**bench.plan(Tier::t2)), 2048 + 4 * own);
+  EXPECT_EQ(processes(**bench.plan(Tier::t0)), own) << "a uid for each session";
+  EXPECT_EQ(processes(**bench.plan(Tier::t1)), own);
+}
+
+TEST(Plan, WithACgroupTheCountOfAUidComesNeverFirst) {
+  Bench bench;
+  bench.features.emplace(tier_features(Tier::t3)).cgroup = {0, ""};
+  EXPECT_EQ(processes(**bench.plan(Tier::t3)), 16384U);
+}
+
+TEST(Plan, LimitsOfDisksNeedThePolicyTheControllerAndADisk) {
+  Bench bench;
+  Features& features = bench.features.emplace(tier_features(Tier::t3));
+  const auto io = [&bench] { return (*bench.plan(Tier::t3))->mechanisms[static_cast<std::size_t>(Mechanism::io)]; };
+  EXPECT_EQ(io().state, MechanismState::disabled_by_policy);
+  bench.policy.limits.io_write_bytes_per_second = 1U << 20;
+  EXPECT_EQ(io().reason, "no cgroup");
+  features.cgroup = {0, ""};
+  features.io = {ENOTSUP, "the io controller is not delegated to us"};
+  EXPECT_EQ(io().reason, "the io controller is not delegated to us");
+  features.io = {0, ""};
+  bench.place.no_disks = "no disk";
+  EXPECT_EQ(io().reason, "no disk");
+  bench.place.disks = {"8:0"};
+  EXPECT_EQ(io().state, MechanismState::enforced);
+  EXPECT_EQ((*bench.plan(Tier::t3))->disks, std::vector<std::string>{"8:0"});
+}
+
+TEST(Plan, LimitsOfDisksFailClosedOnlyWhenRequired) {
+  Bench bench;
+  bench.policy.limits.io_read_bytes_per_second = 1U << 20;
+  EXPECT_TRUE(bench.plan(Tier::t3)) << "unavailable, and said";
+  bench.policy.require = {Mechanism::io};
+  const auto plan = bench.plan(Tier::t3);
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().what, "policy 'test' requires io, which is not available: no cgroup");
+}
+
+TEST(Plan, HiddenPathsThatCannotBeCoveredAreStated) {
+  Bench bench;
+  bench.policy.hide = {"/usr/lib/caisson"};
+  EXPECT_FALSE(stated(**bench.plan(Tier::t2), "hidden-readable"));
+  EXPECT_TRUE(stated(**bench.plan(Tier::t0), "hidden-readable"));
+}
+
+TEST(Plan, AWritableProcSysOfTheHostsRootIsStated) {
+  Bench bench;
+  Features& features = bench.features.emplace(tier_features(Tier::t2));
+  features.proc_sys_writable = true;
+  EXPECT_TRUE(stated(**bench.plan(Tier::t2), "proc-sys-writable"));
+  features.uid_remapped = true;
+  EXPECT_FALSE(stated(**bench.plan(Tier::t2), "proc-sys-writable"));
+}
+
+TEST(Plan, AKernelWithoutLandlockScopesIsStated) {
+  Bench bench;
+  Features& features = bench.features.emplace(tier_features(Tier::t3));
+  EXPECT_FALSE(stated(**bench.plan(Tier::t3), "landlock-no-scopes"));
+  features.landlock_abi = 5;
+  EXPECT_TRUE(stated(**bench.plan(Tier::t3), "landlock-no-scopes"));
 }
 
 TEST(Plan, MountsAreOrderedParentsFirst) {

@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <memory>
+#include <optional>
 
 #include "launcher/confine/plan.h"
 
@@ -26,7 +27,8 @@ inline Features tier_features(Tier wanted) {
 struct Bench {
   policy::Policy policy;
   Sources sources;
-  Place place{"/srv/home", "/run/stage", "/usr/lib/caisson/caisson-init"};
+  Place place{"/srv/home", "/run/stage", "/usr/lib/caisson/caisson-init", {}, ""};
+  std::optional<Features> features;  // instead of the tier's
   Bench() {
     policy.domain = "test";
     policy.grants = {{"/usr", "/usr", policy::Access::read, true, true, ""}};
@@ -35,7 +37,7 @@ struct Bench {
     sources["/srv/home"] = {true, true, 1, 3};
   }
   Result<std::shared_ptr<const Plan>> plan(Tier t) {
-    return make_plan(std::make_shared<policy::Policy>(policy), tier_features(t), sources, place);
+    return make_plan(std::make_shared<policy::Policy>(policy), features.value_or(tier_features(t)), sources, place);
   }
 };
 

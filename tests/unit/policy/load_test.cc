@@ -54,6 +54,14 @@ TEST(Load, UnknownFieldIsNamedWithWhatWasMeant) {
             Texts{"d.json:2 /grants/0/acces: unknown field 'acces'; meant 'access'?"});
 }
 
+TEST(Load, TheUserNamespaceCannotBeSwitchedOff) {
+  Directory dir;
+  const Texts problems =
+      dir.with("\"disable\": [\"user_ns\"],\n\"weaken\": [{\"field\": \"/disable\", \"why\": \"for the tests\"}]");
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_TRUE(problems[0].starts_with("d.json:2 /disable: \"user_ns\" cannot be switched off")) << problems[0];
+}
+
 TEST(Load, TypesAndBounds) {
   Directory dir;
   EXPECT_EQ(dir.with("\"limits\": {\"processes\": 0}"), Texts{"d.json:2 /limits/processes: 0 is not from 1 to 65536"});
@@ -66,7 +74,7 @@ TEST(Load, TypesAndBounds) {
             Texts{"d.json:2 /home: unknown value 'privat', must be one of: private workspace; meant 'private'?"});
   EXPECT_EQ(dir.with("\"require\": [\"secomp\"]").front(),
             "d.json:2 /require/0: unknown value 'secomp', must be one of: user_ns mount_ns pid_ns ipc_ns uts_ns net_ns cgroup_ns "
-            "proc cgroup "
+            "proc cgroup io "
             "rlimits uid capabilities no_new_privs landlock seccomp fds env denial_audit; meant 'seccomp'?");
   EXPECT_EQ(dir.with("\"umask\": 22"), Texts{"d.json:2 /umask: must be a string of three octal digits, such as \"022\""});
   EXPECT_EQ(dir.with("\"proc_shared_fallback\": \"yes\""), Texts{"d.json:2 /proc_shared_fallback: must be true or false"});

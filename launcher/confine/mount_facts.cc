@@ -1,0 +1,175 @@
+#include "launcher/confine/mount_facts.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <set>
+#include <string_view>
+
+#include "launcher/base/sys.h"
+#include "launcher/confine/mount.h"
+#include "launcher/policy/words.h"
+
+namespace caisson::confine {
+namespace {
+
+using policy::inside;
+
+constexpr std::size_t kMaxMountInfo = 4U << 20;  // a grant may have thousands of mounts below it
+
+struct Mounted {
+  std::string point;
+  std::string_view options, type;  // options: of the mount, not of its filesystem
+};
+
+std::unexpected<Error> broken(const std::string& what, const std::string& is) {
+  return fail(Code::internal, "verification failed: " + what + " is " + is);
+}
+
+bool has(std::string_view options, std::string_view wanted) {
+  while (!options.empty()) {
+    const std::string_view one = options.substr(0, options.find(','));
+    if (one == wanted) return true;
+    options.remove_prefix(std::min(one.size() + 1, options.size()));
+  }
+  return false;
+}
+
+// "\040": space, tab, newline and backslash are written in octal.
+std::string unescaped(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\\' || i + 3 >= text.size()) out += text[i];
+    else {
+      out += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
+      i += 3;
+    }
+  }
+  return out;
+}
+
+// "36 35 98:0 /source /point ro,nosuid shared:1 - ext4 /dev/sda1 rw"
+std::optional<Mounted> parse(std::string_view line) {
+  Mounted m;
+  bool optional_over = false;
+  for (int field = 1; !line.empty(); ++field) {
+    const std::string_view word = line.substr(0, line.find(' '));
+    line.remove_prefix(std::min(word.size() + 1, line.size()));
+    if (field == 5) m.point = unescaped(word);
+    if (field == 6) m.options = word;
+    if (optional_over) return m.type = word, m;
+    optional_over = field > 6 && word == "-";
+  }
+  return std::nullopt;
+}
+
+// The grant that decides what a path is: the longest that it lies in. `above`: that it lies in without being it.
+const Bind* governing(const Plan& plan, std::string_view path, bool above = false) {
+  const Bind* found = nullptr;
+  for (const Bind& bind : plan.binds)
+    if (inside(path, bind.target) && !(above && path == bind.target) &&
+        (found == nullptr || bind.target.size() > found->target.size()))
+      found = &bind;
+  // A private home or /tmp lies over what is granted around it.
+  for (const std::string_view own : {std::string_view(plan.policy->home_path), std::string_view("/tmp")})
+    if (found != nullptr && inside(path, own) && found->target.size() < own.size()) found = nullptr;
+  return found;
+}
+
+// Inside a writable grant the directories above a mount can be moved, and its path with them: by the session and by others that
+// have the same grant, who must not be able to end it so.
+bool may_move(const Plan& plan, const std::string& path) {
+  const Bind* around = governing(plan, path, true);
+  return around != nullptr && !around->read_only;
+}
+
+Status check_mount(const Plan& plan, const Mounted& m) {
+  if (plan.proc == Proc::shared && inside(m.point, "/proc")) return {};  // the container's own, masks and all
+  const Bind* grant = governing(plan, m.point);
+  const bool device = (grant != nullptr && grant->device) || m.type == "devpts";
+  const char* lacks = !has(m.options, "nosuid")                      ? "nosuid"
+                      : !device && !has(m.options, "nodev")          ? "nodev"
+                      : m.point == "/" && !has(m.options, "ro")      ? "ro"
+                      : grant == nullptr                             ? nullptr
+                      : grant->read_only && !has(m.options, "ro")    ? "ro"
+                      : !grant->execute && !has(m.options, "noexec") ? "noexec"
+                                                                     : nullptr;
+  if (lacks != nullptr) return broken("mount " + quote(m.point), "not " + std::string(lacks));
+  return {};
+}
+
+}  // namespace
+
+Result<std::string> check_mount_tree(const Plan& plan, pid_t pid) {
+  TRY_ASSIGN(const std::string text, sys::read_file("/proc/" + std::to_string(pid) + "/mountinfo", kMaxMountInfo));
+  std::set<std::string, std::less<>> points;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    auto mounted = parse(std::string_view(text).substr(at, end - at));
+    if (!mounted) return broken("a line of mountinfo", quote(text.substr(at, end - at)));
+    TRY(check_mount(plan, *mounted));
+    points.insert(std::move(mounted->point));
+    at = end + 1;
+  }
+  // What the launcher mounts itself.
+  std::vector<std::string> own{"/", "/dev/pts", "/dev/shm"};
+  if (plan.proc != Proc::none) own.emplace_back("/proc");
+  if (plan.policy->home == policy::Scope::private_) own.push_back(plan.policy->home_path);
+  if (plan.policy->tmp == policy::Scope::private_) own.emplace_back("/tmp");
+  for (const std::string& path : own)
+    if (!points.contains(path)) return broken(quote(path), "not mounted");
+  for (const Bind& bind : plan.binds)
+    if (!points.contains(bind.target) && !may_move(plan, bind.target))
+      return broken("grant " + quote(bind.target), "not mounted");
+  return std::to_string(points.size()) + " mounts, " + std::to_string(plan.binds.size()) + " granted, as planned";
+}
+
+Result<std::string> check_covers(const Plan& plan, pid_t pid) {
+  const auto root = sys::open("/proc/" + std::to_string(pid) + "/root", O_PATH | O_DIRECTORY);
+  if (!root && root.error().sys == EACCES) return std::string();
+  if (!root) return std::unexpected(root.error());
+  std::vector<std::string> paths = plan.hide;
+  if (plan.proc == Proc::full) {
+    paths.emplace_back(kProcMaskRoot);
+    paths.insert(paths.end(), std::begin(kProcMasks), std::end(kProcMasks));
+  }
+  std::size_t covered = 0;
+  for (const std::string& path : paths) {
+    if (may_move(plan, path)) continue;
+    const auto at = sys::openat2(root->get(), path.substr(1), O_PATH, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+    if (!at && at.error().sys == ENOENT) continue;  // nothing to hide
+    if (!at) return std::unexpected(at.error());
+    struct stat st{};
+    struct statvfs mount{};
+    if (::fstat(at->get(), &st) != 0 || ::fstatvfs(at->get(), &mount) != 0) return sys_error("stat " + quote(path));
+    if ((st.st_mode & 07777) != 0 || (mount.f_flag & ST_RDONLY) == 0) return broken(quote(path), "not covered");
+    ++covered;
+  }
+  return std::to_string(covered) + " paths covered";
+}
+
+Result<std::string> check_stdio(pid_t pid) {
+  const std::string process = "/proc/" + std::to_string(pid);
+  TRY_ASSIGN(const std::string stat, sys::read_file(process + "/stat", 4096));
+  // After the name: state, parent, process group, POSIX session.
+  int leader = 0;
+  if (std::sscanf(stat.c_str() + std::min(stat.rfind(')'), stat.size() - 1), ") %*c %*d %*d %d", &leader) != 1 || leader != pid)
+    return broken("the POSIX session", "that of process " + std::to_string(leader));
+  for (const char* fd : {"/fd/0", "/fd/1", "/fd/2"}) {
+    struct stat st{};
+    if (::stat((process + fd).c_str(), &st) != 0) {
+      if (errno == EACCES) return std::string();
+      return sys_error("stat " + process + fd);
+    }
+    if (!S_ISCHR(st.st_mode) || st.st_rdev != ::makedev(1, 3)) return broken(process + fd, "not /dev/null");
+  }
+  return std::string("/dev/null, a POSIX session of its own");
+}
+
+}  // namespace caisson::confine
