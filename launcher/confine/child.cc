@@ -44,6 +44,7 @@ void make_user_ns(const ChildArgs& args, StepWriter& steps) {
   // Else /proc/<pid>/uid_map would belong to root, and a launcher that is not root could not write it.
   if (::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) != 0 || ::unshare(CLONE_NEWUSER) != 0) steps.failed(Step::user_ns, errno);
   steps.done(Step::user_ns, -1);  // value -1: waiting for the maps
+  steps.flush();
   await_maps(args);
 }
 
@@ -65,6 +66,7 @@ template <class Body>
 [[noreturn]] void in_new_pid_ns(const ChildArgs& args, StepWriter& steps, Body body) {
   if (!args.plan->pid_ns || faults::skip("pid_ns")) {
     steps.done(Step::pid, ::getpid());
+    steps.flush();
     body(steps);
     ::_exit(1);
   }
@@ -81,6 +83,7 @@ template <class Body>
     ::_exit(1);
   }
   steps.done(Step::pid, pid);
+  steps.flush();
   ::_exit(::write(args.go_write, "p", 1) == 1 ? 0 : 1);
 }
 
@@ -106,6 +109,7 @@ void arrange_fds(const ChildArgs& args, int* status, int* init_exe, int* landloc
   int* keep[3] = {status, init_exe, landlock};
   for (int* fd : keep)
     if (*fd >= 0 && (*fd = ::fcntl(*fd, F_DUPFD_CLOEXEC, 16)) < 0) steps.failed(Step::fds, errno);
+  steps.move_to(*status);
   if (!faults::skip("stdio") && (::dup2(args.null, 0) != 0 || ::dup2(args.null, 1) != 1 || ::dup2(args.null, 2) != 2))
     steps.failed(Step::stdio, errno);
   if (::dup2(args.init_socket, init::kSocketFd) != init::kSocketFd) steps.failed(Step::fds, errno);
@@ -139,14 +143,13 @@ void change_ids(const ChildArgs& args, StepWriter& steps) {
 }
 
 // The last steps, the same in every tier.
-[[noreturn]] void confine_and_exec(const ChildArgs& args, StepWriter& outer_steps) {
+[[noreturn]] void confine_and_exec(const ChildArgs& args, StepWriter& steps) {
   const Plan& plan = *args.plan;
   if (plan.uts_ns && !faults::skip("hostname") && ::sethostname(plan.policy->hostname.data(), plan.policy->hostname.size()) != 0)
-    outer_steps.failed(Step::hostname, errno);
-  outer_steps.done(Step::hostname);
+    steps.failed(Step::hostname, errno);
+  steps.done(Step::hostname);
   int status = args.status, init_exe = args.init_exe, landlock = args.landlock;
-  arrange_fds(args, &status, &init_exe, &landlock, outer_steps);
-  StepWriter steps(status);
+  arrange_fds(args, &status, &init_exe, &landlock, steps);
   steps.done(Step::fds);
   set_limits(plan, steps);
   // A new POSIX session: no controlling terminal of the launcher's is left (TIOCSTI, job control). EPERM: leads one already.
@@ -177,6 +180,7 @@ void change_ids(const ChildArgs& args, StepWriter& steps) {
   if (filter && load_seccomp(*args.seccomp) != 0) steps.failed(Step::seccomp, errno);
   if (filter && ::prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != SECCOMP_MODE_FILTER) steps.failed(Step::seccomp, EINVAL);
   steps.done(Step::seccomp);
+  steps.flush();  // the launcher reads the facts while we execute
 
   char name[] = "caisson-init";
   char* argv[] = {name, nullptr};
@@ -202,7 +206,28 @@ class NetMaker {
   bool start() {
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends_) != 0) return false;
     pid_ = raw::fork_into(&pidfd_, -1);
-    if (pid_ != 0) return pid_ > 0;
+    if (pid_ == 0) make();
+    ::close(ends_[1]);
+    return pid_ > 0;
+  }
+  // 0, or the errno. The child is then about to end.
+  int enter() {
+    int error = EIO;
+    if (::read(ends_[0], &error, sizeof error) != static_cast<ssize_t>(sizeof error)) error = EIO;
+    if (error == 0 && ::setns(pidfd_, CLONE_NEWNET) != 0) error = errno;
+    ::close(ends_[0]);
+    ::close(pidfd_);
+    return error;
+  }
+  // No process but ours may be in the session when its first command runs.
+  int reap() {
+    while (::waitpid(pid_, nullptr, 0) < 0)
+      if (errno != EINTR) return errno;
+    return 0;
+  }
+
+ private:
+  [[noreturn]] void make() {
     ::close(ends_[0]);
     const int error = ::unshare(CLONE_NEWNET) != 0 ? errno : loopback_up();
     // Lives until we have entered its namespace, or are gone.
@@ -210,20 +235,6 @@ class NetMaker {
     if (::write(ends_[1], &error, sizeof error) == static_cast<ssize_t>(sizeof error)) (void)!::read(ends_[1], &end, 1);
     ::_exit(0);
   }
-  // 0, or the errno. The child is gone then.
-  int join() {
-    ::close(ends_[1]);
-    int error = EIO;
-    if (::read(ends_[0], &error, sizeof error) != static_cast<ssize_t>(sizeof error)) error = EIO;
-    if (error == 0 && ::setns(pidfd_, CLONE_NEWNET) != 0) error = errno;
-    ::close(ends_[0]);
-    ::close(pidfd_);
-    while (::waitpid(pid_, nullptr, 0) < 0)
-      if (errno != EINTR) return errno;
-    return error;
-  }
-
- private:
   int ends_[2] = {-1, -1};
   int pidfd_ = -1;
   pid_t pid_ = 0;
@@ -256,6 +267,7 @@ void workspace_child(const ChildArgs& args) {
   mount_stage(*args.plan, args.stage_dir, steps);
   send_fds(args.handover, fds, 3, steps, Step::done);
   steps.done(Step::done);
+  steps.flush();
   ::_exit(0);
 }
 
@@ -284,6 +296,7 @@ void template_child(const ChildArgs& args) {
   }
   send_fds(args.handover, fds, count, steps, Step::done);
   steps.done(Step::done);
+  steps.flush();
   ::_exit(0);
 }
 
@@ -307,16 +320,21 @@ void single_child(const ChildArgs& args) {
   StepWriter steps(args.status);
   ::close(args.go_write);  // else our own copy would keep the pipe open when the other end dies
   raise_oom_score();
+  // Our capabilities in the new user namespace need no maps: the network is made while the launcher writes them.
+  NetMaker net;
+  if (args.plan->net_ns && !net.start()) steps.failed(Step::net_ns, errno);
   if (args.plan->user_ns) await_maps(args);
   steps.done(Step::namespaces);
   if (args.plan->pid_ns && ::getpid() != 1) steps.failed(Step::pid, ESRCH);
-  NetMaker net;
-  if (args.plan->net_ns && !net.start()) steps.failed(Step::net_ns, errno);
   ChildArgs mine = args;
   if (args.plan->mount_ns) {
     if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) steps.failed(Step::mount_ns, errno);
     build_root(*args.plan, args.stage_dir, steps);
     mount_instance(*args.plan, true, steps);
+  }
+  if (args.plan->net_ns) {
+    if (const int error = net.enter(); error != 0) steps.failed(Step::net_ns, error);
+    steps.done(Step::net_ns);
   }
   if (args.plan->landlock_fs != 0) {
     unsigned entry = 0;
@@ -324,10 +342,8 @@ void single_child(const ChildArgs& args) {
     if (mine.landlock < 0) steps.failed(Step::landlock_rules, errno, static_cast<std::uint16_t>(entry));
     steps.done(Step::landlock_rules);
   }
-  if (args.plan->net_ns) {
-    if (const int error = net.join(); error != 0) steps.failed(Step::net_ns, error);
-    steps.done(Step::net_ns);
-  }
+  if (args.plan->net_ns)
+    if (const int error = net.reap(); error != 0) steps.failed(Step::net_ns, error);
   confine_and_exec(mine, steps);
 }
 
