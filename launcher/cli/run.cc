@@ -180,6 +180,7 @@ struct Session {
 // the facts are read while it happens.
 Status read_steps(Session& s) {
   TRY(sys::set_nonblocking(s.started.status.get(), false));
+  confine::verify_prepare();  // while the child is at work
   confine::StepRecord record;
   Result<confine::Verified> verified = fail(Code::internal, "the session's child ended early");
   while (::read(s.started.status.get(), &record, sizeof record) == static_cast<ssize_t>(sizeof record)) {

@@ -330,12 +330,12 @@ void single_child(const ChildArgs& args) {
   if (args.plan->mount_ns) {
     if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) steps.failed(Step::mount_ns, errno);
     build_root(*args.plan, args.stage_dir, steps);
-    mount_instance(*args.plan, true, steps);
   }
   if (args.plan->net_ns) {
     if (const int error = net.enter(); error != 0) steps.failed(Step::net_ns, error);
     steps.done(Step::net_ns);
   }
+  if (args.plan->mount_ns) mount_instance(*args.plan, true, steps);
   if (args.plan->landlock_fs != 0) {
     unsigned entry = 0;
     mine.landlock = landlock_make(*args.plan, args.init_exe, &entry);

@@ -48,29 +48,20 @@ struct Range {  // [from, next range's from)
   Answer answer;
 };
 
-class Assembler {
+// What a call with conditions is answered, in program order.
+class Conditions {
  public:
-  Program take() { return std::move(code_); }
-
-  void ret(std::uint32_t value) { code_.push_back(BPF_STMT(BPF_RET | BPF_K, value)); }
-  void load(std::uint32_t offset) { code_.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset)); }
-
-  // Binary search: the answer of a number costs about log2(ranges) jumps. A conditional jump reaches 255 instructions; where
-  // the lower half is longer, it is followed by a JA, which reaches anywhere.
-  void tree(const Range* first, const Range* last) {
-    if (last - first == 1) return leaf(first->answer);
-    const Range* middle = first + (last - first) / 2;
-    Assembler lower;
-    lower.tree(first, middle);
-    const Program half = lower.take();
-    if (half.size() <= 255) {
-      code_.push_back(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, middle->from, static_cast<std::uint8_t>(half.size()), 0));
-    } else {
-      code_.push_back(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, middle->from, 0, 1));
-      code_.push_back(BPF_STMT(BPF_JMP | BPF_JA, static_cast<std::uint32_t>(half.size())));
+  static Program of(const SyscallRule& rule) {
+    Conditions out;
+    const bool refusing = !rule.refuse_if.empty();
+    for (const auto& row : refusing ? rule.refuse_if : rule.any_of) {
+      std::vector<std::size_t> misses;
+      for (const ArgRule& arg : row) out.condition(arg, misses);
+      out.ret(refusing ? kEperm : kAllow);
+      for (const std::size_t miss : misses) out.land(miss);
     }
-    code_.insert(code_.end(), half.begin(), half.end());
-    tree(middle, last);
+    out.ret(refusing ? kAllow : kEperm);
+    return std::move(out.code_);
   }
 
  private:
@@ -80,18 +71,8 @@ class Assembler {
   }
   void land(std::size_t jump) { code_[jump].k = static_cast<std::uint32_t>(code_.size() - jump - 1); }
 
-  void leaf(const Answer& answer) {
-    if (answer.rule == nullptr) return ret(answer.ret);
-    const bool refusing = !answer.rule->refuse_if.empty();
-    const auto& rows = refusing ? answer.rule->refuse_if : answer.rule->any_of;
-    for (const auto& row : rows) {
-      std::vector<std::size_t> misses;
-      for (const ArgRule& arg : row) condition(arg, misses);
-      ret(refusing ? kEperm : kAllow);
-      for (const std::size_t miss : misses) land(miss);
-    }
-    ret(refusing ? kAllow : kEperm);
-  }
+  void ret(std::uint32_t value) { code_.push_back(BPF_STMT(BPF_RET | BPF_K, value)); }
+  void load(std::uint32_t offset) { code_.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset)); }
 
   // Falls through when the condition holds; else jumps to what `misses` will be landed on.
   void condition(const ArgRule& arg, std::vector<std::size_t>& misses) {
@@ -141,6 +122,64 @@ class Assembler {
   }
 
   Program code_;
+};
+
+// Binary search over the ranges: the answer of a number costs about log2(ranges) jumps. Laid out from the last instruction to the
+// first, because jumps lead forward only: so every jump knows its targets, and ranges share the returns near them, which halves
+// what the kernel checks, translates and compiles for each session.
+class Search {
+ public:
+  static Program over(const std::vector<Range>& ranges) {
+    Search out;
+    const std::size_t entry = out.tree(ranges.data(), ranges.data() + ranges.size());
+    if (entry != out.backwards_.size() - 1) out.push(BPF_STMT(BPF_JMP | BPF_JA, out.distance(entry)));
+    return {out.backwards_.rbegin(), out.backwards_.rend()};
+  }
+
+ private:
+  static constexpr std::uint32_t kReach = 250;  // of a conditional jump, 255, less what is put between
+
+  std::size_t push(sock_filter instruction) {
+    backwards_.push_back(instruction);
+    return backwards_.size() - 1;
+  }
+  // From the instruction that is pushed next.
+  [[nodiscard]] std::uint32_t distance(std::size_t target) const {
+    return static_cast<std::uint32_t>(backwards_.size() - target - 1);
+  }
+
+  std::size_t tree(const Range* first, const Range* last) {
+    if (last - first == 1) return leaf(first->answer);
+    const Range* middle = first + (last - first) / 2;
+    std::size_t upper = tree(middle, last);
+    std::size_t lower = tree(first, middle);
+    upper = near(upper);
+    lower = near(lower);
+    const auto to_upper = static_cast<std::uint8_t>(distance(upper)), to_lower = static_cast<std::uint8_t>(distance(lower));
+    return push(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, middle->from, to_upper, to_lower));
+  }
+
+  std::size_t leaf(const Answer& answer) {
+    if (answer.rule != nullptr) {
+      const Program code = Conditions::of(*answer.rule);
+      for (auto at = code.rbegin(); at != code.rend(); ++at) push(*at);
+      return backwards_.size() - 1;
+    }
+    const auto known = returns_.find(answer.ret);
+    if (known != returns_.end() && distance(known->second) <= kReach) return known->second;
+    return returns_[answer.ret] = push(BPF_STMT(BPF_RET | BPF_K, answer.ret));
+  }
+
+  // The target itself, or what stands for it within reach: another return of the same value, a JA, which reaches anywhere.
+  std::size_t near(std::size_t target) {
+    if (distance(target) <= kReach) return target;
+    const sock_filter there = backwards_[target];
+    if (there.code == (BPF_RET | BPF_K)) return leaf({there.k, nullptr});
+    return push(BPF_STMT(BPF_JMP | BPF_JA, distance(target)));
+  }
+
+  Program backwards_;
+  std::map<std::uint32_t, std::size_t> returns_;  // the nearest of each value
 };
 
 // The number on the native architecture; nullopt when only others have it.
@@ -204,15 +243,10 @@ Result<Program> compile_seccomp(const std::vector<policy::SyscallSet>& sets) {
   ranges.push_back({next, {}});
   if (kX32Bit != 0) ranges.push_back({kX32Bit, {kKill, nullptr}});
 
-  Assembler out;
-  out.load(offsetof(seccomp_data, arch));
-  Program program = out.take();
-  program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kArch, 1, 0));
-  program.push_back(BPF_STMT(BPF_RET | BPF_K, kKill));
-  Assembler body;
-  body.load(offsetof(seccomp_data, nr));
-  body.tree(ranges.data(), ranges.data() + ranges.size());
-  const Program rest = body.take();
+  Program program{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
+                  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kArch, 1, 0), BPF_STMT(BPF_RET | BPF_K, kKill),
+                  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
+  const Program rest = Search::over(ranges);
   program.insert(program.end(), rest.begin(), rest.end());
   if (program.size() > BPF_MAXINSNS)
     return fail(Code::limit, "seccomp program over " + std::to_string(BPF_MAXINSNS) + " instructions");
