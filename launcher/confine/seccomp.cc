@@ -48,85 +48,10 @@ struct Range {  // [from, next range's from)
   Answer answer;
 };
 
-// What a call with conditions is answered, in program order.
-class Conditions {
- public:
-  static Program of(const SyscallRule& rule) {
-    Conditions out;
-    const bool refusing = !rule.refuse_if.empty();
-    for (const auto& row : refusing ? rule.refuse_if : rule.any_of) {
-      std::vector<std::size_t> misses;
-      for (const ArgRule& arg : row) out.condition(arg, misses);
-      out.ret(refusing ? kEperm : kAllow);
-      for (const std::size_t miss : misses) out.land(miss);
-    }
-    out.ret(refusing ? kAllow : kEperm);
-    return std::move(out.code_);
-  }
-
- private:
-  std::size_t placeholder() {
-    code_.push_back(BPF_STMT(BPF_JMP | BPF_JA, 0));
-    return code_.size() - 1;
-  }
-  void land(std::size_t jump) { code_[jump].k = static_cast<std::uint32_t>(code_.size() - jump - 1); }
-
-  void ret(std::uint32_t value) { code_.push_back(BPF_STMT(BPF_RET | BPF_K, value)); }
-  void load(std::uint32_t offset) { code_.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset)); }
-
-  // Falls through when the condition holds; else jumps to what `misses` will be landed on.
-  void condition(const ArgRule& arg, std::vector<std::size_t>& misses) {
-    const auto base = static_cast<std::uint32_t>(offsetof(seccomp_data, args) + arg.index * 8);
-    const auto low = static_cast<std::uint32_t>(arg.value), high = static_cast<std::uint32_t>(arg.value >> 32);
-    if (arg.op == "masked_eq") {
-      word(base + 4, static_cast<std::uint32_t>(arg.mask >> 32), high, misses);
-      word(base, static_cast<std::uint32_t>(arg.mask), low, misses);
-    } else if (arg.op == "eq") {
-      word(base + 4, ~0U, high, misses);
-      word(base, ~0U, low, misses);
-    } else if (arg.op == "ne") {
-      load(base + 4);
-      code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, high, 0, 3));  // high differs: holds
-      load(base);
-      code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, low, 0, 1));
-      misses.push_back(placeholder());
-    } else {
-      ordered(arg.op, base, high, low, misses);
-    }
-  }
-
-  void word(std::uint32_t offset, std::uint32_t mask, std::uint32_t value, std::vector<std::size_t>& misses) {
-    if (mask == 0) return;
-    load(offset);
-    if (mask != ~0U) code_.push_back(BPF_STMT(BPF_ALU | BPF_AND | BPF_K, mask));
-    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 1, 0));
-    misses.push_back(placeholder());
-  }
-
-  // a > v and a >= v directly; a < v and a <= v are their negations. The high words decide unless they are equal.
-  void ordered(const std::string& op, std::uint32_t base, std::uint32_t high, std::uint32_t low,
-               std::vector<std::size_t>& misses) {
-    const bool negated = op == "lt" || op == "le";
-    const auto jump = static_cast<std::uint16_t>(BPF_JMP | BPF_K | (op == "gt" || op == "le" ? BPF_JGT : BPF_JGE));
-    load(base + 4);
-    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, high, 4, 0));  // greater: to "yes"
-    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, high, 0, 2));  // less: to "no"
-    load(base);
-    code_.push_back(BPF_JUMP(jump, low, 1, 0));
-    if (negated) {
-      code_.push_back(BPF_STMT(BPF_JMP | BPF_JA, 1));  // "no": the negation holds
-      misses.push_back(placeholder());                 // "yes": it does not
-    } else {
-      misses.push_back(placeholder());  // "no"; "yes" is behind it
-    }
-  }
-
-  Program code_;
-};
-
 // Binary search over the ranges: the answer of a number costs about log2(ranges) jumps. Laid out from the last instruction to the
-// first, because jumps lead forward only: so every jump knows its targets, and ranges share the returns near them, which halves
-// what the kernel checks, translates and compiles for each session.
+// first, because jumps lead forward only: so every jump knows its targets, and what is near is shared. The kernel checks,
+// translates and compiles the program anew for each session, and a short one costs half. An address is an index into
+// `backwards_`.
 class Search {
  public:
   static Program over(const std::vector<Range>& ranges) {
@@ -138,6 +63,7 @@ class Search {
 
  private:
   static constexpr std::uint32_t kReach = 250;  // of a conditional jump, 255, less what is put between
+  static constexpr std::uint16_t kLoad = BPF_LD | BPF_W | BPF_ABS;
 
   std::size_t push(sock_filter instruction) {
     backwards_.push_back(instruction);
@@ -151,31 +77,73 @@ class Search {
   std::size_t tree(const Range* first, const Range* last) {
     if (last - first == 1) return leaf(first->answer);
     const Range* middle = first + (last - first) / 2;
-    std::size_t upper = tree(middle, last);
-    std::size_t lower = tree(first, middle);
-    upper = near(upper);
-    lower = near(lower);
-    const auto to_upper = static_cast<std::uint8_t>(distance(upper)), to_lower = static_cast<std::uint8_t>(distance(lower));
-    return push(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, middle->from, to_upper, to_lower));
+    const std::size_t upper = tree(middle, last);
+    return jump(BPF_JGE, middle->from, upper, tree(first, middle));
   }
 
-  std::size_t leaf(const Answer& answer) {
-    if (answer.rule != nullptr) {
-      const Program code = Conditions::of(*answer.rule);
-      for (auto at = code.rbegin(); at != code.rend(); ++at) push(*at);
-      return backwards_.size() - 1;
-    }
-    const auto known = returns_.find(answer.ret);
+  std::size_t leaf(const Answer& answer) { return answer.rule != nullptr ? rule(*answer.rule) : ret(answer.ret); }
+
+  std::size_t ret(std::uint32_t value) {
+    const auto known = returns_.find(value);
     if (known != returns_.end() && distance(known->second) <= kReach) return known->second;
-    return returns_[answer.ret] = push(BPF_STMT(BPF_RET | BPF_K, answer.ret));
+    return returns_[value] = push(BPF_STMT(BPF_RET | BPF_K, value));
+  }
+
+  // A row holds when all its conditions do; the first that holds decides.
+  std::size_t rule(const SyscallRule& rule) {
+    const bool refusing = !rule.refuse_if.empty();
+    const auto& rows = refusing ? rule.refuse_if : rule.any_of;
+    std::size_t next = ret(refusing ? kAllow : kEperm);
+    for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
+      std::size_t held = ret(refusing ? kEperm : kAllow);
+      for (auto arg = row->rbegin(); arg != row->rend(); ++arg) held = condition(*arg, held, next);
+      next = held;
+    }
+    return next;
+  }
+
+  std::size_t condition(const ArgRule& arg, std::size_t yes, std::size_t no) {
+    const auto base = static_cast<std::uint32_t>(offsetof(seccomp_data, args) + arg.index * 8);
+    const auto low = static_cast<std::uint32_t>(arg.value), high = static_cast<std::uint32_t>(arg.value >> 32);
+    if (arg.op == "masked_eq") {
+      yes = equal(base, static_cast<std::uint32_t>(arg.mask), low, yes, no);
+      return equal(base + 4, static_cast<std::uint32_t>(arg.mask >> 32), high, yes, no);
+    }
+    if (arg.op == "eq") return equal(base + 4, ~0U, high, equal(base, ~0U, low, yes, no), no);
+    if (arg.op == "ne") return equal(base + 4, ~0U, high, equal(base, ~0U, low, no, yes), yes);
+    // a < v is not a >= v, and a <= v is not a > v. The high words decide unless they are equal.
+    if (arg.op == "lt" || arg.op == "le") std::swap(yes, no);
+    const std::uint16_t compare = arg.op == "gt" || arg.op == "le" ? BPF_JGT : BPF_JGE;
+    jump(compare, low, yes, no);
+    const std::size_t equal_high = load(base);
+    const std::size_t not_greater = jump(BPF_JEQ, high, equal_high, no);
+    jump(BPF_JGT, high, yes, not_greater);
+    return load(base + 4);
+  }
+
+  std::size_t equal(std::uint32_t offset, std::uint32_t mask, std::uint32_t value, std::size_t yes, std::size_t no) {
+    if (mask == 0) return yes;
+    // Where to go on loads what is loaded already: behind it.
+    if (mask == ~0U && backwards_[no].code == kLoad && backwards_[no].k == offset) --no;
+    jump(BPF_JEQ, value, yes, no);
+    if (mask != ~0U) push(BPF_STMT(BPF_ALU | BPF_AND | BPF_K, mask));
+    return load(offset);
+  }
+
+  std::size_t load(std::uint32_t offset) { return push(BPF_STMT(kLoad, offset)); }
+
+  std::size_t jump(std::uint16_t compare, std::uint32_t value, std::size_t yes, std::size_t no) {
+    yes = near(yes);
+    no = near(no);
+    const auto to_yes = static_cast<std::uint8_t>(distance(yes)), to_no = static_cast<std::uint8_t>(distance(no));
+    return push(BPF_JUMP(static_cast<std::uint16_t>(BPF_JMP | compare | BPF_K), value, to_yes, to_no));
   }
 
   // The target itself, or what stands for it within reach: another return of the same value, a JA, which reaches anywhere.
   std::size_t near(std::size_t target) {
     if (distance(target) <= kReach) return target;
     const sock_filter there = backwards_[target];
-    if (there.code == (BPF_RET | BPF_K)) return leaf({there.k, nullptr});
-    return push(BPF_STMT(BPF_JMP | BPF_JA, distance(target)));
+    return there.code == (BPF_RET | BPF_K) ? ret(there.k) : push(BPF_STMT(BPF_JMP | BPF_JA, distance(target)));
   }
 
   Program backwards_;
