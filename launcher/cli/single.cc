@@ -32,6 +32,7 @@ Result<std::shared_ptr<const policy::Policy>> read_policy(const std::string& pol
 // left: the facts are read while it happens.
 Status read_steps(Single& s) {
   TRY(sys::set_nonblocking(s.started.status.get(), false));
+  confine::verify_prepare();  // while the child is at work
   confine::StepRecord record;
   Result<confine::Verified> verified = fail(Code::internal, "the session's child ended early");
   while (::read(s.started.status.get(), &record, sizeof record) == static_cast<ssize_t>(sizeof record)) {

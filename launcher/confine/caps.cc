@@ -23,9 +23,10 @@ void caps_prepare() { capng_clear(CAPNG_SELECT_BOTH); }
 bool caps_drop_bounding() {
   bool refused = false;
   for (int cap = 0; cap <= 63; ++cap) {
+    if (::prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0) continue;
     const int held = ::prctl(PR_CAPBSET_READ, cap, 0, 0, 0);
     if (held < 0) break;  // past the kernel's last capability
-    if (held == 1 && ::prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) != 0) refused = true;
+    if (held == 1) refused = true;
   }
   if (::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0 && errno != EINVAL) return false;
   if (::prctl(PR_SET_SECUREBITS, kSecurebits, 0, 0, 0) != 0) refused = true;

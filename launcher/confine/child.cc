@@ -52,6 +52,7 @@ void make_user_ns(const ChildArgs& args, StepWriter& steps) {
   // Else /proc/<pid>/uid_map would belong to root, and a launcher that is not root could not write it.
   if (::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) != 0 || ::unshare(CLONE_NEWUSER) != 0) steps.failed(Step::user_ns, errno);
   steps.done(Step::user_ns, -1);  // value -1: waiting for the maps
+  steps.flush();
   await_maps(args);
 }
 
@@ -73,6 +74,7 @@ template <class Body>
 [[noreturn]] void in_new_pid_ns(const ChildArgs& args, StepWriter& steps, Body body) {
   if (!args.plan->pid_ns || faults::skip("pid_ns")) {
     steps.done(Step::pid, ::getpid());
+    steps.flush();
     body(steps);
     ::_exit(1);
   }
@@ -89,6 +91,7 @@ template <class Body>
     ::_exit(1);
   }
   steps.done(Step::pid, pid);
+  steps.flush();
   ::_exit(::write(args.go_write, "p", 1) == 1 ? 0 : 1);
 }
 
@@ -114,6 +117,7 @@ void arrange_fds(const ChildArgs& args, int* status, int* init_exe, int* landloc
   int* keep[3] = {status, init_exe, landlock};
   for (int* fd : keep)
     if (*fd >= 0 && (*fd = ::fcntl(*fd, F_DUPFD_CLOEXEC, 16)) < 0) steps.failed(Step::fds, errno);
+  steps.move_to(*status);
   if (!faults::skip("stdio") && (::dup2(args.null, 0) != 0 || ::dup2(args.null, 1) != 1 || ::dup2(args.null, 2) != 2))
     steps.failed(Step::stdio, errno);
   if (::dup2(args.init_socket, init::kSocketFd) != init::kSocketFd) steps.failed(Step::fds, errno);
@@ -149,14 +153,13 @@ void change_ids(const ChildArgs& args, StepWriter& steps) {
 }  // namespace
 
 // The last steps, the same in every tier.
-void confine_and_exec(const ChildArgs& args, StepWriter& outer_steps) {
+void confine_and_exec(const ChildArgs& args, StepWriter& steps) {
   const Plan& plan = *args.plan;
   if (plan.uts_ns && !faults::skip("hostname") && ::sethostname(plan.policy->hostname.data(), plan.policy->hostname.size()) != 0)
-    outer_steps.failed(Step::hostname, errno);
-  outer_steps.done(Step::hostname);
+    steps.failed(Step::hostname, errno);
+  steps.done(Step::hostname);
   int status = args.status, init_exe = args.init_exe, landlock = args.landlock;
-  arrange_fds(args, &status, &init_exe, &landlock, outer_steps);
-  StepWriter steps(status);
+  arrange_fds(args, &status, &init_exe, &landlock, steps);
   steps.done(Step::fds);
   set_limits(plan, steps);
   // A new POSIX session: no controlling terminal of the launcher's is left (TIOCSTI, job control). EPERM: leads one already.
@@ -196,6 +199,7 @@ void confine_and_exec(const ChildArgs& args, StepWriter& outer_steps) {
     if (!faults::skip("denial_listener")) send_fds(init::kSocketFd, &reply, sizeof reply, &listener, 1, steps, Step::listener);
     steps.done(Step::listener);
   }
+  steps.flush();  // the launcher reads the facts while we execute
 
   char name[] = "caisson-init";
   char* argv[] = {name, nullptr};
@@ -234,6 +238,7 @@ void workspace_child(const ChildArgs& args) {
                       open_ns("mnt", steps, Step::mount_ns), mount_stage(*args.plan, args.stage_dir, args.home_dir, steps)};
   hand_over(args, fds, fds[3] < 0 ? 3 : 4, steps);
   steps.done(Step::done);
+  steps.flush();
   ::_exit(0);
 }
 
@@ -262,6 +267,7 @@ void template_child(const ChildArgs& args) {
   }
   hand_over(args, fds, count, steps);
   steps.done(Step::done);
+  steps.flush();
   ::_exit(0);
 }
 

@@ -42,6 +42,6 @@ struct ChildArgs {
 // Parts that single.cc has in common with these.
 void await_maps(const ChildArgs& args);
 void raise_oom_score();
-[[noreturn]] void confine_and_exec(const ChildArgs& args, StepWriter& outer_steps);
+[[noreturn]] void confine_and_exec(const ChildArgs& args, StepWriter& steps);
 
 }  // namespace caisson::confine

@@ -48,101 +48,109 @@ struct Range {  // [from, next range's from)
   Answer answer;
 };
 
-class Assembler {
+// Binary search over the ranges: the answer of a number costs about log2(ranges) jumps. Laid out from the last instruction to the
+// first, because jumps lead forward only: so every jump knows its targets, and what is near is shared. The kernel checks,
+// translates and compiles the program anew for each session, and a short one costs half. An address is an index into
+// `backwards_`.
+class Search {
  public:
-  explicit Assembler(std::uint32_t refuse) : refuse_(refuse) {}
-  Program take() { return std::move(code_); }
-
-  void ret(std::uint32_t value) { code_.push_back(BPF_STMT(BPF_RET | BPF_K, value)); }
-  void load(std::uint32_t offset) { code_.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset)); }
-
-  // Binary search: the answer of a number costs about log2(ranges) jumps. A conditional jump reaches 255 instructions; where
-  // the lower half is longer, it is followed by a JA, which reaches anywhere.
-  void tree(const Range* first, const Range* last) {
-    if (last - first == 1) return leaf(first->answer);
-    const Range* middle = first + (last - first) / 2;
-    Assembler lower(refuse_);
-    lower.tree(first, middle);
-    const Program half = lower.take();
-    if (half.size() <= 255) {
-      code_.push_back(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, middle->from, static_cast<std::uint8_t>(half.size()), 0));
-    } else {
-      code_.push_back(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, middle->from, 0, 1));
-      code_.push_back(BPF_STMT(BPF_JMP | BPF_JA, static_cast<std::uint32_t>(half.size())));
-    }
-    code_.insert(code_.end(), half.begin(), half.end());
-    tree(middle, last);
+  // refuse: what is returned for a call that is refused with EPERM.
+  static Program over(const std::vector<Range>& ranges, std::uint32_t refuse) {
+    Search out(refuse);
+    const std::size_t entry = out.tree(ranges.data(), ranges.data() + ranges.size());
+    if (entry != out.backwards_.size() - 1) out.push(BPF_STMT(BPF_JMP | BPF_JA, out.distance(entry)));
+    return {out.backwards_.rbegin(), out.backwards_.rend()};
   }
 
  private:
-  std::size_t placeholder() {
-    code_.push_back(BPF_STMT(BPF_JMP | BPF_JA, 0));
-    return code_.size() - 1;
-  }
-  void land(std::size_t jump) { code_[jump].k = static_cast<std::uint32_t>(code_.size() - jump - 1); }
+  explicit Search(std::uint32_t refuse) : refuse_(refuse) {}
+  static constexpr std::uint32_t kReach = 250;  // of a conditional jump, 255, less what is put between
+  static constexpr std::uint16_t kLoad = BPF_LD | BPF_W | BPF_ABS;
 
-  void leaf(const Answer& answer) {
-    if (answer.rule == nullptr) return ret(answer.ret == kEperm ? refuse_ : answer.ret);
-    const bool refusing = !answer.rule->refuse_if.empty();
-    const auto& rows = refusing ? answer.rule->refuse_if : answer.rule->any_of;
-    for (const auto& row : rows) {
-      std::vector<std::size_t> misses;
-      for (const ArgRule& arg : row) condition(arg, misses);
-      ret(refusing ? refuse_ : kAllow);
-      for (const std::size_t miss : misses) land(miss);
+  std::size_t push(sock_filter instruction) {
+    backwards_.push_back(instruction);
+    return backwards_.size() - 1;
+  }
+  // From the instruction that is pushed next.
+  [[nodiscard]] std::uint32_t distance(std::size_t target) const {
+    return static_cast<std::uint32_t>(backwards_.size() - target - 1);
+  }
+
+  std::size_t tree(const Range* first, const Range* last) {
+    if (last - first == 1) return leaf(first->answer);
+    const Range* middle = first + (last - first) / 2;
+    const std::size_t upper = tree(middle, last);
+    return jump(BPF_JGE, middle->from, upper, tree(first, middle));
+  }
+
+  std::size_t leaf(const Answer& answer) { return answer.rule != nullptr ? rule(*answer.rule) : ret(answer.ret == kEperm ? refuse_ : answer.ret); }
+
+  std::size_t ret(std::uint32_t value) {
+    const auto known = returns_.find(value);
+    if (known != returns_.end() && distance(known->second) <= kReach) return known->second;
+    return returns_[value] = push(BPF_STMT(BPF_RET | BPF_K, value));
+  }
+
+  // A row holds when all its conditions do; the first that holds decides.
+  std::size_t rule(const SyscallRule& rule) {
+    const bool refusing = !rule.refuse_if.empty();
+    const auto& rows = refusing ? rule.refuse_if : rule.any_of;
+    std::size_t next = ret(refusing ? kAllow : refuse_);
+    for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
+      std::size_t held = ret(refusing ? refuse_ : kAllow);
+      for (auto arg = row->rbegin(); arg != row->rend(); ++arg) held = condition(*arg, held, next);
+      next = held;
     }
-    ret(refusing ? kAllow : refuse_);
+    return next;
   }
 
-  // Falls through when the condition holds; else jumps to what `misses` will be landed on.
-  void condition(const ArgRule& arg, std::vector<std::size_t>& misses) {
+  std::size_t condition(const ArgRule& arg, std::size_t yes, std::size_t no) {
     const auto base = static_cast<std::uint32_t>(offsetof(seccomp_data, args) + arg.index * 8);
     const auto low = static_cast<std::uint32_t>(arg.value), high = static_cast<std::uint32_t>(arg.value >> 32);
     if (arg.op == "masked_eq") {
-      word(base + 4, static_cast<std::uint32_t>(arg.mask >> 32), high, misses);
-      word(base, static_cast<std::uint32_t>(arg.mask), low, misses);
-    } else if (arg.op == "eq") {
-      word(base + 4, ~0U, high, misses);
-      word(base, ~0U, low, misses);
-    } else if (arg.op == "ne") {
-      load(base + 4);
-      code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, high, 0, 3));  // high differs: holds
-      load(base);
-      code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, low, 0, 1));
-      misses.push_back(placeholder());
-    } else {
-      ordered(arg.op, base, high, low, misses);
+      yes = equal(base, static_cast<std::uint32_t>(arg.mask), low, yes, no);
+      return equal(base + 4, static_cast<std::uint32_t>(arg.mask >> 32), high, yes, no);
     }
+    if (arg.op == "eq") return equal(base + 4, ~0U, high, equal(base, ~0U, low, yes, no), no);
+    if (arg.op == "ne") return equal(base + 4, ~0U, high, equal(base, ~0U, low, no, yes), yes);
+    // a < v is not a >= v, and a <= v is not a > v. The high words decide unless they are equal.
+    if (arg.op == "lt" || arg.op == "le") std::swap(yes, no);
+    const std::uint16_t compare = arg.op == "gt" || arg.op == "le" ? BPF_JGT : BPF_JGE;
+    jump(compare, low, yes, no);
+    const std::size_t equal_high = load(base);
+    const std::size_t not_greater = jump(BPF_JEQ, high, equal_high, no);
+    jump(BPF_JGT, high, yes, not_greater);
+    return load(base + 4);
   }
 
-  void word(std::uint32_t offset, std::uint32_t mask, std::uint32_t value, std::vector<std::size_t>& misses) {
-    if (mask == 0) return;
-    load(offset);
-    if (mask != ~0U) code_.push_back(BPF_STMT(BPF_ALU | BPF_AND | BPF_K, mask));
-    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 1, 0));
-    misses.push_back(placeholder());
+  std::size_t equal(std::uint32_t offset, std::uint32_t mask, std::uint32_t value, std::size_t yes, std::size_t no) {
+    if (mask == 0) return yes;
+    // Where to go on loads what is loaded already: behind it.
+    if (mask == ~0U && backwards_[no].code == kLoad && backwards_[no].k == offset) --no;
+    jump(BPF_JEQ, value, yes, no);
+    if (mask != ~0U) push(BPF_STMT(BPF_ALU | BPF_AND | BPF_K, mask));
+    return load(offset);
   }
 
-  // a > v and a >= v directly; a < v and a <= v are their negations. The high words decide unless they are equal.
-  void ordered(const std::string& op, std::uint32_t base, std::uint32_t high, std::uint32_t low,
-               std::vector<std::size_t>& misses) {
-    const bool negated = op == "lt" || op == "le";
-    const auto jump = static_cast<std::uint16_t>(BPF_JMP | BPF_K | (op == "gt" || op == "le" ? BPF_JGT : BPF_JGE));
-    load(base + 4);
-    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, high, 4, 0));  // greater: to "yes"
-    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, high, 0, 2));  // less: to "no"
-    load(base);
-    code_.push_back(BPF_JUMP(jump, low, 1, 0));
-    if (negated) {
-      code_.push_back(BPF_STMT(BPF_JMP | BPF_JA, 1));  // "no": the negation holds
-      misses.push_back(placeholder());                 // "yes": it does not
-    } else {
-      misses.push_back(placeholder());  // "no"; "yes" is behind it
-    }
+  std::size_t load(std::uint32_t offset) { return push(BPF_STMT(kLoad, offset)); }
+
+  std::size_t jump(std::uint16_t compare, std::uint32_t value, std::size_t yes, std::size_t no) {
+    yes = near(yes);
+    no = near(no);
+    const auto to_yes = static_cast<std::uint8_t>(distance(yes)), to_no = static_cast<std::uint8_t>(distance(no));
+    return push(BPF_JUMP(static_cast<std::uint16_t>(BPF_JMP | compare | BPF_K), value, to_yes, to_no));
   }
 
-  Program code_;
+  // The target itself, or what stands for it within reach: another return of the same value, a JA, which reaches anywhere.
+  std::size_t near(std::size_t target) {
+    if (distance(target) <= kReach) return target;
+    const sock_filter there = backwards_[target];
+    return there.code == (BPF_RET | BPF_K) ? ret(there.k) : push(BPF_STMT(BPF_JMP | BPF_JA, distance(target)));
+  }
+
   const std::uint32_t refuse_;
+  Program backwards_;
+  std::map<std::uint32_t, std::size_t> returns_;  // the nearest of each value
 };
 
 // The number on the native architecture; nullopt when only others have it.
@@ -207,15 +215,10 @@ Result<Program> compile_seccomp(const std::vector<policy::SyscallSet>& sets, Ref
   if (kX32Bit != 0) ranges.push_back({kX32Bit, {kKill, nullptr}});
 
   const std::uint32_t refuse = refusal == Refusal::notify ? std::uint32_t{SECCOMP_RET_USER_NOTIF} : kEperm;
-  Assembler out(refuse);
-  out.load(offsetof(seccomp_data, arch));
-  Program program = out.take();
-  program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kArch, 1, 0));
-  program.push_back(BPF_STMT(BPF_RET | BPF_K, kKill));
-  Assembler body(refuse);
-  body.load(offsetof(seccomp_data, nr));
-  body.tree(ranges.data(), ranges.data() + ranges.size());
-  const Program rest = body.take();
+  Program program{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
+                  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kArch, 1, 0), BPF_STMT(BPF_RET | BPF_K, kKill),
+                  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
+  const Program rest = Search::over(ranges, refuse);
   program.insert(program.end(), rest.begin(), rest.end());
   if (program.size() > BPF_MAXINSNS)
     return fail(Code::limit, "seccomp program over " + std::to_string(BPF_MAXINSNS) + " instructions");

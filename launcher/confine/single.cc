@@ -25,7 +25,28 @@ class NetMaker {
   bool start() {
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends_) != 0) return false;
     pid_ = raw::fork_into(&pidfd_, -1);
-    if (pid_ != 0) return pid_ > 0;
+    if (pid_ == 0) make();
+    ::close(ends_[1]);
+    return pid_ > 0;
+  }
+  // 0, or the errno. The child is then about to end.
+  int enter() {
+    int error = EIO;
+    if (::read(ends_[0], &error, sizeof error) != static_cast<ssize_t>(sizeof error)) error = EIO;
+    if (error == 0 && ::setns(pidfd_, CLONE_NEWNET) != 0) error = errno;
+    ::close(ends_[0]);
+    ::close(pidfd_);
+    return error;
+  }
+  // No process but ours may be in the session when its first command runs.
+  int reap() {
+    while (::waitpid(pid_, nullptr, 0) < 0)
+      if (errno != EINTR) return errno;
+    return 0;
+  }
+
+ private:
+  [[noreturn]] void make() {
     ::close(ends_[0]);
     const int error = ::unshare(CLONE_NEWNET) != 0 ? errno : loopback_up();
     // Lives until we have entered its namespace, or are gone.
@@ -33,20 +54,6 @@ class NetMaker {
     if (::write(ends_[1], &error, sizeof error) == static_cast<ssize_t>(sizeof error)) (void)!::read(ends_[1], &end, 1);
     ::_exit(0);
   }
-  // 0, or the errno. The child is gone then.
-  int join() {
-    ::close(ends_[1]);
-    int error = EIO;
-    if (::read(ends_[0], &error, sizeof error) != static_cast<ssize_t>(sizeof error)) error = EIO;
-    if (error == 0 && ::setns(pidfd_, CLONE_NEWNET) != 0) error = errno;
-    ::close(ends_[0]);
-    ::close(pidfd_);
-    while (::waitpid(pid_, nullptr, 0) < 0)
-      if (errno != EINTR) return errno;
-    return error;
-  }
-
- private:
   int ends_[2] = {-1, -1};
   int pidfd_ = -1;
   pid_t pid_ = 0;
@@ -56,27 +63,30 @@ class NetMaker {
   StepWriter steps(args.status);
   ::close(args.go_write);  // else our own copy would keep the pipe open when the other end dies
   raise_oom_score();
+  // Our capabilities in the new user namespace need no maps: the network is made while the launcher writes them.
+  NetMaker net;
+  if (args.plan->net_ns && !net.start()) steps.failed(Step::net_ns, errno);
   if (args.plan->user_ns) await_maps(args);
   steps.done(Step::namespaces);
   if (args.plan->pid_ns && ::getpid() != 1) steps.failed(Step::pid, ESRCH);
-  NetMaker net;
-  if (args.plan->net_ns && !net.start()) steps.failed(Step::net_ns, errno);
   ChildArgs mine = args;
   if (args.plan->mount_ns) {
     if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) steps.failed(Step::mount_ns, errno);
     build_root(*args.plan, args.stage_dir, steps);
-    mount_instance(*args.plan, true, steps);
   }
+  if (args.plan->net_ns) {
+    if (const int error = net.enter(); error != 0) steps.failed(Step::net_ns, error);
+    steps.done(Step::net_ns);
+  }
+  if (args.plan->mount_ns) mount_instance(*args.plan, true, steps);
   if (args.plan->landlock_fs != 0) {
     unsigned entry = 0;
     mine.landlock = landlock_make(*args.plan, args.init_exe, &entry);
     if (mine.landlock < 0) steps.failed(Step::landlock_rules, errno, static_cast<std::uint16_t>(entry));
     steps.done(Step::landlock_rules);
   }
-  if (args.plan->net_ns) {
-    if (const int error = net.join(); error != 0) steps.failed(Step::net_ns, error);
-    steps.done(Step::net_ns);
-  }
+  if (args.plan->net_ns)
+    if (const int error = net.reap(); error != 0) steps.failed(Step::net_ns, error);
   confine_and_exec(mine, steps);
 }
 

@@ -104,6 +104,8 @@ Status check_limits(const Plan& plan, pid_t pid) {
 
 }  // namespace
 
+void verify_prepare() { (void)own_namespace(0); }
+
 Result<Verified> verify_session(const Plan& plan, pid_t pid, const std::vector<StepRecord>& steps, int prepared_mounts) {
   Verified out;
   std::copy(std::begin(plan.mechanisms), std::end(plan.mechanisms), out.mechanisms);

@@ -20,6 +20,9 @@ struct Verified {
   MechanismPlan mechanisms[kMechanismCount];  // the plan's, corrected by what was seen
 };
 
+// Looks up beforehand what verification compares with.
+void verify_prepare();
+
 // `pid`: the session's first process, after it executed caisson-init. Errors: internal, naming the fact that is not so.
 // `prepared_mounts`: the mount namespace of the template that it was made from, which it must not be in itself; -1: none.
 [[nodiscard]] Result<Verified> verify_session(const Plan& plan, pid_t pid, const std::vector<StepRecord>& steps,

@@ -259,7 +259,7 @@ Status Manager::answer_exec(ipc::Connection& c, const ipc::Connection::Request& 
           entry->log->append(audit::Event::exec_request, {{"exec", "e-" + std::to_string(session.next_exec_id())},
                                                           {"argv", audit::redacted_argv(request.body["argv"])},
                                                           {"cwd", exec.cwd},
-                                                          {"env", names},
+                                                          {"env", std::move(names)},
                                                           {"pty", exec.pty},
                                                           {"hard_timeout_ms", timeout_ms.value_or(0)}});
       !logged) {

@@ -4,8 +4,10 @@
 
 #include <linux/audit.h>
 #include <linux/seccomp.h>
+#include <seccomp.h>
 #include <sys/syscall.h>
 
+#include <cstdlib>
 #include <cstring>
 
 #include <gtest/gtest.h>
@@ -86,6 +88,37 @@ TEST(Seccomp, EveryNumberGetsItsAnswer) {
         nr == SYS_read || nr == SYS_write || nr == SYS_close || nr == SYS_exit_group || nr == SYS_openat || nr == SYS_getpid;
     const bool refused = nr == SYS_ptrace || nr == SYS_mount;
     EXPECT_EQ(answer(program, nr), allowed ? SECCOMP_RET_ALLOW : refused ? kEperm : kEnosys) << nr;
+  }
+}
+
+// More than a conditional jump can reach, in both directions of every kind of answer.
+TEST(Seccomp, EveryNumberOfALongProgramGetsItsAnswer) {
+  SyscallSet set;
+  const auto conditional = [](long nr) { return nr % 4 == 1 || (nr > 200 && nr < 260); };
+  const auto name_of = [](long nr) -> std::string {
+    char* name = nr == SYS_clone3 ? nullptr : seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, static_cast<int>(nr));
+    std::string out = name != nullptr ? name : "";
+    std::free(name);
+    return out;
+  };
+  for (long nr = 0; nr < 460; ++nr) {
+    const std::string name = name_of(nr);
+    if (name.empty() || nr % 4 == 3) continue;
+    if (nr % 4 == 2) set.refuse.push_back(name);
+    else if (conditional(nr)) set.allow.push_back({name, {{{0, "eq", 7, ~0ULL}}, {{1, "gt", 9, ~0ULL}}}, {}, ""});
+    else set.allow.push_back({name, {}, {}, ""});
+  }
+  const Program program = compile({set});
+  EXPECT_GT(program.size(), 1000U);
+  for (long nr = 0; nr < 700; ++nr) {
+    const bool known = nr < 460 && nr % 4 != 3 && !name_of(nr).empty();
+    const auto expected = [&](bool met) {
+      if (!known) return kEnosys;
+      return nr % 4 == 2 || (conditional(nr) && !met) ? kEperm : static_cast<std::uint32_t>(SECCOMP_RET_ALLOW);
+    };
+    EXPECT_EQ(answer(program, nr, 7), expected(true)) << nr;
+    EXPECT_EQ(answer(program, nr, 1, 10), expected(true)) << nr;
+    EXPECT_EQ(answer(program, nr, 1, 9), expected(false)) << nr;
   }
 }
 
