@@ -1,5 +1,5 @@
-// /v1/audit: the launcher's audit logs of all sessions, to be read. The agent has them by descriptor only, and only sessions' ones.
-// With Accept: text/event-stream (or follow=true) a log is streamed, records that are still to come included:
+// /v1/audit: the launcher's audit logs of all sessions, to be read. The agent has them by descriptor only, and only sessions'
+// ones. With Accept: text/event-stream (or follow=true) a log is streamed, records that are still to come included:
 //   id: <seq>   event: <the record's event>   data: the line of the log, byte for byte
 // It ends behind session_end. Last-Event-ID goes on behind that record.
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace caisson::routes {
 namespace {
 
 constexpr std::int64_t kDefaultLimit = 100, kMaxSessions = 200, kMaxRecords = 1000;
-constexpr std::size_t kMaxExamined = 1000;                 // sessions looked at for one answer
+constexpr std::size_t kMaxExamined = 1000;                      // sessions looked at for one answer
 constexpr std::size_t kMaxPage = 4 << 20, kMaxScan = 16 << 20;  // bytes given, and looked at, for one answer
 constexpr std::size_t kMaxStreams = 64, kMaxKinds = 16;
 constexpr std::chrono::milliseconds kPoll{20};
@@ -164,7 +164,8 @@ task<http::Response> stream(Call call, AuditLog log, Wanted wanted) {
       co_await sleep_for(record ? std::chrono::milliseconds(0) : kPoll);
     }
     if (!record || !wanted.match(*record)) continue;
-    http::Event event{.event = text_of(record->fields, "event"), .id = std::to_string(record->seq), .data = std::move(record->line)};
+    http::Event event{
+        .event = text_of(record->fields, "event"), .id = std::to_string(record->seq), .data = std::move(record->line)};
     CO_TRY(co_await events.send(std::move(event)));
   }
   co_return http::already_sent();

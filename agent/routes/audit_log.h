@@ -40,7 +40,8 @@ class AuditLog {
     Fd fd;
   };
   AuditLog(bridge::LauncherClient& launcher, std::string session) : launcher_(&launcher), session_(std::move(session)) {}
-  [[nodiscard]] static task<Segment> segment(bridge::LauncherClient& launcher, std::string session, std::int64_t number, bool& running);
+  [[nodiscard]] static task<Segment> segment(bridge::LauncherClient& launcher, std::string session, std::int64_t number,
+                                             bool& running);
   // All that are there, the oldest first.
   [[nodiscard]] static task<std::vector<Segment>> segments(bridge::LauncherClient& launcher, std::string session, bool& running);
   [[nodiscard]] task<bool> advance();

@@ -30,19 +30,19 @@ struct AuditRecords {
 template <>
 struct Schema<AuditSession> {
   static constexpr std::string_view name = "AuditSession";
-  static constexpr auto fields = std::tuple{
-      field("id", &AuditSession::id, "The launcher's id of the session; ids sort by their start"),
-      field("domain", &AuditSession::domain, "Policy domain"),
-      field("workspace", &AuditSession::workspace, "Workspace of the session"),
-      field("label", &AuditSession::label, "What the client called it"),
-      field("state", &AuditSession::state, "running or ended"),
-      field("started", &AuditSession::started, "When it was asked for").format("date-time"),
-      field("ended", &AuditSession::ended, "When it ended; null where no end is on record").format("date-time"),
-      field("reason", &AuditSession::reason, "Why it ended; null where no end is on record"),
-      field("records", &AuditSession::records, "Records so far; the number of the last one"),
-      field("denials", &AuditSession::denials, "Refused calls, where they are counted"),
-      field("bytes", &AuditSession::bytes, "Size of the log"),
-      field("head", &AuditSession::head, "Hash of the last record: the chain's head")};
+  static constexpr auto fields =
+      std::tuple{field("id", &AuditSession::id, "The launcher's id of the session; ids sort by their start"),
+                 field("domain", &AuditSession::domain, "Policy domain"),
+                 field("workspace", &AuditSession::workspace, "Workspace of the session"),
+                 field("label", &AuditSession::label, "What the client called it"),
+                 field("state", &AuditSession::state, "running or ended"),
+                 field("started", &AuditSession::started, "When it was asked for").format("date-time"),
+                 field("ended", &AuditSession::ended, "When it ended; null where no end is on record").format("date-time"),
+                 field("reason", &AuditSession::reason, "Why it ended; null where no end is on record"),
+                 field("records", &AuditSession::records, "Records so far; the number of the last one"),
+                 field("denials", &AuditSession::denials, "Refused calls, where they are counted"),
+                 field("bytes", &AuditSession::bytes, "Size of the log"),
+                 field("head", &AuditSession::head, "Hash of the last record: the chain's head")};
 };
 template <>
 struct Schema<AuditSessions> {

@@ -121,8 +121,8 @@ class Checker {
   struct Gap {
     std::string file;
     std::uint64_t line, offset, to, first_seq, last_seq;  // to: the segment behind it
-    std::string head;  // "": not known, as records behind the gap went to stderr
-    bool files;        // whole files of the launcher's own log, before the first that is here
+    std::string head;                                     // "": not known, as records behind the gap went to stderr
+    bool files;                                           // whole files of the launcher's own log, before the first that is here
   };
   // All segments from the second to one.
   struct Removed {

@@ -42,6 +42,8 @@ int audit_show(Arguments args, const Options& options);
 int audit_tail(Arguments args, const Options& options);
 int audit_verify(Arguments args, const Options& options);
 int audit_ls(Arguments args, const Options& options);
+int audit_stats(Arguments args, const Options& options);
+int audit_export(Arguments args, const Options& options);
 int session_ls(Arguments args, const Options& options);
 int session_kill(Arguments args, const Options& options);
 int session_report(Arguments args, const Options& options);

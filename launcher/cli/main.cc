@@ -208,9 +208,11 @@ Exit codes: 0, also after SIGINT; 3 no such log; 4 not root; 20 lines are no rec
 )",
      false, audit_tail},
     {"audit verify", "prove that logs are as they were written",
-     R"(caisson audit verify [--complete] [SESSION|FILE]...
+     R"(caisson audit verify [--complete] [--key KEY] [SESSION|FILE]...
 
-Without a session: all logs, and that none is missing. Finds every byte and record that was changed, removed, added or
+Without a session: all logs, and that none is missing. Segments of one log are checked as one; a segment that was removed for
+room, records that went to the launcher's standard error and logs that were deleted for their age are accepted where a record
+in the chain says so, and counted. Finds every byte and record that was changed, removed, added or
 moved, with line and offset. A session's end is checked against count and head in the launcher's own log, if that lies
 in the same directory: this finds records cut off the end, too, and a log rewritten as a whole.
 
@@ -220,6 +222,8 @@ in the same directory: this finds records cut off the end, too, and a log rewrit
   BROKEN        with the places
 
       --complete   "open or cut" counts as broken
+  -k, --key KEY    also that the launcher signed each ended session's count and head: its public key as JWK in a file, or
+                   the x of it (caisson attest, GET /v1/attestation); a root without a signature fails then
 
   caisson audit verify
   caisson audit verify --complete s-0123456789abcdef
@@ -239,6 +243,36 @@ Name, begin, number of records, size and, for sessions, why they ended. Verifies
 Exit codes: 0; 3 no such directory; 4 not root.
 )",
      false, audit_ls},
+    {"audit stats", "what logs add up to",
+     R"(caisson audit stats [--since TIME] [SESSION|FILE]...
+
+Of each log and of all: records by event, refused calls by name, commands, exit codes and signals, limits hit, why sessions
+ended, bytes, and how many records were removed for room or went to the launcher's standard error. Verifies nothing.
+
+  -s, --since TIME   only records since: as in audit show
+
+  caisson audit stats --since 1d
+  caisson audit stats --json | jq .total.denials
+
+Exit codes: 0; 3 no such log; 4 not root; 20 lines are no records.
+)",
+     false, audit_stats},
+    {"audit export", "records for a log collector or a SIEM, one a line",
+     R"(caisson audit export [--format ocsf|ndjson] [--since TIME] [--session SESSION]...
+
+All logs, or those of the sessions named, the launcher's own among them as "launcher". ndjson: the records, each with its log's
+name. ocsf: events of the Open Cybersecurity Schema Framework 1.3; the mapping is in launcher/audit/README.md.
+
+  -f, --format NAME  ocsf or ndjson (ndjson)
+  -s, --since TIME   only records since: as in audit show
+      --session ID   only this log (repeatable)
+
+  caisson audit export --format ocsf --since 1h | collector
+  caisson audit export --session launcher --format ocsf | jq 'select(.class_uid == 2004)'
+
+Exit codes: 0; 3 no such log; 4 not root; 20 lines are no records.
+)",
+     false, audit_export},
     {"attest", "a signed statement of what is enforced, and its verification",
      R"help(caisson attest [--nonce TEXT] [--session SESSION] [--token]
        caisson attest --verify FILE --key KEY [--nonce TEXT] [--max-age SECONDS]

@@ -44,11 +44,15 @@ class Launcher:
         if self.key:
             environment["SANDBOX_API_KEY"] = self.key
         self.log = self.dir / "log"
-        with self.log.open("w") as log:
+        self.environment = environment
+        self.start()
+
+    def start(self):
+        with self.log.open("a") as log:
             self.process = subprocess.Popen(
                 [self.dir / "bin/caisson-launcher", "--policies", self.dir / "policies", "--audit", self.dir / "audit", "--run",
                  self.dir / "run", "--home", self.dir / "home", "--port", str(self.port), "--bind", "127.0.0.1"],
-                env={"PATH": os.environ["PATH"], "HOME": "/root", **environment}, stdin=subprocess.DEVNULL, stdout=log,
+                env={"PATH": os.environ["PATH"], "HOME": "/root", **self.environment}, stdin=subprocess.DEVNULL, stdout=log,
                 stderr=log, start_new_session=True, cwd="/")
         try:
             self.wait_ready()
@@ -91,7 +95,7 @@ class Launcher:
                     peaks[name] = int(line.split()[1]) * 1024
         return peaks
 
-    def close(self):
+    def stop(self):
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:
@@ -99,4 +103,11 @@ class Launcher:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait(15)
+
+    def restart(self):
+        self.stop()
+        self.start()
+
+    def close(self):
+        self.stop()
         shutil.rmtree(self.dir, ignore_errors=True)

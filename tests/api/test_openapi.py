@@ -121,7 +121,7 @@ def test_every_route_of_the_page_is_described(api, operations):
 
 def test_event_streams_are_declared(operations):
     streams = {path for (_, path), o in operations.items() if "text/event-stream" in o["responses"]["200"]["content"]}
-    assert streams == {"/v1/shell/exec", "/v1/shell/view"}
+    assert streams == {"/v1/shell/exec", "/v1/shell/view", "/v1/audit/sessions/{session_id}"}
 
 
 # --- beside the contract ---

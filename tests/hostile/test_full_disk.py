@@ -7,7 +7,7 @@ import pathlib
 import subprocess
 
 import pytest
-from harness import SESSION_UID, Refused, eventually
+from harness import CLI, SESSION_UID, Refused, eventually
 from seat import Seat, counts, opened, settled
 
 
@@ -98,6 +98,32 @@ def test_a_session_whose_log_is_full_ends_and_the_launcher_goes_on(fresh, compil
     control.destroy(again)
     control.close()
     eventually(lambda: counts(fresh)["processes"] == before["processes"])
+
+
+def test_with_stderr_a_session_goes_on_and_the_log_says_what_went_there(fresh, compiled):
+    base = json.loads((fresh.policies / "base.json").read_text())
+    base["audit"]["on_full"] = "stderr"
+    (fresh.policies / "base.json").write_text(json.dumps(base))
+    on_tmpfs(fresh, compiled("seat"), fresh.audit, "mode=0700,size=2m")
+    control = fresh.control()
+    session = control.create()
+    audit = seen(fresh, fresh.audit)
+    fill(audit / "filler")
+    for _ in range(100):
+        assert control.output(session, "echo", "on") == "on\n"
+    other = control.create()
+    assert control.output(other, "echo", "on") == "on\n"
+    (audit / "filler").unlink()
+    control.destroy(session)
+    control.destroy(other)
+    said = [json.loads(line) for line in fresh.log.read_text().splitlines() if line.startswith('{"log":')]
+    for id in (session, other):
+        lines = [json.loads(line) for path in sorted(audit.glob(f"{id}*.ndjson")) for line in path.read_bytes().splitlines()
+                 if line.endswith(b'"}')]
+        numbers = [r["seq"] for r in lines] + [r["record"]["seq"] for r in said if r["log"] == id]
+        assert sorted(numbers) == list(range(1, len(numbers) + 1)) and any(r.get("spilled") for r in lines)
+    done = subprocess.run([CLI, "--audit", audit, "audit", "verify", session, other], capture_output=True, timeout=60, check=False)
+    assert done.returncode == 0 and b"stderr and on record" in done.stdout, done.stdout
 
 
 def test_a_full_home_is_the_programs_error(fresh, compiled):

@@ -125,7 +125,8 @@ TEST(Segments, SwappedFilesAreFound) {
 TEST(Segments, ARecordFitsHoweverLongItIs) {
   const LogDir dir;
   auto log = Log::create(dir.path(), "s-1", bounded(1 << 20, false));
-  for (int i = 0; i < 60; ++i) ASSERT_TRUE(log->append(Event::exec_request, {{"argv", std::vector<std::string>(9, std::string(8000, 'x'))}}));
+  for (int i = 0; i < 60; ++i)
+    ASSERT_TRUE(log->append(Event::exec_request, {{"argv", std::vector<std::string>(9, std::string(8000, 'x'))}}));
   EXPECT_LE(log->bytes(), 1U << 20);
   EXPECT_EQ(verify_log(logs_of(dir.path())->at("s-1.ndjson"))->verdict, Verdict::open);
 }
