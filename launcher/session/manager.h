@@ -98,7 +98,7 @@ class Manager {
   [[nodiscard]] Result<confine::ProbeResults> ask_canary(const confine::Template& prepared);
   [[nodiscard]] Status refresh(Domain& domain);
 
-  // manager.cc: life of sessions
+  // lifecycle.cc: life of sessions
   [[nodiscard]] Result<Entry*> start(const std::string& domain, std::shared_ptr<const confine::Template> prepared);
   [[nodiscard]] Result<uid_t> take_uid();
   [[nodiscard]] Entry* ready_entry(const std::string& domain);

@@ -1,0 +1,123 @@
+// Domains made ready: a policy's plan, template and canary, and when they have to be made anew.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "launcher/base/sys.h"
+#include "launcher/session/canary_session.h"
+#include "launcher/session/manager.h"
+
+namespace caisson::session {
+namespace {
+
+constexpr std::int64_t kRefreshUs = 1'000'000;
+
+bool same(const confine::Sources& a, const confine::Sources& b) {
+  return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
+    return x.first == y.first && x.second.present == y.second.present && x.second.dev == y.second.dev &&
+           x.second.ino == y.second.ino;
+  });
+}
+
+}  // namespace
+
+bool Manager::in_use(const std::string& domain) const {
+  if (domain == "bash" || domain == "shell") return true;  // the API's own: ready before the first request
+  const auto known = domains_.find(domain);
+  return known != domains_.end() && known->second.prepared != nullptr;
+}
+
+Manager::Taken Manager::take(const policy::LoadResult& loaded) {
+  Taken out;
+  for (const auto& [name, p] : loaded.policies) {
+    Domain domain;
+    domain.policy = p;
+    Status done;
+    if (in_use(name)) {
+      auto prepared = prepare_domain(p);
+      if (prepared) domain = std::move(*prepared);
+      else done = std::unexpected(std::move(prepared).error());
+    } else if (auto plan = plan_domain(domain); !plan) {
+      done = std::unexpected(std::move(plan).error());
+    }
+    if (done) out.domains.emplace(name, std::move(domain));
+    else if (done.error().code == Code::unavailable) out.refused[name] = done.error().what;  // min_tier, require[]
+    else out.problems.push_back({settings_.policy_dir + "/" + name + ".json", 0, "", done.error().text(), ""});
+  }
+  return out;
+}
+
+// A file that everybody may read outside and that no grant covers: only the walls that a session has stand before it.
+std::string Manager::ungranted_file(const confine::Plan& plan) const {
+  const auto below = [](const std::string& path, const std::string& top) { return (path + "/").starts_with(top + "/"); };
+  for (const std::string& path : {settings_.policy_dir + "/base.json", std::string("/var/lib/dpkg/status")}) {
+    const bool granted = below(path, "/tmp") || below(path, settings_.home) ||
+                         std::ranges::any_of(plan.policy->grants, [&](const auto& g) { return below(path, g.source); });
+    if (!granted && ::access(path.c_str(), R_OK) == 0) return path;
+  }
+  return "/root";
+}
+
+Result<confine::ProbeResults> Manager::ask_canary(const confine::Template& prepared) {
+  init::Targets targets{};
+  targets.launcher = ::getpid();
+  targets.port = settings_.port;
+  const std::string outside = ungranted_file(*prepared.plan);
+  if (outside.size() >= sizeof targets.outside) return fail(Code::invalid_argument, "path too long: " + quote(outside));
+  std::memcpy(targets.outside, outside.c_str(), outside.size() + 1);
+  TRY_ASSIGN(const uid_t uid, take_uid());
+  auto results = run_canary(builder_, prepared, workspace_, uid, targets);
+  uids_.erase(uid);
+  if (!results) return std::unexpected(std::move(results).error().wrap("canary session"));
+  // As first process of a container we have a number that a process inside has, too: that one was asked.
+  if (prepared.plan->pid_ns && targets.launcher <= static_cast<int>(init::kProbeCount) + 2)
+    (*results)[static_cast<std::size_t>(init::Probe::kill_launcher)].error = confine::kNotAsked;
+  // Fails closed: the domain is refused, and hello, probe and log say why.
+  if (auto fault = confine::canary_fault(*prepared.plan, *results); fault && !confine::faults::blind())
+    return fail(Code::unavailable, "policy '" + prepared.plan->policy->domain + "' is not enforced here: " + *fault);
+  return *results;
+}
+
+Result<Manager::Domain> Manager::prepare_domain(std::shared_ptr<const policy::Policy> policy,
+                                                const confine::ProbeResults* known) {
+  Domain domain;
+  TRY_ASSIGN(domain.sources, confine::resolve_sources(*policy));
+  domain.policy = std::move(policy);
+  TRY_ASSIGN(const auto plan, plan_domain(domain));
+  TRY_ASSIGN(confine::Template prepared, builder_.make_template(plan, workspace_));
+  domain.prepared = std::make_shared<const confine::Template>(std::move(prepared));
+  if (known != nullptr) {
+    domain.canary = *known;
+  } else {
+    TRY_ASSIGN(domain.canary, ask_canary(*domain.prepared));
+  }
+  domain.checked_us = sys::monotonic_us();
+  return domain;
+}
+
+Result<std::shared_ptr<const confine::Plan>> Manager::plan_domain(const Domain& domain) {
+  TRY_ASSIGN(confine::Sources sources, confine::resolve_sources(*domain.policy));
+  struct stat st{};
+  if (::stat(settings_.home.c_str(), &st) != 0) return sys_error("home " + quote(settings_.home));
+  sources[settings_.home] = {true, S_ISDIR(st.st_mode), st.st_dev, st.st_ino};
+  return confine::make_plan(domain.policy, features_, sources, {settings_.home, builder_.stage_dir, settings_.init_path});
+}
+
+// What a grant's path names may have been replaced since: then new sessions get a new tree, the living keep theirs.
+Status Manager::refresh(Domain& domain) {
+  if (!domain.prepared) {
+    TRY_ASSIGN(domain, prepare_domain(domain.policy));
+    return {};
+  }
+  if (sys::monotonic_us() - domain.checked_us < kRefreshUs) return {};
+  TRY_ASSIGN(const confine::Sources now, confine::resolve_sources(*domain.policy));
+  domain.checked_us = sys::monotonic_us();
+  if (same(now, domain.sources)) return {};
+  TRY_ASSIGN(domain, prepare_domain(domain.policy));
+  for (auto& [id, entry] : entries_)
+    if (entry->owner == 0 && entry->domain == domain.policy->domain) entry->session->end("grants_changed");
+  return {};
+}
+
+}  // namespace caisson::session

@@ -1,0 +1,220 @@
+// The life of sessions: started, kept ready, given away, ended.
+#include <signal.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "launcher/base/sys.h"
+#include "launcher/session/manager.h"
+
+namespace caisson::session {
+namespace {
+
+constexpr std::int64_t kRefillDelayUs = 3'000;
+constexpr uid_t kFirstUid = 21000, kLastUid = 29999;  // T0: one for each living session; never the workspace's
+
+// What a session used, for its last record. What the kernel does not measure is absent, not 0.
+json::Value used(const confine::CgroupStats& stats) {
+  json::Value fields{{"cpu_us", stats.cpu_us},  // also of those that init never waited for
+                     {"memory_peak_bytes", stats.memory_peak},
+                     {"oom_kills", stats.oom_kills},
+                     {"forks_refused", stats.pids_refused}};
+  if (stats.pids_peak) fields["processes_peak"] = *stats.pids_peak;
+  const confine::Pressure& p = stats.pressure;
+  for (const auto& [name, us] : {std::pair("memory_us", p.memory_us), std::pair("cpu_us", p.cpu_us), std::pair("io_us", p.io_us)})
+    if (us) fields["pressure"][name] = *us;
+  return fields;
+}
+
+}  // namespace
+
+Result<uid_t> Manager::take_uid() {
+  if (features_.user_ns.ok() || !features_.change_uid.ok()) return workspace_.outer_uid;
+  for (uid_t uid = kFirstUid; uid <= kLastUid; ++uid)
+    if (uids_.insert(uid).second) return uid;
+  return fail(Code::limit, "no free uid for a session");
+}
+
+Result<Manager::Entry*> Manager::start(const std::string& domain, std::shared_ptr<const confine::Template> prepared) {
+  const auto given = std::ranges::count_if(entries_, [](const auto& e) { return e.second->owner != 0; });
+  if (static_cast<std::size_t>(given) >= settings_.max_sessions)
+    return fail(Code::limit, "more than " + std::to_string(settings_.max_sessions) + " sessions");
+  const std::string id = "s-" + sys::random_hex(8);
+  std::optional<confine::Cgroup> cgroup;
+  if (cgroups_ && prepared->plan->cgroup) {
+    TRY_ASSIGN(cgroup, cgroups_->make(id, prepared->plan->policy->limits));
+  }
+  TRY_ASSIGN(const uid_t uid, take_uid());
+  Events events;
+  events.built = [this](Session& s, Status status) { on_built(s, std::move(status)); };
+  events.exec_started = [this](Session& s, Exec& e, int pid) { on_started(s, e, pid); };
+  events.exec_failed = [this](Session& s, Exec& e, const Error& error, const std::string& step) { on_failed(s, e, error, step); };
+  events.exec_exited = [this](Session& s, Exec& e, const init::Reply& reply) { on_exited(s, e, reply); };
+  events.ended = [this](Session& s) { on_ended(s); };
+  auto session = Session::start(id, std::move(prepared), builder_, workspace_, uid, std::move(cgroup), loop_, std::move(events));
+  if (!session) {
+    uids_.erase(uid);
+    return std::unexpected(std::move(session).error());
+  }
+  auto entry = std::make_unique<Entry>();
+  entry->session = std::move(*session);
+  entry->domain = domain;
+  return entries_.emplace(id, std::move(entry)).first->second.get();
+}
+
+Manager::Entry* Manager::ready_entry(const std::string& domain) {
+  for (auto& [id, entry] : entries_)
+    if (entry->owner == 0 && entry->domain == domain && entry->session->state() == State::idle) return entry.get();
+  return nullptr;
+}
+
+void Manager::refill_later(const std::string& domain) {
+  if (settings_.ready_sessions == 0 || shut_down_) return;
+  refill_.insert(domain);
+  if (refill_scheduled_) return;
+  refill_scheduled_ = true;
+  loop_.after(kRefillDelayUs, [this] {
+    refill_scheduled_ = false;
+    refill();
+  });
+}
+
+// One session a turn, so that requests come in between.
+void Manager::refill() {
+  while (!refill_.empty() && !shut_down_) {
+    const std::string name = *refill_.begin();
+    const auto ready =
+        std::ranges::count_if(entries_, [&name](const auto& e) { return e.second->owner == 0 && e.second->domain == name; });
+    const auto domain = domains_.find(name);
+    if (domain == domains_.end() || domain->second.prepared->plan->single_use ||
+        static_cast<std::size_t>(ready) >= settings_.ready_sessions) {
+      refill_.erase(name);
+      continue;
+    }
+    // Nobody waits for it: a failure shows when somebody asks.
+    if (!start(name, domain->second.prepared)) refill_.erase(name);
+    else refill_later(name);
+    return;
+  }
+}
+
+Status Manager::assign(Entry& entry) {
+  Session& session = *entry.session;
+  TRY_ASSIGN(audit::Log log, audit::Log::create(settings_.audit_dir, session.id()));
+  entry.log = std::make_unique<audit::Log>(std::move(log));
+  entry.created_at = sys::rfc3339(sys::realtime_ns());
+  if (Status written = entry.log->append(audit::Event::session_request, entry.request); !written) {
+    // Not even one record: an empty file would only look like a log that somebody emptied.
+    (void)::unlink((settings_.audit_dir + "/" + session.id() + ".ndjson").c_str());
+    return written;
+  }
+  if (session.state() == State::idle) TRY(entry.log->append(audit::Event::session_start, {{"report", session.report()}}));
+  return {};
+}
+
+void Manager::on_built(Session& session, Status status) {
+  const auto it = entries_.find(session.id());
+  if (it == entries_.end()) return;
+  Entry& entry = *it->second;
+  if (entry.owner == 0) {
+    if (!status)
+      record(audit::Event::session_refused,
+             {{"session", session.id()}, {"domain", entry.domain}, {"what", status.error().text()}, {"ready", true}});
+    return;
+  }
+  // Answered already: there is no log for it, perhaps not even a file, and it ends.
+  if (entry.create_id == 0) return;
+  if (status) status = entry.log->append(audit::Event::session_start, {{"report", session.report()}});
+  else (void)entry.log->append(audit::Event::session_refused, {{"what", status.error().text()}});
+  ipc::Connection* client = connection(entry.owner);
+  const std::int64_t id = std::exchange(entry.create_id, 0);
+  if (!status) {
+    if (client != nullptr) client->reply_error(id, status.error(), "confine");
+    session.end("refused");
+    return;
+  }
+  session.run();
+  if (client != nullptr) client->reply(id, {{"session", session.id()}, {"tier", tier_name(session.plan().tier)}});
+}
+
+void Manager::on_started(Session& session, Exec& exec, int pid) {
+  Entry& entry = *entries_.at(session.id());
+  const std::int64_t id = std::exchange(entry.exec_ids[exec.request.id], 0);
+  if (!entry.log->append(audit::Event::exec_start, {{"exec", exec.label}, {"pid", pid}})) session.end("audit_failed");
+  if (ipc::Connection* client = connection(entry.owner))
+    client->reply(id, {{"exec", exec.label}, {"pid", pid}, {"stdio", exec.pty ? "pty" : "pipes"}}, std::move(exec.ends));
+}
+
+void Manager::on_failed(Session& session, Exec& exec, const Error& error, const std::string& step) {
+  Entry& entry = *entries_.at(session.id());
+  const std::int64_t id = std::exchange(entry.exec_ids[exec.request.id], 0);
+  entry.exec_ids.erase(exec.request.id);
+  (void)entry.log->append(audit::Event::exec_refused, {{"exec", exec.label}, {"step", step}, {"what", error.text()}});
+  if (ipc::Connection* client = connection(entry.owner)) client->reply_error(id, error, step);
+}
+
+std::string Manager::exit_reason(const Session& session, const Exec& exec, const init::Reply& reply) const {
+  const bool ending = exec.reason == "session_end";
+  if (ending && (session.end_reason() == "memory" || session.end_reason() == "oom")) return "oom";
+  if (!exec.reason.empty()) return exec.reason;
+  return reply.signaled != 0 ? "signal" : "exit";
+}
+
+void Manager::on_exited(Session& session, Exec& exec, const init::Reply& reply) {
+  Entry& entry = *entries_.at(session.id());
+  entry.exec_ids.erase(exec.request.id);
+  json::Value fields{
+      {"exec", exec.label},
+      {"reason", exit_reason(session, exec, reply)},
+      {"rusage", {{"user_us", reply.user_us}, {"sys_us", reply.system_us}, {"max_rss_bytes", reply.max_rss_bytes}}},
+      {"wall_us", sys::monotonic_us() - exec.begin_us}};
+  if (reply.signaled != 0) {
+    const char* name = ::sigabbrev_np(reply.status);
+    fields["signal"] = name != nullptr ? std::string("SIG") + name : "SIG" + std::to_string(reply.status);
+    if (reply.status == SIGXCPU || reply.status == SIGXFSZ)
+      fields["limit"] = reply.status == SIGXCPU ? "cpu_seconds" : "file_size_bytes";
+  } else {
+    fields["exit_code"] = reply.status & 255;
+  }
+  if (!entry.log->append(audit::Event::exec_exit, fields)) session.end("audit_failed");
+  fields["event"] = "exec_exit";
+  fields["session"] = session.id();
+  if (ipc::Connection* client = connection(entry.owner)) client->event(std::move(fields));
+}
+
+void Manager::on_ended(Session& session) {
+  const std::string id = session.id();
+  Entry& entry = *entries_.at(id);
+  loop_.cancel(entry.life);
+  if (entry.log) {
+    // The last record; a log that could not be written is the reason why the session ended and is in the index.
+    const Totals& totals = session.totals();
+    json::Value fields{{"reason", session.end_reason()}, {"execs", totals.execs}, {"cpu_us", totals.cpu_us}};
+    if (!entry.destroy_reason.empty()) fields["asked_because"] = entry.destroy_reason;
+    if (totals.cgroup) {
+      if (session.end_reason() == "oom")
+        (void)entry.log->append(audit::Event::limit_hit,
+                                {{"limit", "memory"}, {"memory_bytes", totals.cgroup->memory_peak}, {"by", "cgroup"}});
+      fields.update(used(*totals.cgroup));
+      if (totals.cgroup_left) fields["cgroup_left"] = true;
+    }
+    (void)entry.log->append(audit::Event::session_end, fields);
+    record(audit::Event::session_end, {{"session", id},
+                                       {"file", id + ".ndjson"},
+                                       {"count", entry.log->count()},
+                                       {"head", entry.log->head()},
+                                       {"reason", session.end_reason()}});
+  }
+  if (ipc::Connection* client = connection(entry.owner))
+    client->event({{"event", "session_end"}, {"session", id}, {"reason", session.end_reason()}});
+  for (const auto& [number, request] : entry.destroyers)
+    if (ipc::Connection* client = connection(number)) client->reply(request, json::Value::object());
+  if (session.uid() != workspace_.outer_uid) uids_.erase(session.uid());
+  // Not from inside the session's own function.
+  loop_.after(0, [this, id] {
+    entries_.erase(id);
+    if (shut_down_ && entries_.empty()) shut_down_();
+  });
+}
+
+}  // namespace caisson::session
