@@ -11,6 +11,7 @@
 
 #include "launcher/base/scm.h"
 #include "launcher/base/sys.h"
+#include "launcher/confine/fork.h"
 #include "launcher/confine/landlock.h"
 #include "launcher/confine/raw.h"
 #include "launcher/confine/user_ns.h"
@@ -20,31 +21,6 @@ namespace caisson::confine {
 namespace {
 
 constexpr std::int64_t kBuildDeadlineUs = 10'000'000;
-
-using ChildMain = void (*)(const ChildArgs&);
-
-// A builder's child, killed and reaped whatever happens.
-class Child {
- public:
-  Child(pid_t pid, Fd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-  ~Child() {
-    if (pid_ <= 0) return;
-    (void)sys::pidfd_send_signal(pidfd_.get(), SIGKILL);
-    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
-  }
-  [[nodiscard]] pid_t pid() const { return pid_; }
-  Fd release() {
-    pid_ = 0;
-    return std::move(pidfd_);
-  }
-
- private:
-  pid_t pid_;
-  Fd pidfd_;
-};
 
 // Waits until the pipe has a record or is closed (nullopt).
 Result<std::optional<StepRecord>> next_record(int status, std::int64_t deadline_us) {
@@ -85,12 +61,6 @@ struct Built {
   std::vector<StepRecord> steps;
 };
 
-Status answer_maps(pid_t pid, uid_t uid, gid_t gid, const Fd& go) {
-  TRY(write_id_maps(pid, uid, gid));
-  if (::write(go.get(), "y", 1) != 1) return sys_error("write to builder");
-  return {};
-}
-
 // Runs a builder child to its end and collects what it hands over.
 Result<Built> run_builder(ChildMain main, ChildArgs args, uid_t uid, gid_t gid) {
   TRY_ASSIGN(auto status, sys::pipe());
@@ -121,8 +91,15 @@ Result<Built> run_builder(ChildMain main, ChildArgs args, uid_t uid, gid_t gid) 
   return built;
 }
 
-Result<Started> fork_session(ChildMain main, ChildArgs args, int cgroup_fd, unsigned long namespaces = 0,
-                             Fd* go_write = nullptr) {
+}  // namespace
+
+Status answer_maps(pid_t pid, uid_t uid, gid_t gid, const Fd& go) {
+  TRY(write_id_maps(pid, uid, gid));
+  if (::write(go.get(), "y", 1) != 1) return sys_error("write to builder");
+  return {};
+}
+
+Result<Started> fork_session(ChildMain main, ChildArgs args, int cgroup_fd, unsigned long namespaces, Fd* go_write) {
   TRY_ASSIGN(auto status, sys::pipe());
   TRY_ASSIGN(auto socket, sys::seqpacket_pair());
   TRY_ASSIGN(auto go, sys::pipe());
@@ -138,8 +115,6 @@ Result<Started> fork_session(ChildMain main, ChildArgs args, int cgroup_fd, unsi
   if (go_write != nullptr) *go_write = std::move(go.second);
   return started;
 }
-
-}  // namespace
 
 Error step_error(const Plan& plan, const StepRecord& record) {
   const auto index = static_cast<std::size_t>(record.step);
@@ -239,25 +214,6 @@ Result<Started> Builder::start(const Template& prepared, const Workspace& worksp
   args.gid = workspace.outer_gid;
   TRY_ASSIGN(Started started, fork_session(session_child, args, cgroup_fd));
   TRY(sys::set_nonblocking(started.status.get(), true));
-  return started;
-}
-
-Result<Started> Builder::start_single(const Plan& plan, const Program& seccomp, uid_t outer_uid, gid_t outer_gid,
-                                      int cgroup_fd) const {
-  ChildArgs args;
-  args.plan = &plan;
-  args.seccomp = &seccomp;
-  args.stage_dir = root_dir.c_str();
-  args.init_exe = init_exe.get();
-  args.null = null.get();
-  args.uid = outer_uid;
-  args.gid = outer_gid;
-  Fd go;
-  TRY_ASSIGN(Started started, fork_session(single_child, args, cgroup_fd, all_namespaces(plan), &go));
-  if (!plan.user_ns) return started;
-  Child guard(started.child_pid, std::move(started.child));  // a child that waits for maps must not outlive a failure
-  TRY(answer_maps(started.child_pid, outer_uid, outer_gid, go));
-  started.child = guard.release();
   return started;
 }
 

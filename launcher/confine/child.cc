@@ -34,11 +34,15 @@ void send_fds(int socket, const int* fds, std::size_t count, StepWriter& steps, 
   if (::sendmsg(socket, &header, MSG_NOSIGNAL) != 1) steps.failed(step, errno);
 }
 
+}  // namespace
+
 // The launcher writes the maps: only it may map an outer uid that is not ours.
 void await_maps(const ChildArgs& args) {
   char go = 0;
   if (::read(args.go, &go, 1) != 1 || go != 'y') ::_exit(1);
 }
+
+namespace {
 
 void make_user_ns(const ChildArgs& args, StepWriter& steps) {
   // Else /proc/<pid>/uid_map would belong to root, and a launcher that is not root could not write it.
@@ -138,8 +142,10 @@ void change_ids(const ChildArgs& args, StepWriter& steps) {
   steps.done(Step::credentials);
 }
 
+}  // namespace
+
 // The last steps, the same in every tier.
-[[noreturn]] void confine_and_exec(const ChildArgs& args, StepWriter& outer_steps) {
+void confine_and_exec(const ChildArgs& args, StepWriter& outer_steps) {
   const Plan& plan = *args.plan;
   if (plan.uts_ns && !faults::skip("hostname") && ::sethostname(plan.policy->hostname.data(), plan.policy->hostname.size()) != 0)
     outer_steps.failed(Step::hostname, errno);
@@ -195,52 +201,12 @@ void raise_oom_score() {
   ::close(fd);
 }
 
-// Making a network namespace and raising its loopback takes as long as the whole mount tree: a child does it at the same
-// time, and we enter what it made.
-class NetMaker {
- public:
-  bool start() {
-    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends_) != 0) return false;
-    pid_ = raw::fork_into(&pidfd_, -1);
-    if (pid_ != 0) return pid_ > 0;
-    ::close(ends_[0]);
-    const int error = ::unshare(CLONE_NEWNET) != 0 ? errno : loopback_up();
-    // Lives until we have entered its namespace, or are gone.
-    char end = 0;
-    if (::write(ends_[1], &error, sizeof error) == static_cast<ssize_t>(sizeof error)) (void)!::read(ends_[1], &end, 1);
-    ::_exit(0);
-  }
-  // 0, or the errno. The child is gone then.
-  int join() {
-    ::close(ends_[1]);
-    int error = EIO;
-    if (::read(ends_[0], &error, sizeof error) != static_cast<ssize_t>(sizeof error)) error = EIO;
-    if (error == 0 && ::setns(pidfd_, CLONE_NEWNET) != 0) error = errno;
-    ::close(ends_[0]);
-    ::close(pidfd_);
-    while (::waitpid(pid_, nullptr, 0) < 0)
-      if (errno != EINTR) return errno;
-    return error;
-  }
-
- private:
-  int ends_[2] = {-1, -1};
-  int pidfd_ = -1;
-  pid_t pid_ = 0;
-};
-
-}  // namespace
-
 unsigned long session_namespaces(const Plan& plan) {
   if (faults::skip("namespaces")) return 0;
   return (plan.mount_ns && !faults::skip("namespaces.mnt") ? CLONE_NEWNS : 0UL) |
          (plan.ipc_ns && !faults::skip("namespaces.ipc") ? CLONE_NEWIPC : 0UL) |
          (plan.uts_ns && !faults::skip("namespaces.uts") ? CLONE_NEWUTS : 0UL) |
          (plan.cgroup_ns && !faults::skip("namespaces.cgroup") ? CLONE_NEWCGROUP : 0UL);
-}
-
-unsigned long all_namespaces(const Plan& plan) {
-  return session_namespaces(plan) | (plan.user_ns ? CLONE_NEWUSER : 0UL) | (plan.pid_ns ? CLONE_NEWPID : 0UL);
 }
 
 void workspace_child(const ChildArgs& args) {
@@ -301,34 +267,6 @@ void session_child(const ChildArgs& args) {
     if (args.plan->mount_ns) mount_instance(*args.plan, false, own);
     confine_and_exec(args, own);
   });
-}
-
-void single_child(const ChildArgs& args) {
-  StepWriter steps(args.status);
-  ::close(args.go_write);  // else our own copy would keep the pipe open when the other end dies
-  raise_oom_score();
-  if (args.plan->user_ns) await_maps(args);
-  steps.done(Step::namespaces);
-  if (args.plan->pid_ns && ::getpid() != 1) steps.failed(Step::pid, ESRCH);
-  NetMaker net;
-  if (args.plan->net_ns && !net.start()) steps.failed(Step::net_ns, errno);
-  ChildArgs mine = args;
-  if (args.plan->mount_ns) {
-    if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) steps.failed(Step::mount_ns, errno);
-    build_root(*args.plan, args.stage_dir, steps);
-    mount_instance(*args.plan, true, steps);
-  }
-  if (args.plan->landlock_fs != 0) {
-    unsigned entry = 0;
-    mine.landlock = landlock_make(*args.plan, args.init_exe, &entry);
-    if (mine.landlock < 0) steps.failed(Step::landlock_rules, errno, static_cast<std::uint16_t>(entry));
-    steps.done(Step::landlock_rules);
-  }
-  if (args.plan->net_ns) {
-    if (const int error = net.join(); error != 0) steps.failed(Step::net_ns, error);
-    steps.done(Step::net_ns);
-  }
-  confine_and_exec(mine, steps);
 }
 
 }  // namespace caisson::confine

@@ -27,10 +27,8 @@ struct ChildArgs {
   gid_t gid = 0;         // T0: the workspace's gid
 };
 
-// CLONE_NEW* of what every session has for itself, and of all that a session which shares nothing starts in
-// (its network namespace is made beside the rest).
+// CLONE_NEW* of what every session has for itself.
 [[nodiscard]] unsigned long session_namespaces(const Plan& plan);
-[[nodiscard]] unsigned long all_namespaces(const Plan& plan);
 
 // Makes user, network and mount namespaces; hands over their descriptors in this order: user, net, mount.
 [[noreturn]] void workspace_child(const ChildArgs& args);
@@ -38,7 +36,10 @@ struct ChildArgs {
 [[noreturn]] void template_child(const ChildArgs& args);
 // Enters what is prepared, makes what is the session's own, executes caisson-init.
 [[noreturn]] void session_child(const ChildArgs& args);
-// All of the above in one go, for a session that shares nothing with others (caisson run). Cloned into all_namespaces.
-[[noreturn]] void single_child(const ChildArgs& args);
+
+// Parts that single.cc has in common with these.
+void await_maps(const ChildArgs& args);
+void raise_oom_score();
+[[noreturn]] void confine_and_exec(const ChildArgs& args, StepWriter& outer_steps);
 
 }  // namespace caisson::confine

@@ -1,0 +1,43 @@
+// Starting builder and session children: what build.cc and single.cc have in common.
+#pragma once
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+
+#include "launcher/base/sys.h"
+#include "launcher/confine/build.h"
+
+namespace caisson::confine {
+
+using ChildMain = void (*)(const ChildArgs&);
+
+// A builder's child, killed and reaped whatever happens.
+class Child {
+ public:
+  Child(pid_t pid, Fd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  ~Child() {
+    if (pid_ <= 0) return;
+    (void)sys::pidfd_send_signal(pidfd_.get(), SIGKILL);
+    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  Fd release() {
+    pid_ = 0;
+    return std::move(pidfd_);
+  }
+
+ private:
+  pid_t pid_;
+  Fd pidfd_;
+};
+
+[[nodiscard]] Status answer_maps(pid_t pid, uid_t uid, gid_t gid, const Fd& go);
+[[nodiscard]] Result<Started> fork_session(ChildMain main, ChildArgs args, int cgroup_fd, unsigned long namespaces = 0,
+                                           Fd* go_write = nullptr);
+
+}  // namespace caisson::confine

@@ -1,0 +1,104 @@
+// A session that shares nothing with others, built in one child: what `caisson run` starts.
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "launcher/confine/child.h"
+#include "launcher/confine/fork.h"
+#include "launcher/confine/landlock.h"
+#include "launcher/confine/mount.h"
+#include "launcher/confine/net.h"
+#include "launcher/confine/raw.h"
+
+namespace caisson::confine {
+namespace {
+
+// All that such a session starts in; its network namespace is made beside the rest.
+unsigned long all_namespaces(const Plan& plan) {
+  return session_namespaces(plan) | (plan.user_ns ? CLONE_NEWUSER : 0UL) | (plan.pid_ns ? CLONE_NEWPID : 0UL);
+}
+
+// Making a network namespace and raising its loopback takes as long as the whole mount tree: a child does it at the same
+// time, and we enter what it made.
+class NetMaker {
+ public:
+  bool start() {
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends_) != 0) return false;
+    pid_ = raw::fork_into(&pidfd_, -1);
+    if (pid_ != 0) return pid_ > 0;
+    ::close(ends_[0]);
+    const int error = ::unshare(CLONE_NEWNET) != 0 ? errno : loopback_up();
+    // Lives until we have entered its namespace, or are gone.
+    char end = 0;
+    if (::write(ends_[1], &error, sizeof error) == static_cast<ssize_t>(sizeof error)) (void)!::read(ends_[1], &end, 1);
+    ::_exit(0);
+  }
+  // 0, or the errno. The child is gone then.
+  int join() {
+    ::close(ends_[1]);
+    int error = EIO;
+    if (::read(ends_[0], &error, sizeof error) != static_cast<ssize_t>(sizeof error)) error = EIO;
+    if (error == 0 && ::setns(pidfd_, CLONE_NEWNET) != 0) error = errno;
+    ::close(ends_[0]);
+    ::close(pidfd_);
+    while (::waitpid(pid_, nullptr, 0) < 0)
+      if (errno != EINTR) return errno;
+    return error;
+  }
+
+ private:
+  int ends_[2] = {-1, -1};
+  int pidfd_ = -1;
+  pid_t pid_ = 0;
+};
+
+[[noreturn]] void single_child(const ChildArgs& args) {
+  StepWriter steps(args.status);
+  ::close(args.go_write);  // else our own copy would keep the pipe open when the other end dies
+  raise_oom_score();
+  if (args.plan->user_ns) await_maps(args);
+  steps.done(Step::namespaces);
+  if (args.plan->pid_ns && ::getpid() != 1) steps.failed(Step::pid, ESRCH);
+  NetMaker net;
+  if (args.plan->net_ns && !net.start()) steps.failed(Step::net_ns, errno);
+  ChildArgs mine = args;
+  if (args.plan->mount_ns) {
+    if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) steps.failed(Step::mount_ns, errno);
+    build_root(*args.plan, args.stage_dir, steps);
+    mount_instance(*args.plan, true, steps);
+  }
+  if (args.plan->landlock_fs != 0) {
+    unsigned entry = 0;
+    mine.landlock = landlock_make(*args.plan, args.init_exe, &entry);
+    if (mine.landlock < 0) steps.failed(Step::landlock_rules, errno, static_cast<std::uint16_t>(entry));
+    steps.done(Step::landlock_rules);
+  }
+  if (args.plan->net_ns) {
+    if (const int error = net.join(); error != 0) steps.failed(Step::net_ns, error);
+    steps.done(Step::net_ns);
+  }
+  confine_and_exec(mine, steps);
+}
+
+}  // namespace
+
+Result<Started> Builder::start_single(const Plan& plan, const Program& seccomp, uid_t outer_uid, gid_t outer_gid,
+                                      int cgroup_fd) const {
+  ChildArgs args;
+  args.plan = &plan;
+  args.seccomp = &seccomp;
+  args.stage_dir = root_dir.c_str();
+  args.init_exe = init_exe.get();
+  args.null = null.get();
+  args.uid = outer_uid;
+  args.gid = outer_gid;
+  Fd go;
+  TRY_ASSIGN(Started started, fork_session(single_child, args, cgroup_fd, all_namespaces(plan), &go));
+  if (!plan.user_ns) return started;
+  Child guard(started.child_pid, std::move(started.child));  // a child that waits for maps must not outlive a failure
+  TRY(answer_maps(started.child_pid, outer_uid, outer_gid, go));
+  started.child = guard.release();
+  return started;
+}
+
+}  // namespace caisson::confine
