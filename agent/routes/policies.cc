@@ -32,7 +32,8 @@ task<http::Response> reload_policies(Call call) {
 
 constexpr Route kPolicies[] = {
     {http::Method::get, "/v1/policies", "list_policies", Scope::sandbox, kNone, Unknown::ignore,
-     "The policy domains with their digests, the preset, and the domains whose demands cannot be met here", bind<list_policies>()},
+     "The policy domains with their digests, the preset, and the domains whose demands cannot be met here",
+     bind<list_policies>()},
     {http::Method::get, "/v1/policies/{domain}", "get_policy", Scope::sandbox, kNone, Unknown::ignore,
      "All that a domain's policy holds, each with its reason", bind<get_policy>()},
     {http::Method::post, "/v1/policies/reload", "reload_policies", Scope::sandbox, kNone, Unknown::ignore,

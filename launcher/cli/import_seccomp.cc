@@ -70,8 +70,8 @@ class SeccompImport {
   void say(std::string line) { out_.report.push_back(std::move(line)); }
 
   void header() {
-    static const std::set<std::string> kKnown{"defaultAction", "defaultErrnoRet", "archMap", "architectures", "syscalls",
-                                              "comment"};
+    static const std::set<std::string> kKnown{"defaultAction", "defaultErrnoRet", "archMap",
+                                              "architectures", "syscalls",        "comment"};
     for (const auto& [key, value] : profile_.items())
       if (!kKnown.contains(key)) say(quote(key, 64) + " has no counterpart");
     if (profile_.contains("archMap") || profile_.contains("architectures"))
@@ -84,8 +84,8 @@ class SeccompImport {
     const json::Value& includes = rule.contains("includes") && rule["includes"].is_object() ? rule["includes"] : none;
     const json::Value& excludes = rule.contains("excludes") && rule["excludes"].is_object() ? rule["excludes"] : none;
     const auto ours = [](const std::vector<std::string>& arches) {
-      return std::ranges::any_of(
-          arches, [](const std::string& a) { return std::ranges::find(kArchNames, a) != std::end(kArchNames); });
+      return std::ranges::any_of(arches,
+                                 [](const std::string& a) { return std::ranges::find(kArchNames, a) != std::end(kArchNames); });
     };
     if (const auto caps = strings(includes, "caps"); !caps.empty()) {
       say("with " + joined(caps) + " only, which no session has: " + joined(names) + " left out");
@@ -129,12 +129,16 @@ class SeccompImport {
 
   // One condition in our terms; nullopt: it has none.
   static std::optional<json::Value> condition(const json::Value& arg) {
-    static const std::map<std::string, std::string> kOps{{"SCMP_CMP_NE", "ne"}, {"SCMP_CMP_LT", "lt"}, {"SCMP_CMP_LE", "le"},
-                                                         {"SCMP_CMP_EQ", "eq"}, {"SCMP_CMP_GE", "ge"}, {"SCMP_CMP_GT", "gt"},
+    static const std::map<std::string, std::string> kOps{{"SCMP_CMP_NE", "ne"},
+                                                         {"SCMP_CMP_LT", "lt"},
+                                                         {"SCMP_CMP_LE", "le"},
+                                                         {"SCMP_CMP_EQ", "eq"},
+                                                         {"SCMP_CMP_GE", "ge"},
+                                                         {"SCMP_CMP_GT", "gt"},
                                                          {"SCMP_CMP_MASKED_EQ", "masked_eq"}};
     const auto op = arg.is_object() ? kOps.find(text_of(arg, "op")) : kOps.end();
-    if (op == kOps.end() || !arg.contains("index") || !arg["index"].is_number_unsigned() || arg["index"].get<std::uint64_t>() > 5 ||
-        !arg.contains("value") || !arg["value"].is_number_unsigned())
+    if (op == kOps.end() || !arg.contains("index") || !arg["index"].is_number_unsigned() ||
+        arg["index"].get<std::uint64_t>() > 5 || !arg.contains("value") || !arg["value"].is_number_unsigned())
       return std::nullopt;
     json::Value out{{"index", arg["index"]}, {"op", op->second}, {"value", arg["value"]}};
     if (op->second == "masked_eq") {
@@ -205,20 +209,21 @@ class SeccompImport {
       rules.back()[call.exceptions.empty() ? "any_of" : "refuse_if"] = call.exceptions.empty() ? call.rows : call.exceptions;
     }
     for (std::size_t at = 0; at < always.size(); at += kMaxRules)
-      rules.push_back({{"names", std::vector<std::string>(always.begin() + static_cast<std::ptrdiff_t>(at),
-                                                          always.begin() + static_cast<std::ptrdiff_t>(
-                                                                               std::min(always.size(), at + kMaxRules)))}});
+      rules.push_back({{"names", std::vector<std::string>(
+                                     always.begin() + static_cast<std::ptrdiff_t>(at),
+                                     always.begin() + static_cast<std::ptrdiff_t>(std::min(always.size(), at + kMaxRules)))}});
     if (rules.empty()) return fail(Code::invalid_argument, "nothing of the profile can be allowed");
     if (rules.size() > kMaxRules) return fail(Code::limit, "more than " + std::to_string(kMaxRules) + " calls with conditions");
     if (!dangerous.empty())
       say("WIDER than the shipped sets, which refuse by name: " + joined(dangerous) + "; take out what is not needed");
-    out_.document = {{"name", name_}, {"why", "Imported from a seccomp profile; each call is allowed as it is there."}, {"allow", rules}};
+    out_.document = {
+        {"name", name_}, {"why", "Imported from a seccomp profile; each call is allowed as it is there."}, {"allow", rules}};
     std::vector<std::string> names(denied_.begin(), denied_.end());
     for (std::size_t at = 0; at < names.size(); at += kMaxRules)
-      out_.document["refuse"].push_back(
-          {{"names", std::vector<std::string>(names.begin() + static_cast<std::ptrdiff_t>(at),
-                                              names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), at + kMaxRules)))},
-           {"why", "Refused by name in the imported profile."}});
+      out_.document["refuse"].push_back({{"names", std::vector<std::string>(names.begin() + static_cast<std::ptrdiff_t>(at),
+                                                                            names.begin() + static_cast<std::ptrdiff_t>(std::min(
+                                                                                                names.size(), at + kMaxRules)))},
+                                         {"why", "Refused by name in the imported profile."}});
     return std::move(out_);
   }
 
@@ -233,7 +238,8 @@ class SeccompImport {
 
 Result<Imported> import_seccomp(const json::Value& profile, const std::string& name, const std::vector<std::string>& refused) {
   if (!profile.is_object()) return fail(Code::invalid_argument, "a profile is an object");
-  if (const auto fault = policy::form_fault(policy::Form::domain, name)) return fail(Code::invalid_argument, "--name: " + fault->what);
+  if (const auto fault = policy::form_fault(policy::Form::domain, name))
+    return fail(Code::invalid_argument, "--name: " + fault->what);
   return SeccompImport(profile, name).run(refused);
 }
 

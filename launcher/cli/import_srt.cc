@@ -33,8 +33,10 @@ class SrtImport {
     d["description"] = "Imported from settings of sandbox-runtime.";
     d["extends"] = "base";
     for (const policy::Grant& g : grants_) {
-      json::Value grant{{"path", g.path}, {"access", g.access == policy::Access::read ? "read" : "read-write"},
-                        {"required", false}, {"description", g.description}};
+      json::Value grant{{"path", g.path},
+                        {"access", g.access == policy::Access::read ? "read" : "read-write"},
+                        {"required", false},
+                        {"description", g.description}};
       const policy::Grant* given = ruling(base_.grants, g.path);
       if (given == nullptr || (g.access == policy::Access::read_write && given->access == policy::Access::read))
         d["weaken"].push_back({{"field", "/grants" + g.path}, {"why", g.description + " of the imported settings"}});
@@ -57,7 +59,8 @@ class SrtImport {
     std::vector<std::string> out;
     const auto it = section.find(key);
     if (it == section.end()) return out;
-    if (!it->is_array() || it->size() > 200) return fail(Code::invalid_argument, "'" + key + "' must be a list of at most 200 strings");
+    if (!it->is_array() || it->size() > 200)
+      return fail(Code::invalid_argument, "'" + key + "' must be a list of at most 200 strings");
     for (const json::Value& item : *it) {
       if (!item.is_string()) return fail(Code::invalid_argument, "'" + key + "' must be a list of strings");
       out.push_back(item.get<std::string>());
@@ -100,11 +103,13 @@ class SrtImport {
     const std::string path = path_of(key, text);
     if (path.empty()) return;
     if (own(path)) return say(key + " " + quote(text) + ": home and /tmp are a session's own and writable already");
-    if (reserved(path)) return say(key + " " + quote(text) + ": the launcher makes /proc and /dev itself, nothing can be granted there");
+    if (reserved(path))
+      return say(key + " " + quote(text) + ": the launcher makes /proc and /dev itself, nothing can be granted there");
     const policy::Grant* given = ruling(base_.grants, path);
     if (access == policy::Access::read && given != nullptr) return;  // base has it
     if (std::ranges::any_of(base_.files, [&](const auto& f) { return policy::inside(f.first, path); }) ||
-        std::ranges::any_of(base_.links, [&](const auto& l) { return policy::inside(l.first, path) || policy::inside(path, l.first); }))
+        std::ranges::any_of(base_.links,
+                            [&](const auto& l) { return policy::inside(l.first, path) || policy::inside(path, l.first); }))
       return say(key + " " + quote(text) + ": base makes files or links there of its own, a grant would change them");
     if (std::ranges::find(grants_, path, &policy::Grant::path) != grants_.end()) return;
     grants_.push_back({.path = path, .source = path, .access = access, .execute = false, .required = false, .description = key});
@@ -122,7 +127,11 @@ class SrtImport {
       std::ranges::find(grants_, path, &policy::Grant::path)->access = policy::Access::read;
       return;
     }
-    grants_.push_back({.path = path, .source = path, .access = policy::Access::read, .execute = false, .required = false,
+    grants_.push_back({.path = path,
+                       .source = path,
+                       .access = policy::Access::read,
+                       .execute = false,
+                       .required = false,
                        .description = "denyWrite"});
     say("denyWrite " + quote(text) + ": a read-only grant inside a writable one needs tier T2");
   }

@@ -56,8 +56,11 @@ std::string to_text(const std::vector<policy::Difference>& list) {
     if (d.topic != topic) out += (topic = d.topic) + "\n";
     std::string name = d.name;
     name.resize(std::max<std::size_t>(name.size(), 32), ' ');
-    out += std::string(d.before.empty() ? "  + " : d.after.empty() ? "  - " : "  ~ ") + name + " " + d.before +
-           (d.before.empty() || d.after.empty() ? "" : " -> ") + d.after + (d.why.empty() ? "" : "  # " + d.why) + "\n";
+    out += std::string(d.before.empty()  ? "  + "
+                       : d.after.empty() ? "  - "
+                                         : "  ~ ") +
+           name + " " + d.before + (d.before.empty() || d.after.empty() ? "" : " -> ") + d.after +
+           (d.why.empty() ? "" : "  # " + d.why) + "\n";
   }
   return out;
 }
@@ -95,9 +98,9 @@ int diff(const std::vector<std::string>& words, const Options& options) {
     rows["differences"] = json::Value::array();
     for (const policy::Difference& d : list) rows["differences"].push_back(to_json(d));
     if (!options.json)
-      print(title + (list.empty() ? ": the same\n"
-                                  : ": score " + std::to_string(scores[0]) + " -> " + std::to_string(scores[1]) + "\n" +
-                                        to_text(list)));
+      print(title + (list.empty()
+                         ? ": the same\n"
+                         : ": score " + std::to_string(scores[0]) + " -> " + std::to_string(scores[1]) + "\n" + to_text(list)));
   }
   if (options.json) print_json(document);
   return 0;

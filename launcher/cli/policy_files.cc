@@ -20,8 +20,8 @@ struct Verb {
   std::string_view object;  // the member that names what; empty: argv
   bool can, cannot;         // which of both there is
 };
-constexpr Verb kVerbs[] = {{"read", "path", true, true},    {"write", "path", true, true},      {"see", "path", true, true},
-                           {"run", "", true, true},         {"connect", "to", true, true},      {"listen", "at", true, true},
+constexpr Verb kVerbs[] = {{"read", "path", true, true},    {"write", "path", true, true},   {"see", "path", true, true},
+                           {"run", "", true, true},         {"connect", "to", true, true},   {"listen", "at", true, true},
                            {"call", "syscall", true, true}, {"exceed", "limit", false, true}};
 constexpr std::string_view kLimits[] = {"open_files", "file_size_bytes", "tmp_bytes", "cpu_seconds"};
 
@@ -36,8 +36,7 @@ Status check_object(const Verb& verb, Expectation& e) {
     if (const auto fault = policy::form_fault(policy::Form::path, e.object); fault && e.object != "/")
       return fail(Code::invalid_argument, fault->what);
   if (verb.object == "syscall")
-    if (const auto fault = policy::form_fault(policy::Form::syscall, e.object))
-      return fail(Code::invalid_argument, fault->what);
+    if (const auto fault = policy::form_fault(policy::Form::syscall, e.object)) return fail(Code::invalid_argument, fault->what);
   if (verb.object == "limit" && std::ranges::find(kLimits, e.object) == std::end(kLimits))
     return fail(Code::invalid_argument, "limit " + quote(e.object) +
                                             " cannot be tried without a cgroup; one of: open_files file_size_bytes "
@@ -76,7 +75,8 @@ void read_members(const json::Value& doc, const Reader& reader, TestFile& out, s
   for (const auto& [key, value] : doc.items()) {
     const std::string pointer = "/" + json::pointer_token(key);
     if (std::ranges::find(kKnown, key) == kKnown.end())
-      problems.push_back(reader.at(reader.line_of(pointer), pointer, "unknown field " + quote(key, 64), policy::nearest(key, kKnown)));
+      problems.push_back(
+          reader.at(reader.line_of(pointer), pointer, "unknown field " + quote(key, 64), policy::nearest(key, kKnown)));
     else if (key != "expect" && !value.is_string())
       problems.push_back(reader.at(reader.line_of(pointer), pointer, "must be a string"));
   }

@@ -36,8 +36,8 @@ int policy_import(Arguments words, const Options& options) {
   if (kind != "seccomp" && kind != "srt")
     return report_error(Error(Code::invalid_argument, "unknown kind " + quote(kind) + ", must be seccomp or srt"), options);
   if (kind == "srt" && args->has("--name"))
-    return report_error(Error(Code::invalid_argument, "--name goes with seccomp: the file that you save srt's policy as names it"),
-                        options);
+    return report_error(
+        Error(Code::invalid_argument, "--name goes with seccomp: the file that you save srt's policy as names it"), options);
   const policy::LoadResult loaded = policy::load_directory(options.policies);
   if (!loaded.problems.empty()) return show_problems(loaded.problems, options.policies, options);
   const auto doc = read_document(file);

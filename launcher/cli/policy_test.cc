@@ -94,8 +94,8 @@ void note(const TestFile& file, const Expectation& e, const Verdict* verdict, co
   std::string left = std::string(state) + (verdict != nullptr && verdict->holds ? "    " : "  ") + file.domain +
                      (preset.empty() ? "" : "@" + preset) + ": " + e.text();
   left.resize(std::max<std::size_t>(left.size(), 72), ' ');
-  print(left + "  " + why + (verdict != nullptr && !verdict->holds ? "  [" + file.file + ":" + std::to_string(e.line) + "]" : "") +
-        "\n");
+  print(left + "  " + why +
+        (verdict != nullptr && !verdict->holds ? "  [" + file.file + ":" + std::to_string(e.line) + "]" : "") + "\n");
 }
 
 void run_file(const TestFile& file, const Options& options, Tally& tally) {
@@ -142,7 +142,8 @@ int policy_test(Arguments words, const Options& options) {
       const std::size_t before = tests.files.size();
       take(beside, word);
       if (tests.files.size() == before)
-        return report_error(Error(Code::not_found, "no expectations for domain " + quote(word) + " in " + quote(folder)), options);
+        return report_error(Error(Code::not_found, "no expectations for domain " + quote(word) + " in " + quote(folder)),
+                            options);
       whole = true;  // a broken file may be the one that is asked for
       continue;
     }

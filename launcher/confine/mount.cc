@@ -68,8 +68,7 @@ void make_private(const Plan& plan, Tree& tree, PrivatePlace& place, StepWriter&
   char options[200];
   std::strcpy(options, place.mode);
   std::strncat(options, plan.private_tmp_options.c_str(), sizeof options - std::strlen(options) - 1);
-  const int tmp =
-      new_mount("tmpfs", options, plan.policy->exec_writable ? kNoSuidNoDev : kNoSuidNoDev | MOUNT_ATTR_NOEXEC);
+  const int tmp = new_mount("tmpfs", options, plan.policy->exec_writable ? kNoSuidNoDev : kNoSuidNoDev | MOUNT_ATTR_NOEXEC);
   if (tmp < 0 || (!faults::skip("private_mounts") && !tree.attach(tmp, place.path, true)))
     steps.failed(Step::private_mounts, errno);
   ::close(tmp);

@@ -130,8 +130,8 @@ Value explain(const Policy& p) {
       if (const auto why = why_of(p, field); !why.empty()) row["why"] = why;
       value = std::move(row);
     }
-  for (const char* name :
-       {"home", "tmp", "exec_writable", "network", "proc_shared_fallback", "min_tier", "require", "disable", "hide", "devices", "umask"}) {
+  for (const char* name : {"home", "tmp", "exec_writable", "network", "proc_shared_fallback", "min_tier", "require", "disable",
+                           "hide", "devices", "umask"}) {
     const std::string field = std::string("/") + name;
     Value row{{"value", out[name]}, {"meaning", find_field(policy_fields(), field)->doc}};
     if (const auto why = why_of(p, field); !why.empty()) row["why"] = why;
@@ -144,7 +144,8 @@ Value explain(const Policy& p) {
   for (const SyscallSet& set : p.sets) out["syscalls"]["sets"].push_back(set_summary(set));
   out["posture"] = posture(p);
   out["made_of"] = p.layers;
-  for (const Fact& f : facts(p)) out["facts"].push_back({{"topic", f.topic}, {"name", f.name}, {"value", f.value}, {"why", f.why}});
+  for (const Fact& f : facts(p))
+    out["facts"].push_back({{"topic", f.topic}, {"name", f.name}, {"value", f.value}, {"why", f.why}});
   const auto taken = deductions(p);
   out["score"] = {{"value", score(taken)}, {"of", 100}, {"deductions", Value::array()}};
   for (const Deduction& d : taken)

@@ -25,6 +25,7 @@ std::string amount(const std::string& limit, std::uint64_t value) {
       value /= size, unit = next;
     }
   }
+  if (unit == "days" && value == 1) unit = "day";
   if (limit.ends_with("_percent")) unit = "%";
   return std::to_string(value) + (unit.empty() ? "" : " " + unit);
 }
@@ -81,12 +82,12 @@ class Facts {
   void reads() {
     for (const Grant& g : p_.grants) add("reads", g.path, "all below" + origin(g), why_of(g));
     for (const std::string& path : p_.hide) add("reads", path, "hidden", why("/hide"));
-    for (const auto& [path, content] : p_.files)
-      add("reads", path, "a file made for it, sha256 " + sha(content), why("/files"));
+    for (const auto& [path, content] : p_.files) add("reads", path, "a file made for it, sha256 " + sha(content), why("/files"));
     for (const auto& [path, target] : p_.links) add("reads", path, "a link to " + target, why("/links"));
     add("reads", "/dev", joined(p_.devices), why("/devices"));
     add("reads", "/proc",
-        p_.proc_shared_fallback ? "its own; where none can be mounted, the container's" : "its own; where none can be mounted, none",
+        p_.proc_shared_fallback ? "its own; where none can be mounted, the container's"
+                                : "its own; where none can be mounted, none",
         why("/proc_shared_fallback"));
   }
 
@@ -160,11 +161,11 @@ std::string presets_text(const std::vector<std::pair<std::string, PolicySet>>& p
     return std::string("no");
   };
   static constexpr std::pair<const char*, const char*> kRows[] = {
-      {"starts", "weakest tier"}, {"reaches", "network"},     {"writes", "/home/gem"},        {"writes", "/tmp"},
-      {"writes", "umask"},        {"runs", "home and /tmp"},  {"reads", "/srv/datasets"},     {"runs", "denied by the policy"},
-      {"uses", "processes"},      {"uses", "memory_bytes"},   {"uses", "cpu_percent"},        {"uses", "cpu_seconds"},
-      {"uses", "file_size_bytes"}, {"uses", "session_seconds"}, {"uses", "execs"},            {"is recorded", "paths touched"},
-      {"is recorded", "at most"}, {"is recorded", "kept"}};
+      {"starts", "weakest tier"},  {"reaches", "network"},      {"writes", "/home/gem"},    {"writes", "/tmp"},
+      {"writes", "umask"},         {"runs", "home and /tmp"},   {"reads", "/srv/datasets"}, {"runs", "denied by the policy"},
+      {"uses", "processes"},       {"uses", "memory_bytes"},    {"uses", "cpu_percent"},    {"uses", "cpu_seconds"},
+      {"uses", "file_size_bytes"}, {"uses", "session_seconds"}, {"uses", "execs"},          {"is recorded", "paths touched"},
+      {"is recorded", "at most"},  {"is recorded", "kept"}};
   std::string out = "With each preset, a session of `bash`:\n\n| |";
   for (const auto& [name, domains] : presets) out += name.empty() ? " none |" : " `" + name + "` |";
   out += "\n|---|";
@@ -182,8 +183,9 @@ std::string presets_text(const std::vector<std::pair<std::string, PolicySet>>& p
   }
   out += "\n| posture score |";
   for (const auto& [preset, domains] : presets) out += " " + std::to_string(score(deductions(*domains.at("bash")))) + " |";
-  out += "\n\nWithout a preset, each domain, and its posture score without and with each preset:\n\n"
-         "| domain | reaches | home | /tmp | runs what it wrote | processes | memory | processor time | life | score |";
+  out +=
+      "\n\nWithout a preset, each domain, and its posture score without and with each preset:\n\n"
+      "| domain | reaches | home | /tmp | runs what it wrote | processes | memory | processor time | life | score |";
   for (const auto& [preset, domains] : presets)
     if (!preset.empty()) out += " `" + preset + "` |";
   out += "\n|---|---|---|---|---|---|---|---|---|---|";

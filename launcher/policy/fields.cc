@@ -51,8 +51,7 @@ constexpr Field kPolicy[] = {
      "Devices in /dev. /dev/pts, /dev/shm, /dev/fd and the standard streams are always there."},
     {"/home", choice, kAny, "private workspace", 0, 0, "\"workspace\"", larger,
      "`workspace`: the sessions of a workspace share one home; `private`: a tmpfs of this session."},
-    {"/home_path", text, kPath, "", 2, 200, "\"/home/gem\"", never,
-     "Where the home is. It is writable."},
+    {"/home_path", text, kPath, "", 2, 200, "\"/home/gem\"", never, "Where the home is. It is writable."},
     {"/tmp", choice, kAny, "private workspace", 0, 0, "\"workspace\"", larger, "The same for /tmp."},
     {"/exec_writable", boolean, kAny, "", 0, 0, "true", larger,
      "Whether programs in home and /tmp may be executed. `false` keeps what a session writes or is sent from running as a "

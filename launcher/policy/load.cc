@@ -156,8 +156,7 @@ class Loader {
     const auto directory = open_directory(path_ + "/seccomp", problems_);
     if (!directory) return;
     for (const std::string& file : directory->names)
-      if (const auto source =
-              load_file(directory->fd.get(), file, path_ + "/seccomp/" + file, set_fields(), lines_, problems_))
+      if (const auto source = load_file(directory->fd.get(), file, path_ + "/seccomp/" + file, set_fields(), lines_, problems_))
         sets_[stem(file)] = build_set(*source, stem(file), problems_);
   }
 
@@ -196,7 +195,8 @@ class Loader {
     check_file(*out.source, name == "base" ? Kind::base : Kind::domain, problems_);
     if (problems_.count() > before) return &out;
     open_.insert(name);
-    name == "base" ? join(out, nullptr, file) : join(out, layer(out.source->doc["extends"].get<std::string>(), &*out.source), file);
+    name == "base" ? join(out, nullptr, file)
+                   : join(out, layer(out.source->doc["extends"].get<std::string>(), &*out.source), file);
     open_.erase(name);
     out.good = out.good && problems_.count() == before;
     return &out;
@@ -210,8 +210,9 @@ class Loader {
     } else {
       if (!parent->good) return;
       if (parent->files.size() >= kMaxChain)
-        return problems_.add(*out.source, "/extends", "is the " + std::to_string(kMaxChain + 1) + "th file of a chain, at most " +
-                                                          std::to_string(kMaxChain) + " may extend each other");
+        return problems_.add(*out.source, "/extends",
+                             "is the " + std::to_string(kMaxChain + 1) + "th file of a chain, at most " +
+                                 std::to_string(kMaxChain) + " may extend each other");
       check_widening(with_defaults(parent->merged), *out.source, stem(parent->files.back()), problems_);
       out.merged = merge(parent->merged, out.source->doc);
       out.files = parent->files;

@@ -1,5 +1,5 @@
-// Reads a policy directory (base.json, <domain>.json, seccomp/<set>.json, presets/<preset>.json) into frozen Policies. All problems of all files
-// are collected, so that one run shows everything that is wrong.
+// Reads a policy directory (base.json, <domain>.json, seccomp/<set>.json, presets/<preset>.json) into frozen Policies. All
+// problems of all files are collected, so that one run shows everything that is wrong.
 #pragma once
 
 #include <map>
@@ -28,7 +28,7 @@ struct Problem {
 using PolicySet = std::map<std::string, std::shared_ptr<const Policy>>;  // by domain
 
 struct LoadResult {
-  PolicySet policies;             // empty when there are problems: a set is taken whole or not at all
+  PolicySet policies;  // empty when there are problems: a set is taken whole or not at all
   std::shared_ptr<const Policy> base;
   std::vector<Problem> problems;  // at most kMaxProblems; the last one then says how many more
 };

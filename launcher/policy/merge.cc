@@ -117,7 +117,8 @@ std::vector<Widening> widenings(const Value& parent, const Value& child, const s
     const std::string pointer(field.pointer);
     const Value *before = at(parent, pointer), *after = at(child, pointer);
     if (before != nullptr && after != nullptr && wider(field, *before, *after))
-      out.push_back({pointer, pointer, "gives more than " + parent_name + ": " + brief(*after) + " instead of " + brief(*before)});
+      out.push_back(
+          {pointer, pointer, "gives more than " + parent_name + ": " + brief(*after) + " instead of " + brief(*before)});
   }
   if (!parent.contains("grants")) return out;
   std::vector<Grant> given;
@@ -128,9 +129,9 @@ std::vector<Widening> widenings(const Value& parent, const Value& child, const s
     const Grant* outer = ruling_grant(given, grant.path);
     if (outer != nullptr && no_more_than(grant, *outer)) continue;
     out.push_back({"/grants" + grant.path, "/grants/" + std::to_string(i),
-                   outer == nullptr ? "grants " + quote(grant.path) + ", which " + parent_name + " does not give"
-                                    : "gives more of " + quote(grant.path) + " than " + parent_name + "'s grant of " +
-                                          quote(outer->path)});
+                   outer == nullptr
+                       ? "grants " + quote(grant.path) + ", which " + parent_name + " does not give"
+                       : "gives more of " + quote(grant.path) + " than " + parent_name + "'s grant of " + quote(outer->path)});
   }
   return out;
 }

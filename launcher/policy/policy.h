@@ -124,7 +124,7 @@ struct Policy {
   std::string preset;  // "finance", or empty
   std::string description;
   std::vector<std::string> layers;  // the files that it was made of, base.json first: "bash.json", "presets/finance.json"
-  std::string digest;  // sha256 (hex) of to_json(policy): everything in force, narrowing included
+  std::string digest;               // sha256 (hex) of to_json(policy): everything in force, narrowing included
   Tier min_tier = Tier::t1;
   std::set<Mechanism> require;                // a session does not start without these
   std::set<Mechanism> disable;                // named degradations, each with a reason in `weaken`

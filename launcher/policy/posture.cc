@@ -39,7 +39,8 @@ class Score {
     take(p_.home == Scope::workspace, 8, "/home", "shares its home: what one session plants there, the next one runs");
     take(p_.tmp == Scope::workspace, 4, "/tmp", "shares /tmp with the sessions of its workspace");
     take(p_.exec_writable, 5, "/exec_writable", "runs programs that were written or sent");
-    take(p_.proc_shared_fallback, 4, "/proc_shared_fallback", "may see the container's processes where no fresh /proc can be had");
+    take(p_.proc_shared_fallback, 4, "/proc_shared_fallback",
+         "may see the container's processes where no fresh /proc can be had");
     int writable = 0, both = 0;
     for (const Grant& g : p_.grants) {
       if (g.access != Access::read_write) continue;

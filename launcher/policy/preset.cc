@@ -58,8 +58,8 @@ void narrow_below(Value& grants, const Value& by) {
 void apply_grants(Value& doc, const Value& preset) {
   for (const Value& grant : list_of(preset, "grants")) {
     const auto same = [&](const Value& g) { return path_of(g) == path_of(grant); };
-    const auto reason = std::ranges::find_if(list_of(preset, "weaken"),
-                                             [&](const Value& w) { return w["field"] == "/grants" + path_of(grant); });
+    const auto reason =
+        std::ranges::find_if(list_of(preset, "weaken"), [&](const Value& w) { return w["field"] == "/grants" + path_of(grant); });
     if (reason == list_of(preset, "weaken").end()) {
       narrow_below(doc["grants"], grant);
     } else if (std::ranges::none_of(doc["grants"], same)) {

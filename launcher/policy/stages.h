@@ -28,7 +28,8 @@ struct Widening {
   std::string pointer;  // where it stands
   std::string what;
 };
-[[nodiscard]] std::vector<Widening> widenings(const json::Value& parent, const json::Value& child, const std::string& parent_name);
+[[nodiscard]] std::vector<Widening> widenings(const json::Value& parent, const json::Value& child,
+                                              const std::string& parent_name);
 // Every field in which `child` gives more than `parent` needs a weaken entry, and no other field may have one.
 void check_widening(const json::Value& parent, const Source& child, const std::string& parent_name, Problems& problems);
 // Grants by path, maps by key, objects by field; anything else is replaced. A reason does not outlive its value.

@@ -94,32 +94,6 @@ Status Manager::prepare() {
   return {};
 }
 
-bool Manager::in_use(const std::string& domain) const {
-  if (domain == "bash" || domain == "shell") return true;  // the API's own: ready before the first request
-  const auto known = domains_.find(domain);
-  return known != domains_.end() && known->second.prepared != nullptr;
-}
-
-Manager::Taken Manager::take(const policy::LoadResult& loaded) {
-  Taken out;
-  for (const auto& [name, p] : loaded.policies) {
-    Domain domain;
-    domain.policy = p;
-    Status done;
-    if (in_use(name)) {
-      auto prepared = prepare_domain(*default_, p);
-      if (prepared) domain = std::move(*prepared);
-      else done = std::unexpected(std::move(prepared).error());
-    } else if (auto plan = plan_domain(*default_, domain); !plan) {
-      done = std::unexpected(std::move(plan).error());
-    }
-    if (done) out.domains.emplace(name, std::move(domain));
-    else if (done.error().code == Code::unavailable) out.refused[name] = done.error().what;  // min_tier, require[]
-    else out.problems.push_back({settings_.policy_dir + "/" + name + ".json", 0, "", done.error().text(), ""});
-  }
-  return out;
-}
-
 std::vector<policy::Problem> Manager::reload(const std::string& by) {
   policy::LoadResult loaded = policy::load_directory(settings_.policy_dir, {.only = "", .preset = settings_.preset});
   json::Value digests = json::Value::object();

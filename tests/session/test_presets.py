@@ -102,7 +102,7 @@ def test_a_difference_is_said_in_the_terms_of_explain(policies):
     document = explained(policies, "--diff", "bash", "bash@finance")["bash -> bash@finance"]
     rows = {(d["topic"], d["name"]): (d["before"], d["after"]) for d in document["differences"]}
     assert rows["reaches", "network"] == ("loopback of its workspace only", "nothing: no internet sockets")
-    assert rows["uses", "session_seconds"] == ("1 days", "8 h") and all(d["why"] for d in document["differences"][:3])
+    assert rows["uses", "session_seconds"] == ("1 day", "8 h") and all(d["why"] for d in document["differences"][:3])
 
 
 def test_two_directories_are_compared_domain_by_domain(policies, tmp_path):

@@ -17,9 +17,10 @@ std::string fault(const std::string& text) {
 Expectation made(const std::string& text) { return *expectation_from(*json::parse(text)); }
 
 TEST(Expectations, EveryKindIsReadAndWrittenAgain) {
-  for (const char* text : {R"({"can":"read","path":"/etc/passwd"})", R"({"can":"write","path":"/x"})", R"({"cannot":"see","path":"/"})",
-                           R"({"argv":["a","b"],"can":"run"})", R"({"can":"listen","at":"127.0.0.1:0"})", R"({"cannot":"connect","to":"[::1]:2"})",
-                           R"({"args":[1,2],"cannot":"call","errno":"EPERM","syscall":"mount"})", R"({"cannot":"exceed","limit":"open_files"})"}) {
+  for (const char* text :
+       {R"({"can":"read","path":"/etc/passwd"})", R"({"can":"write","path":"/x"})", R"({"cannot":"see","path":"/"})",
+        R"({"argv":["a","b"],"can":"run"})", R"({"can":"listen","at":"127.0.0.1:0"})", R"({"cannot":"connect","to":"[::1]:2"})",
+        R"({"args":[1,2],"cannot":"call","errno":"EPERM","syscall":"mount"})", R"({"cannot":"exceed","limit":"open_files"})"}) {
     EXPECT_EQ(fault(text), "") << text;
     EXPECT_EQ(to_json(made(text)), *json::parse(text));
     EXPECT_FALSE(made(text).text().empty());
@@ -45,7 +46,10 @@ TEST(Expectations, WhatIsWrongIsNamed) {
 TEST(Expectations, AFilesProblemsHaveTheirLine) {
   policy::Directory dir;
   dir.write("t.json", "{\"domain\": \"d\", \"expct\": [],\n\"expect\": []}");
-  EXPECT_TRUE(load_test_file(dir.path() + "/t.json").problems.at(0).text().ends_with("t.json:1 /expct: unknown field 'expct'; meant 'expect'?"));
+  EXPECT_TRUE(load_test_file(dir.path() + "/t.json")
+                  .problems.at(0)
+                  .text()
+                  .ends_with("t.json:1 /expct: unknown field 'expct'; meant 'expect'?"));
   dir.write("t.json", "{\"domain\": \"d\", \"expect\": [\n{\"can\": \"read\", \"path\": \"/x\"},\n{\"can\": \"read\"}]}");
   const TestFiles files = load_test_file(dir.path() + "/t.json");
   EXPECT_TRUE(files.problems.at(0).text().contains("t.json:3 /expect/1: 'path' is missing"));

@@ -45,7 +45,8 @@ TEST(ImportSeccomp, NamesAndConditionsBecomeASet) {
 }
 
 TEST(ImportSeccomp, NotEqualLooksAtWhatTheKernelLooksAt) {
-  const auto imported = seccomp(R"({"names": ["socket"], "action": "SCMP_ACT_ALLOW", "args": [{"index": 0, "value": 40, "op": "SCMP_CMP_NE"}]})");
+  const auto imported =
+      seccomp(R"({"names": ["socket"], "action": "SCMP_ACT_ALLOW", "args": [{"index": 0, "value": 40, "op": "SCMP_CMP_NE"}]})");
   const auto rules = rules_of(imported);
   ASSERT_EQ(rules.size(), 1U);
   EXPECT_TRUE(rules[0].any_of.empty());
@@ -72,7 +73,8 @@ TEST(ImportSeccomp, WhatASessionCannotHaveIsLeftOutAndTold) {
 }
 
 TEST(ImportSeccomp, RefusedWinsAndWhatIsWiderIsSaid) {
-  const auto both = seccomp(R"({"names": ["read", "write"], "action": "SCMP_ACT_ALLOW"}, {"names": ["write"], "action": "SCMP_ACT_KILL"})");
+  const auto both =
+      seccomp(R"({"names": ["read", "write"], "action": "SCMP_ACT_ALLOW"}, {"names": ["write"], "action": "SCMP_ACT_KILL"})");
   EXPECT_EQ(rules_of(both).size(), 1U);
   EXPECT_TRUE(says(seccomp(R"({"names": ["ptrace"], "action": "SCMP_ACT_ALLOW"})"), "WIDER"));
 }
@@ -81,7 +83,9 @@ TEST(ImportSeccomp, AProfileThatAllowsByDefaultIsRefused) {
   for (const char* action : {"SCMP_ACT_ALLOW", "SCMP_ACT_LOG", ""})
     EXPECT_FALSE(import_seccomp({{"defaultAction", action}, {"syscalls", json::Value::array()}}, "team", {})) << action;
   EXPECT_FALSE(import_seccomp(parsed("[]"), "team", {}));
-  EXPECT_FALSE(import_seccomp(parsed(R"({"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [{"names": ["../x"], "action": "SCMP_ACT_ALLOW"}]})"), "team", {}));
+  EXPECT_FALSE(import_seccomp(
+      parsed(R"({"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [{"names": ["../x"], "action": "SCMP_ACT_ALLOW"}]})"), "team",
+      {}));
   EXPECT_FALSE(import_seccomp(parsed(R"({"defaultAction": "SCMP_ACT_ERRNO", "syscalls": []})"), "a/b", {}));
 }
 
@@ -95,7 +99,8 @@ TEST(ImportSeccomp, MobysOwnProfilePasses) {
 
 struct ImportSrt : testing::Test {
   ImportSrt() {
-    dir.write("base.json", R"({"grants": [{"path": "/usr", "execute": true}, {"path": "/etc/ssl/certs"}], "hide": ["/usr/lib/caisson"],
+    dir.write("base.json",
+              R"({"grants": [{"path": "/usr", "execute": true}, {"path": "/etc/ssl/certs"}], "hide": ["/usr/lib/caisson"],
       "links": {"/bin": "usr/bin"}, "syscalls": {"allow": ["io"]}})");
     base = policy::load_directory(dir.path()).base;
   }
@@ -112,7 +117,8 @@ struct ImportSrt : testing::Test {
 };
 
 TEST_F(ImportSrt, PathsBecomeGrantsWithTheirReasons) {
-  import(R"({"filesystem": {"allowWrite": ["/srv/out", "/srv/in", "."], "denyWrite": ["/srv/in", "/srv/out/fixed"], "allowRead": ["/opt/data"],
+  import(
+      R"({"filesystem": {"allowWrite": ["/srv/out", "/srv/in", "."], "denyWrite": ["/srv/in", "/srv/out/fixed"], "allowRead": ["/opt/data"],
     "denyRead": ["/etc/ssl/certs", "/root"]}})");
   const auto p = dir.policy();
   std::map<std::string, policy::Access> access;
@@ -127,10 +133,12 @@ TEST_F(ImportSrt, PathsBecomeGrantsWithTheirReasons) {
 }
 
 TEST_F(ImportSrt, WhatHasNoCounterpartIsTold) {
-  const auto imported = import(R"({"filesystem": {"allowWrite": ["src/", "/tmp/x", "/srv/*.log", "/proc/x", "/bin"], "denyWrite": [".env"], "denyRead": ["~/.ssh"],
+  const auto imported = import(
+      R"({"filesystem": {"allowWrite": ["src/", "/tmp/x", "/srv/*.log", "/proc/x", "/bin"], "denyWrite": [".env"], "denyRead": ["~/.ssh"],
       "allowGitConfig": true}, "network": {"allowedDomains": ["example.org"], "httpProxyPort": 3128}, "enableWeakerNestedSandbox": true})");
-  for (const char* part : {"allowWrite 'src/': relative", "'/tmp/x': home and /tmp", "patterns", "/proc and /dev", "'/bin': base makes", "denyWrite '.env'",
-                           "denyRead '~/.ssh'", "allowGitConfig", "network.allowedDomains (1)", "network.httpProxyPort", "enableWeakerNestedSandbox"})
+  for (const char* part : {"allowWrite 'src/': relative", "'/tmp/x': home and /tmp", "patterns", "/proc and /dev",
+                           "'/bin': base makes", "denyWrite '.env'", "denyRead '~/.ssh'", "allowGitConfig",
+                           "network.allowedDomains (1)", "network.httpProxyPort", "enableWeakerNestedSandbox"})
     EXPECT_TRUE(says(imported, part)) << part;
   EXPECT_EQ(dir.policy()->network, policy::Network::none);
   EXPECT_FALSE(imported.document.contains("grants"));
@@ -142,8 +150,8 @@ TEST_F(ImportSrt, LocalBindingIsLoopback) {
 }
 
 TEST_F(ImportSrt, WrongTypesAreRefused) {
-  for (const char* text : {"[]", R"({"filesystem": []})", R"({"filesystem": {"allowWrite": "x"}})", R"({"network": {"allowLocalBinding": 1}})",
-                           R"({"filesystem": {"denyRead": [1]}})"})
+  for (const char* text : {"[]", R"({"filesystem": []})", R"({"filesystem": {"allowWrite": "x"}})",
+                           R"({"network": {"allowLocalBinding": 1}})", R"({"filesystem": {"denyRead": [1]}})"})
     EXPECT_FALSE(import_srt(parsed(text), *base)) << text;
 }
 

@@ -18,8 +18,9 @@ TEST(Extends, MoreThanTheParentNeedsItsReasonEvenWhereBaseGivesIt) {
   Directory dir;
   dir.write("mid.json", R"({"extends": "base", "limits": {"processes": 100}})");
   dir.write("d.json", "{\"extends\": \"mid\",\n\"limits\": {\"processes\": 200}}");
-  EXPECT_EQ(dir.problems(), Texts{"d.json:2 /limits/processes: gives more than mid: 200 instead of 100; if that is meant, give the "
-                                  "reason in weaken: {\"field\": \"/limits/processes\", \"why\": \"…\"}"});
+  EXPECT_EQ(dir.problems(),
+            Texts{"d.json:2 /limits/processes: gives more than mid: 200 instead of 100; if that is meant, give the "
+                  "reason in weaken: {\"field\": \"/limits/processes\", \"why\": \"…\"}"});
 }
 
 TEST(Extends, OnlyReasonsThatBaseStillNeedsAreKept) {
@@ -32,7 +33,8 @@ TEST(Extends, OnlyReasonsThatBaseStillNeedsAreKept) {
 
 TEST(Extends, AReasonDoesNotOutliveItsValue) {
   Directory dir;
-  dir.write("mid.json", R"({"extends": "base", "limits": {"processes": 100}, "why": {"/limits/processes": "a hundred", "/tmp": "as is"}})");
+  dir.write("mid.json",
+            R"({"extends": "base", "limits": {"processes": 100}, "why": {"/limits/processes": "a hundred", "/tmp": "as is"}})");
   dir.write("d.json", R"({"extends": "mid", "limits": {"processes": 50}})");
   EXPECT_EQ(dir.policy()->why, (std::map<std::string, std::string>{{"/tmp", "as is"}}));
 }

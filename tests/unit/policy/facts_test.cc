@@ -28,7 +28,7 @@ TEST(Facts, ValuesAreInPlainWords) {
   EXPECT_EQ(value(p, "writes", "/srv"), "all below");
   EXPECT_EQ(value(p, "runs", "/srv"), "programs below");
   EXPECT_EQ(value(p, "uses", "memory_bytes"), "2 GiB");
-  EXPECT_EQ(value(p, "uses", "session_seconds"), "1 days");
+  EXPECT_EQ(value(p, "uses", "session_seconds"), "1 day");
   EXPECT_EQ(value(p, "uses", "cpu_seconds"), "1 h");
   EXPECT_EQ(value(p, "reaches", "network"), "loopback of its workspace only");
 }
@@ -41,7 +41,8 @@ TEST(Facts, TwoPoliciesDifferInWhatTheyMean) {
   b.weaken["/grants/srv"] = "for a test";
   EXPECT_TRUE(differences(a, a).empty());
   std::vector<std::string> found;
-  for (const Difference& d : differences(a, b)) found.push_back(d.topic + " " + d.name + ": " + d.before + " > " + d.after + " " + d.why);
+  for (const Difference& d : differences(a, b))
+    found.push_back(d.topic + " " + d.name + ": " + d.before + " > " + d.after + " " + d.why);
   EXPECT_EQ(found, (Texts{"reads /srv:  > all below for a test",
                           "reaches network: loopback of its workspace only > nothing: no internet sockets ",
                           "uses processes: 512 > 9 "}));

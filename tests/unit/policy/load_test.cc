@@ -33,7 +33,8 @@ TEST(Load, OneDomainAloneIsTheSame) {
   dir.remove("broken.json");
   EXPECT_EQ(loaded.policies.at("d")->digest, dir.policy()->digest);
   dir.write("bash.json", R"({"extends": "base"})");
-  EXPECT_EQ(load_directory(dir.path(), {"bahs", ""}).problems.at(0).text(), dir.path() + ": holds no domain 'bahs'; meant 'bash'?");
+  EXPECT_EQ(load_directory(dir.path(), {"bahs", ""}).problems.at(0).text(),
+            dir.path() + ": holds no domain 'bahs'; meant 'bash'?");
 }
 
 TEST(Load, DigestFollowsContentNotLayout) {

@@ -17,7 +17,8 @@ struct Preset : testing::Test {
   Texts problems(const std::string& preset) {
     dir.write("presets/p.json", preset);
     Texts out;
-    for (const Problem& problem : load_directory(dir.path(), {"", "p"}).problems) out.push_back(problem.text().substr(dir.path().size() + 1));
+    for (const Problem& problem : load_directory(dir.path(), {"", "p"}).problems)
+      out.push_back(problem.text().substr(dir.path().size() + 1));
     return out;
   }
   Directory dir;
@@ -68,7 +69,8 @@ TEST_F(Preset, GivesMoreOnlyByNameAndWithItsReason) {
   EXPECT_EQ(p->limits.processes, 900U);
   EXPECT_EQ(p->weaken, (std::map<std::string, std::string>{{"/limits/processes", "the preset's"}}));
   EXPECT_EQ(with(R"(, "limits": {"processes": 4})", more)->limits.processes, 4U) << "a domain keeps what it took away from base";
-  EXPECT_EQ(with(R"(, "limits": {"processes": 1000}, "weaken": [{"field": "/limits/processes", "why": "the domain's"}])", more)->limits.processes,
+  EXPECT_EQ(with(R"(, "limits": {"processes": 1000}, "weaken": [{"field": "/limits/processes", "why": "the domain's"}])", more)
+                ->limits.processes,
             1000U);
 }
 
@@ -103,8 +105,9 @@ TEST_F(Preset, SpeaksToDomainsThatLackWhatItTakesAway) {
 }
 
 TEST_F(Preset, HoldsOnlyWhatCanBeMoreOrLess) {
-  EXPECT_EQ(problems(R"({"hostname": "x"})"),
-            Texts{"presets/p.json:1 /hostname: cannot be in a preset, which is laid over every domain: it knows no more or less"});
+  EXPECT_EQ(
+      problems(R"({"hostname": "x"})"),
+      Texts{"presets/p.json:1 /hostname: cannot be in a preset, which is laid over every domain: it knows no more or less"});
   EXPECT_EQ(problems(R"({"extends": "base"})").size(), 1U);
   EXPECT_EQ(problems(R"({"env": {"set": {"PATH": "/x"}}})").size(), 1U);
 }

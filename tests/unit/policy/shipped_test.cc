@@ -30,7 +30,8 @@ struct Shipped : testing::Test {
 };
 
 TEST_F(Shipped, TheDomainsAreThere) {
-  for (const char* domain : {"bash", "shell", "run", "code", "jupyter", "nodejs", "file", "browser", "desktop", "code-server", "mcp"})
+  for (const char* domain :
+       {"bash", "shell", "run", "code", "jupyter", "nodejs", "file", "browser", "desktop", "code-server", "mcp"})
     EXPECT_TRUE(loaded.policies.contains(domain)) << domain;
   EXPECT_FALSE(loaded.policies.contains("base"));
 }
@@ -67,11 +68,14 @@ TEST_F(Shipped, EveryFieldOfADomainAndAPresetHasItsWhy) {
     for (const Field& field : policy_fields()) {
       const nlohmann::json::json_pointer where{std::string(field.pointer)};
       const bool leaf = !field.pointer.contains('*') && field.type != Type::object;
-      const bool told = field.pointer == "/why" || field.pointer == "/weaken" || field.pointer == "/description" || field.pointer == "/extends";
+      const bool told =
+          field.pointer == "/why" || field.pointer == "/weaken" || field.pointer == "/description" || field.pointer == "/extends";
       if (!leaf || told || !doc.contains(where)) continue;
       if (field.pointer == "/grants") {
         for (const auto& g : doc["grants"])
-          EXPECT_TRUE(g.contains("why") || reasons.contains("/grants") || reasons.contains("/grants" + g["path"].get<std::string>())) << file;
+          EXPECT_TRUE(g.contains("why") || reasons.contains("/grants") ||
+                      reasons.contains("/grants" + g["path"].get<std::string>()))
+              << file;
       } else {
         EXPECT_TRUE(reasons.contains(std::string(field.pointer))) << file << " " << field.pointer;
       }
