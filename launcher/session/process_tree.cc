@@ -17,6 +17,7 @@ namespace caisson::session {
 namespace {
 
 constexpr unsigned long kWorthAsking = 32UL << 20;
+constexpr std::int64_t kProportionalUs = 100'000;
 
 // "Name:   123 kB" of a /proc file, in bytes; 0 when it cannot be read.
 std::uint64_t kib_field(const std::string& path, const char* name) {
@@ -101,7 +102,13 @@ std::uint64_t ProcessTree::proportional_bytes(pid_t root) const {
   std::uint64_t sum = 0;
   std::vector<pid_t> all = descendants(root);
   all.push_back(root);
+  // Reading waits for the process's memory map, which a fork holds, and that waits for a processor among all the others.
+  const std::int64_t deadline = sys::monotonic_us() + kProportionalUs;
   for (const pid_t pid : all) {
+    if (const auto it = processes_.find(pid); it != processes_.end() && sys::monotonic_us() > deadline) {
+      sum += it->second.memory_bytes;
+      continue;
+    }
     const std::string path = "/proc/" + std::to_string(pid) + "/smaps_rollup";
     const std::uint64_t anonymous = kib_field(path, "Pss_Anon:"), shared = kib_field(path, "Pss_Shmem:");
     const auto it = processes_.find(pid);

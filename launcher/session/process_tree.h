@@ -23,6 +23,7 @@ class ProcessTree {
   [[nodiscard]] std::vector<pid_t> descendants(pid_t root) const;  // without root
   [[nodiscard]] std::vector<pid_t> children(pid_t parent) const;
   // As usage().memory_bytes, but what several processes share counts once. Slow: for a session that seems to be over its limit.
+  // What cannot be read in time counts in full.
   [[nodiscard]] std::uint64_t proportional_bytes(pid_t root) const;
   [[nodiscard]] Usage usage(pid_t root) const;  // with root
 

@@ -32,10 +32,12 @@ void Manager::watchdog() {
     if (session.state() != State::running) continue;
     Usage usage = tree.usage(session.pid());
     const policy::Limits& limits = session.policy().limits;
-    if (usage.memory_bytes > limits.memory_bytes) usage.memory_bytes = tree.proportional_bytes(session.pid());
-    const char* limit = usage.memory_bytes > limits.memory_bytes ? "memory"
-                        : usage.processes > limits.processes     ? "processes"
-                                                                 : nullptr;
+    // A fork bomb is over its processes, and its memory is not asked for.
+    const char* limit = usage.processes > limits.processes ? "processes" : nullptr;
+    if (limit == nullptr && usage.memory_bytes > limits.memory_bytes) {
+      usage.memory_bytes = tree.proportional_bytes(session.pid());
+      if (usage.memory_bytes > limits.memory_bytes) limit = "memory";
+    }
     if (limit == nullptr) continue;
     (void)entry->log->append(
         audit::Event::limit_hit,
@@ -50,13 +52,20 @@ void Manager::watch_workspaces(const ProcessTree& tree) {
   const std::uint64_t most = settings_.workspaces.limits.memory_bytes;
   for (const auto& [name, workspace] : workspaces_) {
     if (workspace.get() == default_) continue;
-    std::uint64_t sum = 0, largest = 0;
+    std::vector<Entry*> running;
+    for (auto& [id, entry] : entries_)
+      if (entry->workspace == workspace.get() && entry->session->state() == State::running) running.push_back(entry.get());
     Entry* victim = nullptr;
-    for (auto& [id, entry] : entries_) {
-      if (entry->workspace != workspace.get() || entry->session->state() != State::running) continue;
-      const std::uint64_t bytes = tree.usage(entry->session->pid()).memory_bytes;
-      sum += bytes;
-      if (bytes >= std::exchange(largest, std::max(largest, bytes))) victim = entry.get();
+    std::uint64_t sum = 0;
+    for (const bool exact : {false, true}) {
+      std::uint64_t largest = sum = 0;
+      for (Entry* entry : running) {
+        const pid_t pid = entry->session->pid();
+        const std::uint64_t bytes = exact ? tree.proportional_bytes(pid) : tree.usage(pid).memory_bytes;
+        sum += bytes;
+        if (bytes >= largest) victim = entry, largest = bytes;
+      }
+      if (sum <= most) break;
     }
     if (victim == nullptr || sum <= most) continue;
     (void)victim->log->append(audit::Event::limit_hit,

@@ -1,0 +1,92 @@
+"""workspaces.py CONTROL_SOCKET: exec latency in one workspace while another runs fork and memory bombs, each session of it again
+as soon as a limit has ended it. Quiet and loaded rounds alternate, so that both meet the same machine."""
+import os
+import pathlib
+import sys
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+
+from control import Control, Refused  # noqa: E402
+
+ROUNDS, EXECS = 5, 60
+BOMBS = {
+    # Every process forks as often as it may and then spins.
+    "fork": "import os\nfor _ in range(20):\n  try: os.fork()\n  except OSError: pass\nwhile True: pass",
+    "memory": "x = []\nwhile True: x.append(bytearray(b'x' * (16 << 20)))",
+}
+
+
+class Bomber(threading.Thread):
+    """Keeps two sessions of the workspace busy with one kind of bomb."""
+
+    def __init__(self, path, workspace, bomb):
+        super().__init__(daemon=True)
+        self.control, self.bomb, self.stopping, self.ended = Control(path), bomb, threading.Event(), 0
+        self.control.socket.settimeout(0.2)
+        self.workspace = workspace
+
+    def light(self):
+        session = self.control.create("shell", workspace=self.workspace)
+        _, fds = self.control.start(session, "/usr/bin/python3", "-I", "-c", self.bomb, stdin=False)
+        for fd in fds:
+            os.close(fd)
+        return session
+
+    def run(self):
+        burning = set()
+        while not self.stopping.is_set():
+            try:
+                while len(burning) < 2:
+                    burning.add(self.light())
+                message, _ = self.control.receive()
+                if message.get("event") == "session_end":
+                    burning.discard(message["session"])
+                    self.ended += 1
+            except (TimeoutError, Refused):
+                continue  # no process is left in the workspace for another session
+        self.control.close()  # which ends its sessions
+
+
+def exec_us(control, session):
+    begin = time.monotonic()
+    label, fds = control.start(session, "/usr/bin/true", stdin=False)
+    control.event("exec_exit", session=session, exec=label)
+    for fd in fds:
+        os.close(fd)
+    return (time.monotonic() - begin) * 1e6
+
+
+def quantile(values, q):
+    return sorted(values)[min(len(values) - 1, int(q * len(values)))]
+
+
+def measure(kind):
+    times, ended = {"quiet": [], kind: []}, 0
+    for _ in range(ROUNDS):
+        times["quiet"] += [exec_us(control, victim) for _ in range(EXECS)]
+        bomber = Bomber(sys.argv[1], "bombs", BOMBS[kind])
+        bomber.start()
+        time.sleep(0.5)  # it grows
+        times[kind] += [exec_us(control, victim) for _ in range(EXECS)]
+        bomber.stopping.set()
+        bomber.join()
+        ended += bomber.ended
+        while control.call("workspace_list")[0]["workspaces"][0]["sessions"]:  # "bombs" comes first
+            time.sleep(0.05)
+    for name, values in times.items():
+        print(f"exec true, {name:7}  median {quantile(values, 0.5):7.0f} us   p99 {quantile(values, 0.99):7.0f} us   ({len(values)} execs)")
+    for name, q in (("median", 0.5), ("p99", 0.99)):
+        ratio = quantile(times[kind], q) / quantile(times["quiet"], q)
+        print(f"{name} beside a {kind} bomb / quiet: {ratio:.2f}   target 2.00   {'held' if ratio <= 2 else 'MISSED'}   ({ended} sessions ended)")
+
+
+control = Control(sys.argv[1])
+for workspace in ("bombs", "victim"):
+    control.call("workspace_create", name=workspace)
+victim = control.create("shell", workspace="victim")
+limits = control.call("workspace_list")[0]["workspaces"][0]["limits"]
+print(f"limits of each workspace, by {limits.pop('by')}: {limits}")
+for kind in BOMBS:
+    measure(kind)
