@@ -76,7 +76,6 @@ Status Manager::prepare() {
       features_.cgroup_reason = root.error().text();
     }
   }
-  start_auditor();
   TRY_ASSIGN(builder_, confine::Builder::open(settings_.init_path, settings_.run_dir));
 
   struct stat home{};
@@ -97,7 +96,7 @@ Status Manager::prepare() {
                                                  {"features", confine::features_json(features_)},
                                                  {"why_not_higher", confine::why_not_higher(features_)},
                                                  {"policies", digests}}));
-  if (features_.notify.ok()) record(audit::Event::auditor_start, {{"pid", denials_->pid()}});
+  start_auditor();
   if (features_.user_ns.ok() && features_.mount_ns.ok()) {
     confine::Plan plan;
     plan.policy = loaded.policies.begin()->second;
@@ -421,43 +420,6 @@ void Manager::finish(const std::string& id) {
     entries_.erase(id);
     if (shut_down_ && entries_.empty()) shut_down_();
   });
-}
-
-void Manager::start_auditor() {
-  Denials::Handler handler;
-  handler.record = [this](const std::string& id, audit::Event event, json::Value fields, bool closed) {
-    on_denial(id, event, std::move(fields), closed);
-  };
-  handler.started_or_ended = [this](audit::Event event, json::Value fields) {
-    record(event, std::move(fields));
-    // Those built ahead have lost their listener: nobody shall be given one.
-    for (auto& [id, entry] : entries_)
-      if (event == audit::Event::auditor_exit && entry->owner == 0) entry->session->end("auditor_died");
-  };
-  denials_ = std::make_unique<Denials>(loop_, settings_.auditor_uid, features_.change_uid.ok(), std::move(handler));
-  if (!features_.notify.ok()) return;
-  // Without it filters answer by themselves, and probe, plan and reports say why; a policy that requires denial_audit refuses.
-  if (const Status done = denials_->start(); !done) {
-    denials_.reset();
-    features_.notify = {done.error().sys != 0 ? done.error().sys : EIO, done.error().what};
-    std::fprintf(stderr, "caisson-launcher: refused system calls are not recorded: %s\n", done.error().text().c_str());
-  }
-}
-
-void Manager::on_denial(const std::string& id, audit::Event event, json::Value fields, bool closed) {
-  const auto it = entries_.find(id);
-  if (it == entries_.end() || !it->second->log) {  // one that nobody has been given yet
-    fields["session"] = id;
-    if (!closed) record(event, std::move(fields));
-    return;
-  }
-  Entry& entry = *it->second;
-  if (event == audit::Event::session_end) {  // told with the last record
-    entry.denials = std::move(fields);
-    return;
-  }
-  if (closed) entry.session->lose_denials("refused calls are no longer recorded: see denial_audit_closed in the session's log");
-  if (!entry.log->append(event, fields)) entry.session->end("audit_failed");
 }
 
 // One pass over /proc serves everybody for ten times as long as it took: however often a client asks, a tenth of the

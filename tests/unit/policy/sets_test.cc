@@ -21,11 +21,10 @@ TEST(Sets, EachProblem) {
             Texts{"seccomp/io.json:2 /allow/1/names: has a rule already: 'read'"});
   EXPECT_EQ(with_set("\"allow\": [{\"names\": [\"read\"]}],\n\"refuse\": [{\"names\": [\"read\"], \"why\": \"for the tests\"}]"),
             Texts{"seccomp/io.json:3 /refuse/0/names: has a rule already: 'read'"});
-  EXPECT_EQ(
-      with_set("\"needs\": \"netns\""),
-      Texts{
-          "seccomp/io.json:2 /needs: unknown value 'netns', must be one of: user_ns mount_ns pid_ns ipc_ns "
-          "uts_ns net_ns cgroup_ns proc cgroup rlimits uid capabilities no_new_privs landlock seccomp fds env denial_audit; meant 'net_ns'?"});
+  EXPECT_EQ(with_set("\"needs\": \"netns\""),
+            Texts{"seccomp/io.json:2 /needs: unknown value 'netns', must be one of: user_ns mount_ns pid_ns ipc_ns "
+                  "uts_ns net_ns cgroup_ns proc cgroup rlimits uid capabilities no_new_privs landlock seccomp fds env "
+                  "denial_audit; meant 'net_ns'?"});
 }
 
 TEST(Sets, Conditions) {
