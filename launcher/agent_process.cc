@@ -14,7 +14,7 @@
 #include <cstdlib>
 
 #include "launcher/base/sys.h"
-#include "launcher/confine/caps.h"
+#include "launcher/confine/helper.h"
 #include "launcher/confine/landlock.h"
 #include "launcher/confine/raw.h"
 #include "launcher/confine/seccomp.h"
@@ -33,20 +33,20 @@ constexpr std::int64_t kFirstDelayUs = 50'000, kLongestDelayUs = 10'000'000, kSe
 // All that the agent calls once it serves. No exec, no fork, no ptrace, no mount, no keys, no other sockets than TCP: what
 // takes the agent over has these calls, the launcher's protocol, and nothing else. The agent loads the program itself after
 // its start, because the dynamic linker and execve need more.
-constexpr std::string_view kCalls =
+constexpr std::string_view kAgentCalls =
     "read write readv pread64 writev close fstat newfstatat statx lseek fcntl epoll_create1 epoll_ctl epoll_wait epoll_pwait "
-    "epoll_pwait2 poll ppoll select pselect6 eventfd2 timerfd_create timerfd_settime timerfd_gettime signalfd4 pipe2 dup "
-    "dup3 mmap munmap mremap mprotect madvise brk futex rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack "
-    "restart_syscall nanosleep clock_nanosleep clock_gettime clock_getres gettimeofday time getpid gettid getppid getuid "
-    "geteuid getgid getegid getrandom getrlimit prlimit64 getrusage sysinfo uname sched_yield sched_getaffinity "
-    "membarrier rseq set_robust_list exit exit_group accept accept4 bind listen getsockname getpeername setsockopt "
-    "getsockopt sendmsg sendto recvmsg recvfrom shutdown openat open access faccessat faccessat2 readlink readlinkat "
-    "tgkill";
+    "epoll_pwait2 poll ppoll select pselect6 eventfd2 timerfd_create timerfd_settime timerfd_gettime signalfd4 pipe2 "
+    "dup dup3 mmap munmap mremap mprotect madvise brk futex rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack "
+    "restart_syscall nanosleep clock_nanosleep clock_gettime clock_getres gettimeofday time getpid gettid getppid "
+    "getuid geteuid getgid getegid getrandom getrlimit prlimit64 getrusage sysinfo uname sched_yield "
+    "sched_getaffinity membarrier rseq set_robust_list exit exit_group accept accept4 bind listen getsockname "
+    "getpeername setsockopt getsockopt sendmsg sendto recvmsg recvfrom shutdown openat open access faccessat "
+    "faccessat2 readlink readlinkat tgkill";
 
 policy::SyscallSet agent_set() {
   policy::SyscallSet set;
   set.name = "agent";
-  for (const std::string& name : policy::split(kCalls)) set.allow.push_back({name, {}, {}, ""});
+  for (const std::string& name : policy::split(kAgentCalls)) set.allow.push_back({name, {}, {}, ""});
   const auto low = [](std::uint64_t value, unsigned index) { return policy::ArgRule{index, "masked_eq", value, 0xffffffff}; };
   // Of a terminal whose master it was given: modes (TCGETS, TCSETS*), window size; of any descriptor: FIONBIO, FIONREAD.
   policy::SyscallRule ioctl{"ioctl", {}, {}, ""};
@@ -54,8 +54,7 @@ policy::SyscallSet agent_set() {
     ioctl.any_of.push_back({low(command, 1)});
   set.allow.push_back(std::move(ioctl));
   set.allow.push_back({"socket", {{low(2, 0)}, {low(10, 0)}}, {}, ""});
-  set.refuse = {"execve", "execveat",   "fork",    "vfork", "clone", "ptrace", "connect",
-                "kill",   "socketpair", "unshare", "setns", "mount", "bpf",    "keyctl"};
+  set.refuse = policy::split("execve execveat fork vfork clone ptrace connect kill socketpair unshare setns mount bpf keyctl");
   return set;
 }
 
@@ -135,21 +134,9 @@ bool refuse_children() {
   const int ipc = ::fcntl(p.ipc.get(), F_DUPFD_CLOEXEC, 16), seccomp = ::fcntl(p.seccomp.get(), F_DUPFD_CLOEXEC, 16);
   if (executable < 0 || ipc < 0 || seccomp < 0 || ::dup2(ipc, kIpcFd) < 0 || ::dup2(seccomp, kSeccompFd) < 0) ::_exit(120);
   for (int fd = kSeccompFd + 1; fd < 16; ++fd) ::close(fd);
-  sigset_t none;
-  sigemptyset(&none);
-  if (::sigprocmask(SIG_SETMASK, &none, nullptr) != 0 || ::setsid() < 0) ::_exit(121);
-  const rlimit no_core{0, 0}, memory{kMemoryBytes, kMemoryBytes};
-  if (::setrlimit(RLIMIT_CORE, &no_core) != 0 || ::setrlimit(RLIMIT_DATA, &memory) != 0) ::_exit(121);
-  // Without CAP_SETPCAP the container's bounding set stays; no_new_privs below makes it moot.
-  (void)confine::caps_drop_bounding();
-  if (p.change_uid) {
-    if (::setgroups(0, nullptr) != 0 || ::setresgid(p.uid, p.uid, p.uid) != 0 || ::setresuid(p.uid, p.uid, p.uid) != 0)
-      ::_exit(122);
-  }
-  if (::geteuid() == 0 || !confine::caps_drop_all() || ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) ::_exit(122);
-  if (landlock >= 0 && raw::landlock_restrict_self(landlock) != 0) ::_exit(123);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // again: the change of uid cleared it
-  if (::chdir("/") != 0) ::_exit(121);
+  const rlimit memory{kMemoryBytes, kMemoryBytes};
+  if (::setrlimit(RLIMIT_DATA, &memory) != 0) ::_exit(121);
+  if (const int failed = confine::give_up(p.uid, p.change_uid, landlock); failed != 0) ::_exit(failed);
   if (!refuse_children()) ::_exit(123);
   // All that is left open above 4 is close-on-exec.
   char* argv[] = {const_cast<char*>(program.c_str()), nullptr};

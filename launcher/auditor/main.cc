@@ -133,12 +133,8 @@ class Auditor {
     }
     if (flush_us_ == 0 || blocked_ || (now < flush_us_ && outbox_.size() < Outbox::kMostParts)) return;
     while (!outbox_.empty()) {
-      std::string message = outbox_.next();
-      iovec part{message.data(), message.size()};
-      msghdr header{};
-      header.msg_iov = &part;
-      header.msg_iovlen = 1;
-      if (::sendmsg(kSocketFd, &header, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+      const std::string message = outbox_.next();
+      if (scm::send(kSocketFd, message.data(), message.size(), nullptr, 0, MSG_DONTWAIT) < 0) {
         if (errno == EAGAIN) want_writable(true);
         return;  // other errors show as the socket's end
       }

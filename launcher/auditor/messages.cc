@@ -15,16 +15,6 @@ std::optional<Order> parse_order(std::string_view message, std::size_t descripto
   return Order{head.type, head.session, message.substr(sizeof head)};
 }
 
-std::string part(Type type, std::string_view session, std::string_view text) {
-  Head head{};
-  head.type = type;
-  head.size = static_cast<std::uint32_t>(text.size());
-  std::memcpy(head.session, session.data(), std::min(session.size(), sizeof head.session - 1));
-  std::string out(sizeof head, '\0');
-  std::memcpy(out.data(), &head, sizeof head);
-  return out.append(text);
-}
-
 std::string Outbox::next() {
   std::string out;
   for (count_ = 0; count_ < std::min(parts_.size(), kMostParts); ++count_) {

@@ -19,8 +19,6 @@ struct Order {
 // nullopt: not a message of the launcher's, or without the descriptor that belongs to it.
 [[nodiscard]] std::optional<Order> parse_order(std::string_view message, std::size_t descriptors);
 
-[[nodiscard]] std::string part(Type type, std::string_view session, std::string_view text);
-
 // Parts that wait to be sent, in order.
 class Outbox {
  public:

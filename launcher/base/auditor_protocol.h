@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 namespace caisson::auditor {
 
@@ -33,5 +35,12 @@ struct Head {
 
 // Refusals of a filter: a line "<number> <name> <rule>\n" for each system call that it can refuse. Every such call is answered
 // EPERM, as the filter itself would have answered it.
+
+// A head and its text, as bytes.
+[[nodiscard]] inline std::string part(Type type, std::string_view session, std::string_view text) {
+  Head head{type, static_cast<std::uint32_t>(text.size()), {}};
+  session.copy(head.session, sizeof head.session - 1);
+  return std::string(reinterpret_cast<const char*>(&head), sizeof head).append(text);
+}
 
 }  // namespace caisson::auditor

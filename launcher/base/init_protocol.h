@@ -11,17 +11,7 @@ inline constexpr int kSocketFd = 3;                       // init's end of the p
 inline constexpr std::uint32_t kMaxRequest = 128 * 1024;  // header plus strings
 inline constexpr std::uint32_t kMaxStrings = 4096;        // argv and environment together
 
-enum class Type : std::uint32_t {
-  exec = 1,
-  signal = 2,
-  ready = 3,
-  started = 4,
-  failed = 5,
-  exited = 6,
-  probe = 7,
-  probed = 8,
-  listener = 9
-};
+enum class Type : std::uint32_t { exec = 1, signal, ready, started, failed, exited, probe, probed, listener };
 enum class Stdio : std::uint32_t { pipes = 0, pty = 1 };
 enum class Scope : std::uint32_t { group = 0, posix_session = 1 };
 // Where an exec failed before the program ran.

@@ -27,6 +27,18 @@ inline void put(msghdr& header, Buffer& buffer, const int* fds, std::size_t coun
   std::memcpy(CMSG_DATA(c), fds, count * sizeof(int));
 }
 
+// One message, with `count` descriptors: as sendmsg(2), never SIGPIPE.
+[[nodiscard]] inline ssize_t send(int socket, const void* data, std::size_t size, const int* fds, std::size_t count,
+                                  int flags = 0) {
+  iovec part{const_cast<void*>(data), size};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  Buffer control;
+  put(header, control, fds, count);
+  return ::sendmsg(socket, &header, MSG_NOSIGNAL | flags);
+}
+
 // Makes room for descriptors before recvmsg. More than kMaxFds show as MSG_CTRUNC.
 inline void expect(msghdr& header, Buffer& buffer) {
   header.msg_control = buffer.bytes;

@@ -29,10 +29,6 @@ struct Claim {
   std::optional<int> value = {};  // instead: it succeeds, with this value
 };
 
-bool enforced(const Plan& plan, Mechanism m) {
-  return plan.mechanisms[static_cast<std::size_t>(m)].state == MechanismState::enforced;
-}
-
 // Which wall answers depends on the tier: the mount namespace has nothing there, Landlock refuses what is there.
 std::optional<Claim> path_claim(const Plan& plan, int by_mount) {
   if (plan.mount_ns) return Claim{Mechanism::mount_ns, {by_mount}};
@@ -41,7 +37,7 @@ std::optional<Claim> path_claim(const Plan& plan, int by_mount) {
 }
 
 std::optional<Claim> seccomp_claim(const Plan& plan) {
-  if (!enforced(plan, Mechanism::seccomp)) return std::nullopt;
+  if (!plan.enforces(Mechanism::seccomp)) return std::nullopt;
   return Claim{Mechanism::seccomp, {EPERM, ENOSYS}};  // known and refused, or in no set
 }
 
@@ -51,7 +47,7 @@ std::optional<Claim> network_claim(const Plan& plan, int by_namespace) {
 }
 
 std::optional<Claim> foreign_call_claim(const Plan& plan) {
-  if (!enforced(plan, Mechanism::seccomp)) return std::nullopt;
+  if (!plan.enforces(Mechanism::seccomp)) return std::nullopt;
 #if defined(__x86_64__)
   return Claim{Mechanism::seccomp, {-SIGSYS}};
 #else
@@ -96,10 +92,10 @@ std::optional<Claim> claim(const Plan& plan, Probe probe) {
     case Probe::personality:
       return seccomp_claim(plan);
     case Probe::tiocsti:
-      if (!enforced(plan, Mechanism::seccomp)) return std::nullopt;
+      if (!plan.enforces(Mechanism::seccomp)) return std::nullopt;
       return Claim{Mechanism::seccomp, {EPERM}};
     case Probe::unknown_call:
-      if (!enforced(plan, Mechanism::seccomp)) return std::nullopt;
+      if (!plan.enforces(Mechanism::seccomp)) return std::nullopt;
       return Claim{Mechanism::seccomp, {ENOSYS}};
     case Probe::i386_call:
     case Probe::x32_call:

@@ -23,19 +23,8 @@
 namespace caisson::confine {
 namespace {
 
-void send_fds(int socket, void* message, std::size_t size, const int* fds, std::size_t count, StepWriter& steps, Step step) {
-  iovec part{message, size};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  scm::Buffer control;
-  scm::put(header, control, fds, count);
-  if (::sendmsg(socket, &header, MSG_NOSIGNAL) != static_cast<ssize_t>(size)) steps.failed(step, errno);
-}
-
 void hand_over(const ChildArgs& args, const int* fds, std::size_t count, StepWriter& steps) {
-  char byte = 'f';
-  send_fds(args.handover, &byte, 1, fds, count, steps, Step::done);
+  if (scm::send(args.handover, "f", 1, fds, count) != 1) steps.failed(Step::done, errno);
 }
 
 }  // namespace
@@ -196,7 +185,9 @@ void confine_and_exec(const ChildArgs& args, StepWriter& steps) {
   if (listener >= 0) {
     init::Reply reply{};
     reply.type = init::Type::listener;
-    if (!faults::skip("denial_listener")) send_fds(init::kSocketFd, &reply, sizeof reply, &listener, 1, steps, Step::listener);
+    if (!faults::skip("denial_listener") &&
+        scm::send(init::kSocketFd, &reply, sizeof reply, &listener, 1) != static_cast<ssize_t>(sizeof reply))
+      steps.failed(Step::listener, errno);
     steps.done(Step::listener);
   }
   steps.flush();  // the launcher reads the facts while we execute

@@ -154,14 +154,10 @@ class Search {
 };
 
 // The number on the native architecture; nullopt when only others have it.
-Result<std::optional<std::uint32_t>> resolve(const std::string& name) {
+// libseccomp may be older than the policy; such a call stays unknown, hence ENOSYS: less, never more.
+std::optional<std::uint32_t> resolve(const std::string& name) {
   const int nr = seccomp_syscall_resolve_name(name.c_str());
-  if (nr == __NR_SCMP_ERROR) {
-    // libseccomp may be older than the policy; such a call stays unknown, hence ENOSYS: less, never more.
-    return std::nullopt;
-  }
-  if (nr < 0) return std::nullopt;
-  return static_cast<std::uint32_t>(nr);
+  return nr < 0 ? std::nullopt : std::optional(static_cast<std::uint32_t>(nr));
 }
 
 // Two sets that name one call: what either allows, but what either refuses by refuse_if stays refused.
@@ -187,21 +183,18 @@ Result<Program> compile_seccomp(const std::vector<policy::SyscallSet>& sets, Ref
     for (const SyscallRule& rule : set.allow) {
       if (!rule.any_of.empty() && !rule.refuse_if.empty())
         return fail(Code::invalid_argument, "syscall '" + rule.name + "' has both any_of and refuse_if");
-      TRY_ASSIGN(const auto nr, resolve(rule.name));
-      if (nr) unite(rules, *nr, rule);
+      if (const auto nr = resolve(rule.name)) unite(rules, *nr, rule);
     }
   }
   std::map<std::uint32_t, Answer> answers;
   for (const auto& [nr, rule] : rules)
     answers[nr] = rule.any_of.empty() && rule.refuse_if.empty() ? Answer{kAllow, nullptr} : Answer{kAllow, &rule};
   for (const auto& set : sets) {
-    for (const std::string& name : set.refuse) {
-      TRY_ASSIGN(const auto nr, resolve(name));
-      if (nr) answers[*nr] = {kEperm, nullptr};
-    }
+    for (const std::string& name : set.refuse)
+      if (const auto nr = resolve(name)) answers[*nr] = {kEperm, nullptr};
   }
   // clone3 hides its flags behind a pointer, where no filter can see them: never anything but "no such call".
-  if (const auto nr = resolve("clone3"); nr && *nr) answers[**nr] = {kEnosys, nullptr};
+  if (const auto nr = resolve("clone3")) answers[*nr] = {kEnosys, nullptr};
 
   std::vector<Range> ranges{{0, {}}};
   std::uint32_t next = 0;
@@ -226,28 +219,22 @@ Result<Program> compile_seccomp(const std::vector<policy::SyscallSet>& sets, Ref
 }
 
 std::string refusals(const std::vector<policy::SyscallSet>& sets) {
-  std::map<std::uint32_t, std::pair<std::string, std::string>> rows;  // number -> name, rule
-  const auto add = [&rows](const std::string& name, const std::string& rule) {
+  std::map<std::uint32_t, std::string> rows;
+  const auto add = [&rows](const std::string& name, const std::string& set, const char* rule) {
     const auto nr = resolve(name);
-    if (!nr || !*nr) return;
-    auto& row = rows[**nr];
-    row.first = name;
-    if (row.second != rule) row.second += (row.second.empty() ? "" : ", ") + rule;
+    if (!nr) return;
+    std::string& row = rows[*nr];
+    row += (row.empty() ? name + " seccomp/" : ", seccomp/") + set + rule;
   };
   for (const auto& set : sets) {
     for (const SyscallRule& rule : set.allow)
       if (!rule.any_of.empty() || !rule.refuse_if.empty())
-        add(rule.name, "seccomp/" + set.name + (rule.any_of.empty() ? ": refuse_if" : ": any_of"));
-    for (const std::string& name : set.refuse) {
-      const auto why = set.refuse_why.find(name);
-      // Of the sets that allow something, the reason why not here: ours, and short. A policy's prose stays in the policy.
-      const bool other = set.name != "refused" && why != set.refuse_why.end() && why->second.size() < 40 &&
-                         why->second.find('\n') == std::string::npos;
-      add(name, "seccomp/" + set.name + (other ? ": " + why->second : ""));
-    }
+        add(rule.name, set.name, rule.any_of.empty() ? ": refuse_if" : ": any_of");
+    // What a set could allow and does not here: its `needs`, or the policy's `deny`.
+    for (const std::string& name : set.refuse) add(name, set.name, set.name == "refused" ? "" : ": refused here");
   }
   std::string out = "\n";
-  for (const auto& [nr, row] : rows) out += std::to_string(nr) + " " + row.first + " " + row.second + "\n";
+  for (const auto& [nr, row] : rows) out += std::to_string(nr) + " " + row + "\n";
   return out;
 }
 

@@ -17,14 +17,8 @@ Status send(int socket, const json::Value& body, std::span<const int> fds) {
   const std::string text = json::dump(body);
   if (text.size() > kMaxMessage) return fail(Code::limit, "message over " + std::to_string(kMaxMessage) + " bytes");
 
-  iovec part{const_cast<char*>(text.data()), text.size()};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  scm::Buffer control;
-  scm::put(header, control, fds.data(), fds.size());
   ssize_t n;
-  do n = ::sendmsg(socket, &header, MSG_NOSIGNAL);
+  do n = scm::send(socket, text.data(), text.size(), fds.data(), fds.size());
   while (n < 0 && errno == EINTR);
   if (n < 0) return sys_error("sendmsg");
   return {};

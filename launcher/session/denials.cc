@@ -1,20 +1,17 @@
 #include "launcher/session/denials.h"
 
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 
 #include <cstring>
 
 #include "launcher/base/auditor_protocol.h"
 #include "launcher/base/scm.h"
 #include "launcher/base/sys.h"
-#include "launcher/confine/caps.h"
+#include "launcher/confine/helper.h"
 #include "launcher/confine/raw.h"
 
 namespace caisson::session {
@@ -23,7 +20,8 @@ namespace {
 using auditor::Head;
 using auditor::Type;
 
-constexpr std::int64_t kReadyUs = 5'000'000, kReleaseUs = 2'000'000, kSettledUs = 10'000'000, kRestartUs = 1'000'000;
+constexpr int kReadyMs = 5'000;
+constexpr std::int64_t kReleaseUs = 2'000'000, kSettledUs = 10'000'000, kRestartUs = 1'000'000;
 
 // From clone to exec: everything prepared, nothing returns. Its own filter it loads itself, when it has opened what it needs.
 [[noreturn]] void auditor_child(int executable, int socket, int null, uid_t uid, bool change_uid) {
@@ -32,15 +30,7 @@ constexpr std::int64_t kReadyUs = 5'000'000, kReleaseUs = 2'000'000, kSettledUs 
   if (executable < 0 || ::dup2(null, 0) != 0 || ::dup2(null, 1) != 1 || ::dup2(socket, auditor::kSocketFd) < 0 ||
       ::close_range(auditor::kSocketFd + 1, ~0U, CLOSE_RANGE_CLOEXEC) != 0)
     ::_exit(120);
-  sigset_t none;
-  sigemptyset(&none);
-  const rlimit no_core{0, 0};
-  if (::sigprocmask(SIG_SETMASK, &none, nullptr) != 0 || ::setsid() < 0 || ::setrlimit(RLIMIT_CORE, &no_core) != 0) ::_exit(121);
-  (void)confine::caps_drop_bounding();  // without CAP_SETPCAP it stays; no_new_privs below makes it moot
-  if (change_uid && (::setgroups(0, nullptr) != 0 || ::setresgid(uid, uid, uid) != 0 || ::setresuid(uid, uid, uid) != 0))
-    ::_exit(122);
-  if (::geteuid() == 0 || !confine::caps_drop_all() || ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) ::_exit(122);
-  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || ::chdir("/") != 0) ::_exit(121);
+  if (const int failed = confine::give_up(uid, change_uid, -1); failed != 0) ::_exit(failed);
   char name[] = "caisson-auditor";
   char* argv[] = {name, nullptr};
   char* envp[] = {nullptr};
@@ -72,8 +62,8 @@ Status Denials::launch() {
   pid_ = pid;
   pidfd_ = Fd(pidfd);
   socket_ = std::move(pair.first);
-  ready_ = false;
   started_us_ = sys::monotonic_us();
+  handler_("", audit::Event::auditor_start, {{"pid", pid}}, false);
   loop_.on_exit(pid, [this](const ChildExit& exit) { exited(exit); });
   // One message a turn: what a session does must not keep the loop from the others.
   return loop_.watch(socket_.get(), EPOLLIN, [this](std::uint32_t) {
@@ -86,43 +76,22 @@ Status Denials::launch() {
 
 Status Denials::start() {
   TRY(launch());
-  const std::int64_t deadline = started_us_ + kReadyUs;
-  while (!ready_) {
-    pollfd p{socket_.get(), POLLIN, 0};
-    const std::int64_t left = deadline - sys::monotonic_us();
-    if (left <= 0) return fail(Code::timeout, "caisson-auditor does not answer");
-    if (::poll(&p, 1, static_cast<int>(left / 1000 + 1)) > 0) TRY(read());
-  }
+  pollfd p{socket_.get(), POLLIN, 0};
+  if (::poll(&p, 1, kReadyMs) != 1) return fail(Code::timeout, "caisson-auditor does not answer");
+  TRY(read());  // `ready` is what it says first
   return {};
 }
 
 Status Denials::send(const std::string& message, const int* fds, std::size_t count) {
   if (pid_ == 0) return fail(Code::unavailable, "the auditor is not running; it is being started again");
-  iovec part{const_cast<char*>(message.data()), message.size()};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  scm::Buffer control;
-  scm::put(header, control, fds, count);
-  if (::sendmsg(socket_.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) return sys_error("send to the auditor");
+  if (scm::send(socket_.get(), message.data(), message.size(), fds, count, MSG_DONTWAIT) < 0)
+    return sys_error("send to the auditor");
   return {};
 }
 
-namespace {
-
-std::string order(Type type, const std::string& session, const std::string& text) {
-  Head head{type, static_cast<std::uint32_t>(text.size()), {}};
-  std::memcpy(head.session, session.data(), std::min(session.size(), sizeof head.session - 1));
-  std::string message(sizeof head, '\0');
-  std::memcpy(message.data(), &head, sizeof head);
-  return message + text;
-}
-
-}  // namespace
-
 Status Denials::watch(const std::string& session, const Fd& listener, const std::string& refusals) {
   const int fd = listener.get();
-  TRY(send(order(Type::watch, session, refusals), &fd, 1));
+  TRY(send(auditor::part(Type::watch, session, refusals), &fd, 1));
   if (!session.empty()) watched_.emplace(session, nullptr);
   return {};
 }
@@ -132,10 +101,10 @@ bool Denials::release(const std::string& session, std::function<void()> done) {
   if (it == watched_.end()) return false;
   it->second = std::move(done);
   // Not sent: its listener hangs up with the last process, and the auditor says so by itself.
-  (void)send(order(Type::release, session, ""), nullptr, 0);
+  (void)send(auditor::part(Type::release, session, ""), nullptr, 0);
   loop_.after(kReleaseUs, [this, session] {
     if (!watched_.contains(session)) return;
-    handler_.record(session, audit::Event::denial_audit_closed, lost("auditor_silent"), true);
+    handler_(session, audit::Event::denial_audit_closed, lost("auditor_silent"), true);
     finish(session);
   });
   return true;
@@ -165,19 +134,15 @@ Status Denials::take(std::string_view message) {
       return fail(Code::protocol, "malformed part from the auditor");
     const std::string_view text = message.substr(0, head.size);
     message.remove_prefix(head.size);
-    if (head.type == Type::ready) {
-      ready_ = true;
-      continue;
-    }
-    if (!watched_.contains(head.session)) continue;  // given up already, and said so
+    if (!watched_.contains(head.session)) continue;  // `ready`; or given up already, and said so
     TRY_ASSIGN(json::Value fields, json::parse(text, {.max_bytes = auditor::kMaxText, .max_depth = 4, .max_values = 4096}));
     const bool closed = head.type == Type::closed || head.type == Type::ended;
     if (!fields.is_object() || head.type < Type::denial || head.type > Type::ended)
       return fail(Code::protocol, "unknown part from the auditor");
     static constexpr audit::Event kEvents[] = {audit::Event::denial, audit::Event::denials_dropped,
                                                audit::Event::denial_audit_closed, audit::Event::session_end};
-    handler_.record(head.session, kEvents[static_cast<unsigned>(head.type) - static_cast<unsigned>(Type::denial)],
-                    std::move(fields), closed);
+    handler_(head.session, kEvents[static_cast<unsigned>(head.type) - static_cast<unsigned>(Type::denial)], std::move(fields),
+             closed);
     if (closed) finish(head.session);
   }
   return {};
@@ -187,13 +152,13 @@ void Denials::exited(const ChildExit& exit) {
   loop_.unwatch(socket_.get());
   for (auto more = read(); more && *more; more = read()) {  // what it said last
   }
-  handler_.started_or_ended(audit::Event::auditor_exit, {{"pid", pid_}, {"signaled", exit.signaled}, {"status", exit.status}});
+  handler_("", audit::Event::auditor_exit, {{"pid", pid_}, {"signaled", exit.signaled}, {"status", exit.status}}, true);
   pid_ = 0;
   pidfd_.reset();
   socket_.reset();
   while (!watched_.empty()) {
     const std::string session = watched_.begin()->first;
-    handler_.record(session, audit::Event::denial_audit_closed, lost("auditor_died"), true);
+    handler_(session, audit::Event::denial_audit_closed, lost("auditor_died"), true);
     finish(session);
   }
   restart_later();
@@ -202,8 +167,7 @@ void Denials::exited(const ChildExit& exit) {
 void Denials::restart_later() {
   const bool settled = sys::monotonic_us() - started_us_ > kSettledUs;
   loop_.after(settled ? 0 : kRestartUs, [this] {
-    if (launch()) handler_.started_or_ended(audit::Event::auditor_start, {{"pid", pid_}});
-    else restart_later();
+    if (!launch()) restart_later();
   });
 }
 

@@ -13,21 +13,16 @@ namespace caisson::session {
 
 class Denials {
  public:
-  struct Handler {
-    // For the log of that session; closed: nothing more comes, because nobody listens any more.
-    std::function<void(const std::string& session, audit::Event event, json::Value fields, bool closed)> record;
-    std::function<void(audit::Event event, json::Value fields)> started_or_ended;  // of the auditor itself
-  };
+  // For the log of that session, or ("") about the auditor itself. closed: nothing more comes about it.
+  using Handler = std::function<void(const std::string& session, audit::Event event, json::Value fields, bool closed)>;
   // uid: its own, where the launcher may give it one (change_uid).
   Denials(Loop& loop, uid_t uid, bool change_uid, Handler handler)
       : loop_(loop), uid_(uid), change_uid_(change_uid), handler_(std::move(handler)) {}
   ~Denials();
   Denials(const Denials&) = delete;
-  Denials& operator=(const Denials&) = delete;
 
   // Blocks until it has sealed itself, at most some seconds. Later starts follow by themselves, when it ends.
   [[nodiscard]] Status start();
-  [[nodiscard]] pid_t pid() const { return pid_; }
   // From here on it answers. Our own copy of the listener must go, or the calls would hang when the auditor dies. "": a canary.
   [[nodiscard]] Status watch(const std::string& session, const Fd& listener, const std::string& refusals);
   // The session is gone: `done` is called when all about it has been told, or nobody is left to tell it. False: it has been
@@ -49,7 +44,6 @@ class Denials {
   const Handler handler_;
   Fd socket_, pidfd_;
   pid_t pid_ = 0;
-  bool ready_ = false;
   std::int64_t started_us_ = 0;
   std::map<std::string, std::function<void()>> watched_;  // session -> what its end waits for
 };

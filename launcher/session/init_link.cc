@@ -9,13 +9,8 @@
 namespace caisson::session {
 
 Status InitLink::send(const std::string& message, const int* fds, std::size_t count) {
-  iovec part{const_cast<char*>(message.data()), message.size()};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  scm::Buffer control;
-  scm::put(header, control, fds, count);
-  if (::sendmsg(socket_.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) return sys_error("send to caisson-init");
+  if (scm::send(socket_.get(), message.data(), message.size(), fds, count, MSG_DONTWAIT) < 0)
+    return sys_error("send to caisson-init");
   return {};
 }
 

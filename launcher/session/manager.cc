@@ -55,7 +55,6 @@ Status Manager::prepare() {
       features_.cgroup_reason = root.error().text();
     }
   }
-  start_auditor();
   TRY_ASSIGN(builder_, confine::Builder::open(settings_.init_path, settings_.run_dir));
 
   struct stat home{};
@@ -82,7 +81,7 @@ Status Manager::prepare() {
                                                  {"preset", settings_.preset},
                                                  {"policies_digest", policies_digest_ = policy::set_digest(loaded.policies)},
                                                  {"policies", digests}}));
-  if (features_.notify.ok()) record(audit::Event::auditor_start, {{"pid", denials_->pid()}});
+  start_auditor();
   if (features_.user_ns.ok() && features_.mount_ns.ok()) {
     tmp_limits_ = loaded.policies.begin()->second->limits;
     TRY_ASSIGN(default_->place, make_place(default_->place.outer_uid, default_->place.outer_gid, 0));
@@ -138,43 +137,6 @@ void Manager::sweep() {
   sweep_full_ = std::max<std::uint64_t>(settings_.audit_max_bytes / 16, 1);
   loop_.cancel(sweep_timer_);
   sweep_timer_ = loop_.after(done ? kSweepUs : kSweepMoreUs, [this] { sweep(); });
-}
-
-void Manager::start_auditor() {
-  Denials::Handler handler;
-  handler.record = [this](const std::string& id, audit::Event event, json::Value fields, bool closed) {
-    on_denial(id, event, std::move(fields), closed);
-  };
-  handler.started_or_ended = [this](audit::Event event, json::Value fields) {
-    record(event, std::move(fields));
-    // Those built ahead have lost their listener: nobody shall be given one.
-    for (auto& [id, entry] : entries_)
-      if (event == audit::Event::auditor_exit && entry->owner == 0) entry->session->end("auditor_died");
-  };
-  denials_ = std::make_unique<Denials>(loop_, settings_.auditor_uid, features_.change_uid.ok(), std::move(handler));
-  if (!features_.notify.ok()) return;
-  // Without it filters answer by themselves, and probe, plan and reports say why; a policy that requires denial_audit refuses.
-  if (const Status done = denials_->start(); !done) {
-    denials_.reset();
-    features_.notify = {done.error().sys != 0 ? done.error().sys : EIO, done.error().what};
-    std::fprintf(stderr, "caisson-launcher: refused system calls are not recorded: %s\n", done.error().text().c_str());
-  }
-}
-
-void Manager::on_denial(const std::string& id, audit::Event event, json::Value fields, bool closed) {
-  const auto it = entries_.find(id);
-  if (it == entries_.end() || !it->second->log) {  // one that nobody has been given yet
-    fields["session"] = id;
-    if (!closed) record(event, std::move(fields));
-    return;
-  }
-  Entry& entry = *it->second;
-  if (event == audit::Event::session_end) {  // told with the last record
-    entry.denials = std::move(fields);
-    return;
-  }
-  if (closed) entry.session->lose_denials("refused calls are no longer recorded: see denial_audit_closed in the session's log");
-  if (!entry.log->append(event, fields)) entry.session->end("audit_failed");
 }
 
 void Manager::shut_down(std::function<void()> done) {

@@ -129,13 +129,15 @@ class Manager {
   void on_exited(Session& session, Exec& exec, const init::Reply& reply);
   void on_ended(Session& session);
   void finish(const std::string& id);  // its last record
-  void start_auditor();
-  void on_denial(const std::string& id, audit::Event event, json::Value fields, bool closed);
   void watchdog();
   void watch_workspaces(const ProcessTree& tree);
   void sweep();
   [[nodiscard]] const ProcessTree& processes() const;
   [[nodiscard]] std::string exit_reason(const Session& session, const Exec& exec, const init::Reply& reply) const;
+
+  // records.cc: refused calls
+  void start_auditor();
+  void on_denial(const std::string& id, audit::Event event, json::Value fields, bool closed);
 
   // statement.cc: what is attested
   [[nodiscard]] json::Value boot_statement() const;

@@ -179,15 +179,13 @@ TEST(Seccomp, RefusalsNameEveryRule) {
   set.allow.push_back({"read", {}, {}, ""});
   set.allow.push_back({"socket", {{{0, "masked_eq", 1, 0xffffffff}}}, {}, ""});
   set.refuse = {"mount"};
-  set.refuse_why["mount"] = "the policy's 'deny'";
   other.name = "refused";
   other.refuse = {"ptrace"};
-  other.refuse_why["ptrace"] = "a text\nof two lines";
   other.allow.push_back({"socket", {{{0, "masked_eq", 2, 0xffffffff}}}, {}, ""});
   EXPECT_EQ(refusals({set, other}), "\n" + std::to_string(SYS_socket) +
                                         " socket seccomp/some: any_of, seccomp/refused: any_of\n" + std::to_string(SYS_ptrace) +
                                         " ptrace seccomp/refused\n" + std::to_string(SYS_mount) +
-                                        " mount seccomp/some: the policy's 'deny'\n");
+                                        " mount seccomp/some: refused here\n");
 }
 
 TEST(Seccomp, GarbageInTheUpperHalfDoesNotHideAMaskedArgument) {

@@ -1,0 +1,29 @@
+#include "launcher/confine/helper.h"
+
+#include <grp.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "launcher/confine/caps.h"
+#include "launcher/confine/raw.h"
+
+namespace caisson::confine {
+
+int give_up(uid_t uid, bool change_uid, int landlock) {
+  sigset_t none;
+  sigemptyset(&none);
+  const rlimit no_core{0, 0};
+  if (::sigprocmask(SIG_SETMASK, &none, nullptr) != 0 || ::setsid() < 0 || ::setrlimit(RLIMIT_CORE, &no_core) != 0) return 121;
+  // Without CAP_SETPCAP the container's bounding set stays; no_new_privs below makes it moot.
+  (void)caps_drop_bounding();
+  if (change_uid && (::setgroups(0, nullptr) != 0 || ::setresgid(uid, uid, uid) != 0 || ::setresuid(uid, uid, uid) != 0))
+    return 122;
+  if (::geteuid() == 0 || !caps_drop_all() || ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return 122;
+  if (landlock >= 0 && raw::landlock_restrict_self(landlock) != 0) return 123;
+  // Only now: a change of uid clears it.
+  return ::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || ::chdir("/") != 0 ? 121 : 0;
+}
+
+}  // namespace caisson::confine
