@@ -100,8 +100,7 @@ class Cell(sight.Sight):
     def surround(self):
         first = self.spec["first_uid"]
         harness.copy_policies(self.base / "policies")
-        # Files in the container's own layer cost twice what they cost on a disk.
-        sight.write_policies(self.base / "policies", self.base, cpu_seconds=4)
+        sight.write_policies(self.base / "policies", self.base)
         for path in (self.base / "policies", *(self.base / "policies").rglob("*")):
             os.chown(path, first, first)
         self.launcher = ContainerLauncher(self.spec, self.base)
@@ -115,12 +114,14 @@ class Cell(sight.Sight):
         self.tier = self.control.hello["tier"]
         self.settle()
         if self.tier == "T3":
-            # The first process of the container has a number that each session's own first process has, too.
             self.places["launcher"] = self.pid
 
     def number(self):
+        """In a PID namespace of its own a session has processes with the small numbers of the container's: those of this machine
+        are what it must not reach."""
         status = pathlib.Path(f"/proc/{self.victim}/status").read_text()
-        return int(next(line for line in status.splitlines() if line.startswith("NSpid:")).split()[2])
+        pids = next(line for line in status.splitlines() if line.startswith("NSpid:")).split()[1:]
+        return int(pids[0] if self.tier == "T3" else pids[1])
 
 
 def main(spec, program, out):

@@ -386,12 +386,12 @@ class Sight:
             self.decoys.close()
 
 
-def write_policies(policies, base, **limits):
+def write_policies(policies, base):
     """The shipped ones with the granted decoys below `base`, and limits that are reached soon."""
     shipped = json.loads((policies / "base.json").read_text())
     grants = [{"path": str(base / "ro"), "access": "read"}, {"path": str(base / "rw"), "access": "read-write"}]
     hide = [*shipped["hide"], str(base / "ro/hidden")]
-    edit(policies / "base.json", grants=shipped["grants"] + grants, hide=hide, limits={**shipped["limits"], **LIMITS, **limits})
+    edit(policies / "base.json", grants=shipped["grants"] + grants, hide=hide, limits={**shipped["limits"], **LIMITS})
     (policies / "hermit.json").write_text(
         json.dumps({"extends": "base", "description": "Alone.", "home": "private", "tmp": "private"})
     )
