@@ -18,6 +18,7 @@
 #include "launcher/confine/landlock.h"
 #include "launcher/confine/raw.h"
 #include "launcher/confine/seccomp.h"
+#include "launcher/policy/words.h"
 
 namespace caisson {
 namespace {
@@ -29,97 +30,24 @@ constexpr std::int64_t kFirstDelayUs = 50'000, kLongestDelayUs = 10'000'000, kSe
 // All that the agent calls once it serves. No exec, no fork, no ptrace, no mount, no keys, no other sockets than TCP: what
 // takes the agent over has these calls, the launcher's protocol, and nothing else. The agent loads the program itself after
 // its start, because the dynamic linker and execve need more.
+constexpr std::string_view kAgentCalls =
+    "read write readv pread64 writev close fstat newfstatat statx lseek fcntl "
+    "epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 poll ppoll select pselect6 eventfd2 "
+    "timerfd_create timerfd_settime timerfd_gettime signalfd4 "
+    "pipe2 dup dup3 "
+    "mmap munmap mremap mprotect madvise brk futex rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack "
+    "restart_syscall "
+    "nanosleep clock_nanosleep clock_gettime clock_getres gettimeofday time getpid gettid getppid getuid "
+    "geteuid getgid getegid getrandom getrlimit prlimit64 getrusage sysinfo uname sched_yield "
+    "sched_getaffinity membarrier rseq set_robust_list exit exit_group "
+    "accept accept4 bind listen getsockname getpeername setsockopt getsockopt sendmsg sendto recvmsg "
+    "recvfrom shutdown "
+    "openat open access faccessat faccessat2 readlink readlinkat tgkill";
+
 policy::SyscallSet agent_set() {
   policy::SyscallSet set;
   set.name = "agent";
-  for (const char* name : {"read",
-                           "write",
-                           "readv",
-                           "pread64",  // audit logs that the launcher opened
-                           "writev",
-                           "close",
-                           "fstat",
-                           "newfstatat",
-                           "statx",
-                           "lseek",
-                           "fcntl",
-                           "epoll_create1",
-                           "epoll_ctl",
-                           "epoll_wait",
-                           "epoll_pwait",
-                           "epoll_pwait2",
-                           "poll",
-                           "ppoll",
-                           "select",
-                           "pselect6",
-                           "eventfd2",
-                           "timerfd_create",
-                           "timerfd_settime",
-                           "timerfd_gettime",
-                           "signalfd4",
-                           "pipe2",
-                           "dup",
-                           "dup3",
-                           "mmap",
-                           "munmap",
-                           "mremap",
-                           "mprotect",
-                           "madvise",
-                           "brk",
-                           "futex",
-                           "rt_sigaction",
-                           "rt_sigprocmask",
-                           "rt_sigreturn",
-                           "sigaltstack",
-                           "restart_syscall",
-                           "nanosleep",
-                           "clock_nanosleep",
-                           "clock_gettime",
-                           "clock_getres",
-                           "gettimeofday",
-                           "time",
-                           "getpid",
-                           "gettid",
-                           "getppid",
-                           "getuid",
-                           "geteuid",
-                           "getgid",
-                           "getegid",
-                           "getrandom",
-                           "getrlimit",
-                           "prlimit64",
-                           "getrusage",
-                           "sysinfo",
-                           "uname",
-                           "sched_yield",
-                           "sched_getaffinity",
-                           "membarrier",
-                           "rseq",
-                           "set_robust_list",
-                           "exit",
-                           "exit_group",
-                           "accept",
-                           "accept4",
-                           "bind",
-                           "listen",
-                           "getsockname",
-                           "getpeername",
-                           "setsockopt",
-                           "getsockopt",
-                           "sendmsg",
-                           "sendto",
-                           "recvmsg",
-                           "recvfrom",
-                           "shutdown",
-                           "openat",
-                           "open",
-                           "access",
-                           "faccessat",
-                           "faccessat2",
-                           "readlink",
-                           "readlinkat",
-                           "tgkill"})
-    set.allow.push_back({name, {}, {}, ""});
+  for (std::string& name : policy::split(kAgentCalls)) set.allow.push_back({std::move(name), {}, {}, ""});
   const auto low = [](std::uint64_t value, unsigned index) { return policy::ArgRule{index, "masked_eq", value, 0xffffffff}; };
   // Of a terminal whose master it was given: modes (TCGETS, TCSETS*), window size; of any descriptor: FIONBIO, FIONREAD.
   policy::SyscallRule ioctl{"ioctl", {}, {}, ""};

@@ -36,7 +36,8 @@ enum class Event {
   segment_end,      // of a file; the next one goes on
   segment_start,    // which segment; what was spilled before it
   segment_removed,  // of this log, for room: which records, and the hash of the last one. Before the file goes
-  log_deleted,      // launcher.ndjson: a log of an ended session, for its age or for room. Before the files go
+  log_deleted,  // the last one (lines.cc); launcher.ndjson: a log of an ended session, for its age or for room. Before the files
+                // go
 };
 
 // Longest record, its newline included. Longer ones are cut (redact.h: fit), never refused: what a session asks for
@@ -122,7 +123,6 @@ struct Tail {
 [[nodiscard]] Tail tail_of(const std::string& path);
 
 [[nodiscard]] std::string_view event_name(Event event);
-[[nodiscard]] std::optional<Event> event_from(std::string_view name);
 
 // Replaces values that look like credentials in an argv (array of strings) before it is written. More: redact.h.
 [[nodiscard]] json::Value redacted_argv(const json::Value& argv);
