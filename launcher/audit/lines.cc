@@ -51,6 +51,12 @@ Result<std::optional<Lines::Line>> Lines::next() {
   }
 }
 
+std::optional<Event> event_from(std::string_view name) {
+  for (int i = 0; i <= static_cast<int>(Event::auditor_exit); ++i)
+    if (event_name(static_cast<Event>(i)) == name) return static_cast<Event>(i);
+  return std::nullopt;
+}
+
 Result<json::Value> parse_record(std::string_view line) {
   TRY_ASSIGN(json::Value record, json::parse(line, {.max_bytes = kMaxRecord, .max_depth = 64, .max_values = kMaxRecord}));
   if (!record.is_object()) return fail(Code::invalid_argument, "not an object");

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "launcher/audit/log.h"
 #include "launcher/base/fd.h"
 #include "launcher/base/json.h"
 #include "launcher/base/result.h"
@@ -39,6 +40,8 @@ class Lines {
   std::uint64_t offset_ = 0;  // of buffer_[used_] in the file
   std::uint64_t count_ = 0;
 };
+
+[[nodiscard]] std::optional<Event> event_from(std::string_view name);
 
 // One line as JSON, with the bounds of a record. Says nothing about the chain.
 [[nodiscard]] Result<json::Value> parse_record(std::string_view line);

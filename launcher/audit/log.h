@@ -43,7 +43,7 @@ enum class Event {
   denials_dropped,      // refused calls that were only counted
   denial_audit_closed,  // nobody listens to this session's refused calls any more: why
   auditor_start,
-  auditor_exit,
+  auditor_exit,  // the last one (lines.cc)
 };
 
 // Longest record, its newline included. Longer ones are cut (redact.h: fit), never refused: what a session asks for
@@ -129,7 +129,6 @@ struct Tail {
 [[nodiscard]] Tail tail_of(const std::string& path);
 
 [[nodiscard]] std::string_view event_name(Event event);
-[[nodiscard]] std::optional<Event> event_from(std::string_view name);
 
 // Replaces values that look like credentials in an argv (array of strings) before it is written. More: redact.h.
 [[nodiscard]] json::Value redacted_argv(const json::Value& argv);

@@ -102,6 +102,18 @@ TEST(AuditLog, IsReadableByItsOwnerOnly) {
   EXPECT_EQ(st.st_mode & 0777, 0600U);
 }
 
+TEST(AuditLog, EveryEventHasItsOwnName) {
+  EXPECT_EQ(event_name(Event::boot), "boot");
+  EXPECT_EQ(event_name(Event::session_request), "session_request");
+  EXPECT_EQ(event_name(Event::exec_exit), "exec_exit");
+  EXPECT_EQ(event_name(Event::session_end), "session_end");
+  EXPECT_EQ(event_name(Event::segment_start), "segment_start");
+  EXPECT_EQ(event_name(Event::log_deleted), "log_deleted");
+  for (int i = 0; i <= static_cast<int>(Event::log_deleted); ++i)
+    EXPECT_EQ(event_from(event_name(static_cast<Event>(i))), static_cast<Event>(i));
+  EXPECT_FALSE(event_from("no_such_event"));
+}
+
 TEST(AuditLog, RefusesFieldsThatTheLogWritesItself) {
   const LogDir dir;
   auto log = Log::create(dir.path(), "s");
