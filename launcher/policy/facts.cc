@@ -1,6 +1,7 @@
 #include "launcher/policy/facts.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "launcher/base/hash.h"
@@ -152,6 +153,16 @@ std::vector<Difference> differences(const Policy& before, const Policy& after) {
     if (done.insert(f.topic).second)
       std::ranges::copy_if(out, std::back_inserter(sorted), [&f](const Difference& d) { return d.topic == f.topic; });
   return sorted;
+}
+
+std::vector<std::string> preset_names(const std::string& directory) {
+  std::vector<std::string> out;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory + "/presets", error))
+    if (const auto name = entry.path().filename().string(); name.ends_with(".json") && name[0] != '.')
+      out.push_back(name.substr(0, name.size() - 5));
+  std::ranges::sort(out);
+  return out;
 }
 
 std::string presets_text(const std::vector<std::pair<std::string, PolicySet>>& presets) {

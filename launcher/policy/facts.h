@@ -35,6 +35,8 @@ struct Deduction {
 [[nodiscard]] std::vector<Deduction> deductions(const Policy& policy);
 [[nodiscard]] int score(const std::vector<Deduction>& deductions);
 
+// The names of presets/*.json of a policy directory, sorted; none where there is no such folder.
+[[nodiscard]] std::vector<std::string> preset_names(const std::string& directory);
 // Tables of domains and of presets for policies/README.md. presets: name (empty: none) and the domains under it.
 [[nodiscard]] std::string presets_text(const std::vector<std::pair<std::string, PolicySet>>& presets);
 

@@ -54,8 +54,7 @@ constexpr Field kPolicy[] = {
     {"/home_path", text, kPath, "", 2, 200, "\"/home/gem\"", never, "Where the home is. It is writable."},
     {"/tmp", choice, kAny, "private workspace", 0, 0, "\"workspace\"", larger, "The same for /tmp."},
     {"/exec_writable", boolean, kAny, "", 0, 0, "true", larger,
-     "Whether programs in home and /tmp may be executed. `false` keeps what a session writes or is sent from running as a "
-     "program; an interpreter of /usr can still read it as a script."},
+     "Whether programs in home and /tmp may be executed. An interpreter of /usr can read them as scripts all the same."},
     {"/hostname", text, Form::hostname, "", 1, 63, "\"caisson\"", never, "What `uname -n` says."},
     {"/proc_shared_fallback", boolean, kAny, "", 0, 0, "false", larger,
      "Where no fresh /proc can be mounted: `true` shows the container's own, whose other processes are then listed by "

@@ -114,9 +114,8 @@ std::vector<std::string> domains_of(const std::vector<std::string>& files) {
 // A file with everything that it extends.
 struct Layer {
   std::optional<Source> source;    // as it stands
-  json::Value merged;              // over its parents
+  json::Value merged;              // over its parents; null: it or one of them has a problem
   std::vector<std::string> files;  // base.json first
-  bool good = false;               // and so is all that it extends
 };
 
 class Loader {
@@ -133,14 +132,14 @@ class Loader {
  private:
   void read() {
     load_sets();
-    const Layer* base = layer("base", nullptr);
-    if (problems_.count() == 0) result_.base = finish(*base, "base");
+    if (const Layer* base = layer("base", nullptr); problems_.count() == 0) result_.base = finish(*base, "base");
     if (problems_.count() == 0 && !choice_.preset.empty()) load_preset();
     const bool ready = problems_.count() == 0;
     for (const std::string& domain : domains_of(directory_->names)) {
       if (!choice_.only.empty() && domain != choice_.only) continue;
       if (const auto fault = form_fault(Form::domain, domain)) problem(path_ + "/" + domain + ".json", fault->what);
-      else if (const Layer* top = layer(domain, nullptr); ready && top->good) result_.policies[domain] = finish(*top, domain);
+      else if (const Layer* top = layer(domain, nullptr); ready && !top->merged.is_null())
+        result_.policies[domain] = finish(*top, domain);
     }
     if (problems_.count() == 0 && result_.policies.empty())
       problem(path_,
@@ -162,12 +161,11 @@ class Loader {
 
   void load_preset() {
     const std::string folder = path_ + "/presets", file = choice_.preset + ".json";
-    const auto names = preset_names(path_);
-    if (std::ranges::find(names, choice_.preset) == names.end())
-      return problem(path_, "holds no preset " + quote(choice_.preset, 64) + ": there is no such file in presets",
-                     nearest(choice_.preset, names));
     const auto directory = open_directory(folder, problems_);
     if (!directory) return;
+    if (std::ranges::find(directory->names, file) == directory->names.end())
+      return problem(folder, "holds no preset " + quote(choice_.preset, 64),
+                     nearest(choice_.preset, domains_of(directory->names)));
     preset_ = load_file(directory->fd.get(), file, folder + "/" + file, policy_fields(), lines_, problems_);
     if (!preset_) return;
     check_file(*preset_, Kind::preset, problems_);
@@ -179,7 +177,7 @@ class Loader {
   // The layer of a file, read once. child: whose "extends" names it.
   const Layer* layer(const std::string& name, const Source* child) {
     if (const auto known = layers_.find(name); known != layers_.end()) {
-      if (child != nullptr && !known->second.good && open_.contains(name))
+      if (child != nullptr && open_.contains(name))
         problems_.add(*child, "/extends", "extends itself: by way of " + quote(name, 64));
       return &known->second;
     }
@@ -198,27 +196,21 @@ class Loader {
     name == "base" ? join(out, nullptr, file)
                    : join(out, layer(out.source->doc["extends"].get<std::string>(), &*out.source), file);
     open_.erase(name);
-    out.good = out.good && problems_.count() == before;
+    if (problems_.count() > before) out.merged = nullptr;
     return &out;
   }
 
   void join(Layer& out, const Layer* parent, const std::string& file) {
-    if (parent == nullptr) {
-      // Even base.json must give the reason where it switches a mechanism off.
-      check_widening(json::Value::object({{"disable", json::Value::array()}}), *out.source, "base", problems_);
-      out.merged = out.source->doc;
-    } else {
-      if (!parent->good) return;
-      if (parent->files.size() >= kMaxChain)
-        return problems_.add(*out.source, "/extends",
-                             "is the " + std::to_string(kMaxChain + 1) + "th file of a chain, at most " +
-                                 std::to_string(kMaxChain) + " may extend each other");
-      check_widening(with_defaults(parent->merged), *out.source, stem(parent->files.back()), problems_);
-      out.merged = merge(parent->merged, out.source->doc);
-      out.files = parent->files;
-    }
+    if (parent != nullptr && parent->merged.is_null()) return;
+    if (parent != nullptr && parent->files.size() >= 4)
+      return problems_.add(*out.source, "/extends", "is the 5th file of a chain, at most 4 may extend each other");
+    if (parent != nullptr) out.files = parent->files;
+    // Even base.json must give the reason where it switches a mechanism off.
+    static const json::Value kNothing = json::Value::object({{"disable", json::Value::array()}});
+    check_widening(parent != nullptr ? with_defaults(parent->merged) : kNothing, *out.source,
+                   parent != nullptr ? stem(parent->files.back()) : "base", problems_);
+    out.merged = parent != nullptr ? merge(parent->merged, out.source->doc) : out.source->doc;
     out.files.push_back(file);
-    out.good = true;
   }
 
   std::shared_ptr<Policy> make(const json::Value& doc, const Source& blamed, const std::string& domain, std::string preset) {
@@ -245,7 +237,6 @@ class Loader {
     return policy;
   }
 
-  static constexpr std::size_t kMaxChain = 4;
   const std::string& path_;
   const Choice& choice_;
   const Lines lines_;
@@ -259,21 +250,6 @@ class Loader {
 };
 
 }  // namespace
-
-std::vector<std::string> preset_names(const std::string& path) {
-  const auto fd = sys::open(path + "/presets", O_RDONLY | O_DIRECTORY);
-  std::vector<std::string> out;
-  if (!fd) return out;
-  if (const auto files = json_files(fd->get()))
-    for (const std::string& file : *files) out.push_back(stem(file));
-  return out;
-}
-
-std::string set_digest(const PolicySet& policies) {
-  json::Value digests = json::Value::object();
-  for (const auto& [name, policy] : policies) digests[name] = policy->digest;
-  return sha256_hex(json::dump(digests));
-}
 
 LoadResult load_directory(const std::string& path, const Choice& choice) {
   LoadResult result = Loader(path, choice, Lines::no).load();

@@ -41,10 +41,6 @@ struct Choice {
 
 // Every *.json of `directory` but base.json, which the domains extend, and schema.json is a domain.
 [[nodiscard]] LoadResult load_directory(const std::string& directory, const Choice& choice = {});
-// The names of presets/*.json, sorted; none where there is no such directory.
-[[nodiscard]] std::vector<std::string> preset_names(const std::string& directory);
-// One digest of a whole set: of every domain's.
-[[nodiscard]] std::string set_digest(const PolicySet& policies);
 
 // Applies a request to a policy. Errors: permission_denied when it would widen, naming what and where.
 [[nodiscard]] Result<std::shared_ptr<const Policy>> narrow(const std::shared_ptr<const Policy>& policy, const Narrowing& by);

@@ -10,8 +10,6 @@ namespace {
 
 using json::Value;
 
-bool has(const Value& list, const Value& item) { return std::ranges::find(list, item) != list.end(); }
-
 std::uint64_t rank(const Field& field, const Value& value) {
   if (field.type == Type::choice) {
     const auto choices = split(field.allowed);
@@ -37,6 +35,8 @@ unsigned octal(const Value& text) {
   std::from_chars(digits.data(), digits.data() + digits.size(), out, 8);
   return out;
 }
+
+bool has(const Value& list, const Value& item) { return std::ranges::find(list, item) != list.end(); }
 
 std::string octal_text(unsigned value) {
   return {static_cast<char>('0' + (value >> 6 & 7)), static_cast<char>('0' + (value >> 3 & 7)),

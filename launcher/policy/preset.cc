@@ -8,8 +8,6 @@ namespace {
 
 using json::Value;
 
-bool has(const Value& list, const Value& item) { return std::ranges::find(list, item) != list.end(); }
-
 // Every item of `lists` that `keep` wants, once.
 template <class Keep>
 Value chosen(std::initializer_list<const Value*> lists, const Keep& keep) {
@@ -49,20 +47,19 @@ void narrow_below(Value& grants, const Value& by) {
     grants.push_back(std::move(inner));
   }
   for (Value& grant : grants) {
-    if (!inside(path_of(grant), top)) continue;
-    if (by.value("access", "read") == "read") grant["access"] = "read";
-    if (!by.value("execute", false)) grant["execute"] = false;
+    const bool below = inside(path_of(grant), top);
+    if (below && by.value("access", "read") == "read") grant["access"] = "read";
+    if (below && !by.value("execute", false)) grant["execute"] = false;
   }
 }
 
 void apply_grants(Value& doc, const Value& preset) {
   for (const Value& grant : list_of(preset, "grants")) {
-    const auto same = [&](const Value& g) { return path_of(g) == path_of(grant); };
     const auto reason =
         std::ranges::find_if(list_of(preset, "weaken"), [&](const Value& w) { return w["field"] == "/grants" + path_of(grant); });
     if (reason == list_of(preset, "weaken").end()) {
       narrow_below(doc["grants"], grant);
-    } else if (std::ranges::none_of(doc["grants"], same)) {
+    } else if (std::ranges::find(doc["grants"], path_of(grant), path_of) == doc["grants"].end()) {
       doc["grants"].push_back(grant);
       doc["weaken"].push_back(*reason);
     }

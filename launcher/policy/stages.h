@@ -50,6 +50,7 @@ void check_policy(Policy& policy, const Source& source, const Sets& sets, Proble
 // `child` gives more than `parent` of a field.
 [[nodiscard]] bool wider(const Field& field, const json::Value& parent, const json::Value& child);
 [[nodiscard]] unsigned octal(const json::Value& text);
+[[nodiscard]] bool has(const json::Value& list, const json::Value& item);
 [[nodiscard]] std::string octal_text(unsigned value);
 
 [[nodiscard]] SyscallSet build_set(const Source& source, const std::string& name, Problems& problems);

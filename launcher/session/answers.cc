@@ -332,8 +332,7 @@ Result<json::Value> Manager::answer_policy(const json::Value& body) {
 // Every reload reads and tries all policies: a client that asks for nothing else must not keep the launcher from its work.
 Result<json::Value> Manager::answer_reload(const json::Value& body, Role role) {
   TRY(only(body, {}));
-  const std::int64_t now = sys::monotonic_us();
-  if (role == Role::agent && reload_us_ != 0 && now - reload_us_ < kReloadUs)
+  if (role == Role::agent && reload_us_ != 0 && sys::monotonic_us() - reload_us_ < kReloadUs)
     return fail(Code::limit, "the policies were reloaded less than a second ago");
   const std::string before = policies_digest_;
   json::Value problems = json::Value::array();

@@ -23,9 +23,9 @@ bool same(const confine::Sources& a, const confine::Sources& b) {
 }  // namespace
 
 bool Manager::in_use(const std::string& domain) const {
-  if (domain == "bash" || domain == "shell") return true;  // the API's own: ready before the first request
   const auto known = domains_.find(domain);
-  return known != domains_.end() && known->second.prepared != nullptr;
+  const bool prepared = known != domains_.end() && known->second.prepared != nullptr;
+  return prepared || domain == "bash" || domain == "shell";  // the API's own are ready before the first request
 }
 
 Manager::Taken Manager::take(const policy::LoadResult& loaded) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "launcher/base/hash.h"
 #include "launcher/base/sys.h"
 
 namespace caisson::session {
@@ -79,7 +80,7 @@ Status Manager::prepare() {
                                                  {"features", confine::features_json(features_)},
                                                  {"why_not_higher", confine::why_not_higher(features_)},
                                                  {"preset", settings_.preset},
-                                                 {"policies_digest", policies_digest_ = policy::set_digest(loaded.policies)},
+                                                 {"policies_digest", policies_digest_ = sha256_hex(json::dump(digests))},
                                                  {"policies", digests}}));
   start_auditor();
   if (features_.user_ns.ok() && features_.mount_ns.ok()) {
@@ -102,7 +103,7 @@ std::vector<policy::Problem> Manager::reload(const std::string& by) {
   json::Value problems = json::Value::array();
   for (const auto& p : loaded.problems) problems.push_back(p.text());
   const std::string before = policies_digest_;
-  if (loaded.problems.empty()) policies_digest_ = policy::set_digest(loaded.policies);
+  if (loaded.problems.empty()) policies_digest_ = sha256_hex(json::dump(digests));
   record(audit::Event::policy_reload, {{"accepted", loaded.problems.empty()},
                                        {"by", by},
                                        {"preset", settings_.preset},

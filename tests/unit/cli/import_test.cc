@@ -35,7 +35,8 @@ TEST(ImportSeccomp, NamesAndConditionsBecomeASet) {
   const auto imported = seccomp(R"({"names": ["read", "write"], "action": "SCMP_ACT_ALLOW"},
     {"names": ["personality"], "action": "SCMP_ACT_ALLOW", "args": [{"index": 0, "value": 0, "op": "SCMP_CMP_EQ"}]},
     {"names": ["personality"], "action": "SCMP_ACT_ALLOW", "args": [{"index": 0, "value": 8, "op": "SCMP_CMP_EQ"}]},
-    {"names": ["clone"], "action": "SCMP_ACT_ALLOW", "args": [{"index": 0, "value": 2114060288, "valueTwo": 0, "op": "SCMP_CMP_MASKED_EQ"}]})");
+    {"names": ["clone"], "action": "SCMP_ACT_ALLOW",
+     "args": [{"index": 0, "value": 2114060288, "valueTwo": 0, "op": "SCMP_CMP_MASKED_EQ"}]})");
   std::map<std::string, policy::SyscallRule> rules;
   for (const auto& rule : rules_of(imported)) rules[rule.name] = rule;
   ASSERT_EQ(rules.size(), 4U);
@@ -63,7 +64,8 @@ TEST(ImportSeccomp, WhatASessionCannotHaveIsLeftOutAndTold) {
     {"names": ["semop"], "action": "SCMP_ACT_LOG"},
     {"names": ["kcmp"], "action": "SCMP_ACT_ERRNO", "errnoRet": 13},
     {"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": 38},
-    {"names": ["ioctl"], "action": "SCMP_ACT_ALLOW", "args": [{"index": 1, "value": 1, "op": "SCMP_CMP_GE"}, {"index": 1, "value": 9, "op": "SCMP_CMP_LE"}]})");
+    {"names": ["ioctl"], "action": "SCMP_ACT_ALLOW",
+     "args": [{"index": 1, "value": 1, "op": "SCMP_CMP_GE"}, {"index": 1, "value": 9, "op": "SCMP_CMP_LE"}]})");
   std::vector<std::string> allowed;
   for (const auto& rule : rules_of(imported)) allowed.push_back(rule.name);
   EXPECT_EQ(allowed, (Texts{"open", "read"}));
@@ -118,8 +120,8 @@ struct ImportSrt : testing::Test {
 
 TEST_F(ImportSrt, PathsBecomeGrantsWithTheirReasons) {
   import(
-      R"({"filesystem": {"allowWrite": ["/srv/out", "/srv/in", "."], "denyWrite": ["/srv/in", "/srv/out/fixed"], "allowRead": ["/opt/data"],
-    "denyRead": ["/etc/ssl/certs", "/root"]}})");
+      R"({"filesystem": {"allowWrite": ["/srv/out", "/srv/in", "."], "denyWrite": ["/srv/in", "/srv/out/fixed"],
+    "allowRead": ["/opt/data"], "denyRead": ["/etc/ssl/certs", "/root"]}})");
   const auto p = dir.policy();
   std::map<std::string, policy::Access> access;
   for (const auto& g : p->grants) access[g.path] = g.access;
@@ -134,8 +136,9 @@ TEST_F(ImportSrt, PathsBecomeGrantsWithTheirReasons) {
 
 TEST_F(ImportSrt, WhatHasNoCounterpartIsTold) {
   const auto imported = import(
-      R"({"filesystem": {"allowWrite": ["src/", "/tmp/x", "/srv/*.log", "/proc/x", "/bin"], "denyWrite": [".env"], "denyRead": ["~/.ssh"],
-      "allowGitConfig": true}, "network": {"allowedDomains": ["example.org"], "httpProxyPort": 3128}, "enableWeakerNestedSandbox": true})");
+      R"({"filesystem": {"allowWrite": ["src/", "/tmp/x", "/srv/*.log", "/proc/x", "/bin"],
+      "denyWrite": [".env"], "denyRead": ["~/.ssh"], "allowGitConfig": true}, "enableWeakerNestedSandbox": true,
+      "network": {"allowedDomains": ["example.org"], "httpProxyPort": 3128}})");
   for (const char* part : {"allowWrite 'src/': relative", "'/tmp/x': home and /tmp", "patterns", "/proc and /dev",
                            "'/bin': base makes", "denyWrite '.env'", "denyRead '~/.ssh'", "allowGitConfig",
                            "network.allowedDomains (1)", "network.httpProxyPort", "enableWeakerNestedSandbox"})

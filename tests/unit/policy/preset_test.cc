@@ -116,8 +116,7 @@ TEST_F(Preset, OneThatIsNotThereIsNamed) {
   dir.write("presets/finance.json", "{}");
   const auto loaded = load_directory(dir.path(), {"", "finanse"});
   ASSERT_EQ(loaded.problems.size(), 1U);
-  EXPECT_EQ(loaded.problems[0].text(),
-            dir.path() + ": holds no preset 'finanse': there is no such file in presets; meant 'finance'?");
+  EXPECT_EQ(loaded.problems[0].text(), dir.path() + "/presets: holds no preset 'finanse'; meant 'finance'?");
   EXPECT_TRUE(loaded.policies.empty());
   EXPECT_EQ(load_directory(dir.path(), {"", "../d"}).problems.size(), 1U) << "a name, not a path";
 }

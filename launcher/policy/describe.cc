@@ -1,0 +1,126 @@
+#include "launcher/policy/explain.h"
+
+#include <algorithm>
+
+#include "launcher/policy/facts.h"
+#include "launcher/policy/stages.h"
+
+namespace caisson::policy {
+namespace {
+
+using json::Value;
+
+std::string_view scope_name(Scope scope) { return scope == Scope::private_ ? "private" : "workspace"; }
+
+Value set_summary(const SyscallSet& set) {
+  const auto conditional =
+      std::ranges::count_if(set.allow, [](const SyscallRule& r) { return !r.any_of.empty() || !r.refuse_if.empty(); });
+  Value out{{"name", set.name},
+            {"why", set.why},
+            {"allowed", set.allow.size()},
+            {"with_conditions", conditional},
+            {"refused", set.refuse.size()}};
+  if (set.needs) out["needs"] = mechanism_name(*set.needs);
+  return out;
+}
+
+// Each line is a fact that follows from the policy; what a tier takes away is said with it.
+Value posture(const Policy& p) {
+  Value out = Value::array();
+  const auto writable = std::ranges::count(p.grants, Access::read_write, &Grant::access);
+  out.push_back("Nothing is visible but " + std::to_string(p.grants.size()) + " grants, home, /tmp, /proc and a minimal /dev.");
+  out.push_back(writable == 0 ? std::string("Nothing outside home, /tmp and /dev/shm can be written.")
+                              : std::to_string(writable) + " grants can be written, besides home, /tmp and /dev/shm.");
+  if (p.home == Scope::private_ && p.tmp == Scope::private_)
+    out.push_back("Nothing that a session writes to home or /tmp outlives it.");
+  else
+    out.push_back("Sessions of one workspace share what the policy does not make private: home is " +
+                  std::string(scope_name(p.home)) + ", /tmp is " + std::string(scope_name(p.tmp)) + ".");
+  out.push_back(p.network == Network::none ? "No internet sockets at all."
+                                           : "Network: loopback of the workspace only; in tiers T0 and T1 no internet sockets.");
+  if (p.proc_shared_fallback)
+    out.push_back(
+        "Where no fresh /proc can be mounted, number, name and command line of the container's other processes are visible.");
+  if (!p.hide.empty())
+    out.push_back("Hidden paths stay readable in tiers T0 and T1: Landlock cannot take away what a grant around them gives.");
+  out.push_back(
+      "In tiers T0 and T1 the names, sizes and times of files outside the grants can be asked for, and changes to them watched: "
+      "Landlock does not cover stat and inotify.");
+  if (!p.audit.denials) out.push_back("Calls that are refused by rule leave no record in the audit log.");
+  if (p.audit.on_full == OnFull::stderr_)
+    out.push_back("With a full disk sessions go on; their records are on the launcher's standard error only.");
+  if (p.disable.empty()) out.push_back("No mechanism is switched off.");
+  for (const Mechanism m : p.disable) out.push_back("SWITCHED OFF: " + std::string(mechanism_name(m)) + ".");
+  for (const Problem& conflict : landlock_conflicts(p)) out.push_back("No session in tiers T0 and T1: " + conflict.what + ".");
+  return out;
+}
+
+std::string why_of(const Policy& p, const std::string& field) {
+  const auto weaker = p.weaken.find(field);
+  if (weaker != p.weaken.end()) return weaker->second;
+  const auto it = p.why.find(field);
+  return it == p.why.end() ? "" : it->second;
+}
+
+}  // namespace
+
+Value explain(const Policy& p) {
+  Value out = to_json(p);
+  out.erase("sets");
+  out.erase("why");
+  out["digest"] = p.digest;
+  for (const char* object : {"/limits", "/audit"})
+    for (auto& [name, value] : out[object + 1].items()) {
+      const std::string field = std::string(object) + "/" + name;
+      Value row{{"value", value}, {"meaning", find_field(policy_fields(), field)->doc}};
+      if (const auto why = why_of(p, field); !why.empty()) row["why"] = why;
+      value = std::move(row);
+    }
+  for (const char* name : {"home", "tmp", "exec_writable", "network", "proc_shared_fallback", "min_tier", "require", "disable",
+                           "hide", "devices", "umask"}) {
+    const std::string field = std::string("/") + name;
+    Value row{{"value", out[name]}, {"meaning", find_field(policy_fields(), field)->doc}};
+    if (const auto why = why_of(p, field); !why.empty()) row["why"] = why;
+    out[name] = std::move(row);
+  }
+  for (Value& grant : out["grants"])
+    if (const auto it = p.weaken.find("/grants" + grant["path"].get<std::string>()); it != p.weaken.end())
+      grant["why"] = it->second;
+  out["syscalls"] = {{"sets", Value::array()}, {"denied", p.syscalls.deny}};
+  for (const SyscallSet& set : p.sets) out["syscalls"]["sets"].push_back(set_summary(set));
+  out["posture"] = posture(p);
+  out["made_of"] = p.layers;
+  for (const Fact& f : facts(p))
+    out["facts"].push_back({{"topic", f.topic}, {"name", f.name}, {"value", f.value}, {"why", f.why}});
+  const auto taken = deductions(p);
+  out["score"] = {{"value", score(taken)}, {"of", 100}, {"deductions", Value::array()}};
+  for (const Deduction& d : taken)
+    out["score"]["deductions"].push_back({{"points", d.points}, {"field", d.field}, {"reason", d.reason}});
+  return out;
+}
+
+std::string explain_text(const Policy& p) {
+  std::string out =
+      "domain " + p.domain + (p.description.empty() ? "" : ": " + p.description) + "\npolicy " + p.digest + "\nmade of";
+  for (const std::string& layer : p.layers) out += " " + layer;
+  out += "\n";
+  std::string topic;
+  for (const Fact& f : facts(p)) {
+    if (f.topic != topic) out += "\n" + (topic = f.topic) + (f.topic == "uses" ? " at most\n" : "\n");
+    std::string name = f.name;
+    name.resize(std::max<std::size_t>(name.size(), 32), ' ');
+    out += "  " + name + " " + f.value + (f.why.empty() ? "" : "  # " + f.why) + "\n";
+  }
+  out += "\nposture\n";
+  for (const Value& line : posture(p)) out += "  - " + line.get<std::string>() + "\n";
+  const auto taken = deductions(p);
+  out += "\nscore " + std::to_string(score(taken)) + " of 100\n";
+  for (const Deduction& d : taken) {
+    std::string points = "-" + std::to_string(d.points);
+    points.insert(0, points.size() < 5 ? 5 - points.size() : 0, ' ');
+    out += points + "  " + d.field + ": " + d.reason + "\n";
+  }
+  return out;
+}
+
+}  // namespace caisson::policy
