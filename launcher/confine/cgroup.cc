@@ -146,15 +146,8 @@ Result<CgroupRoot> CgroupRoot::open(const std::string& path) {
   return CgroupRoot(std::move(sessions));
 }
 
-Result<Cgroup> CgroupRoot::make(const std::string& name, const policy::Limits& limits, const Cgroup* workspace) const {
-  return make_in(workspace != nullptr ? workspace->fd() : dir_.get(), name, limits, true);
-}
-
-Result<Cgroup> CgroupRoot::make_node(const std::string& name, const policy::Limits& limits) const {
-  return make_in(dir_.get(), name, limits, false);
-}
-
-Result<Cgroup> CgroupRoot::make_in(int parent, const std::string& name, const policy::Limits& limits, bool leaf) {
+Result<Cgroup> CgroupRoot::make(const std::string& name, const policy::Limits& limits, const Cgroup* workspace, bool leaf) const {
+  const int parent = workspace != nullptr ? workspace->fd() : dir_.get();
   if (::mkdirat(parent, name.c_str(), 0755) != 0) return sys_error("mkdir cgroup " + name);
   auto dir = sys::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (!dir) return std::unexpected(std::move(dir).error());

@@ -58,14 +58,13 @@ class CgroupRoot {
   [[nodiscard]] static Found look();
   // Moves the launcher into a leaf of its own and delegates memory, pids and cpu to caisson-sessions/.
   [[nodiscard]] static Result<CgroupRoot> open(const std::string& path);
-  // Makes a session's leaf, with the limits set and read back, below the workspace's node if there is one.
-  [[nodiscard]] Result<Cgroup> make(const std::string& name, const policy::Limits& limits, const Cgroup* workspace) const;
-  // Makes a workspace's node, whose limits hold for all leaves below it together.
-  [[nodiscard]] Result<Cgroup> make_node(const std::string& name, const policy::Limits& limits) const;
+  // Makes a session's leaf, with the limits set and read back, below the workspace's node if there is one; or such a node, whose
+  // limits hold for all leaves below it together.
+  [[nodiscard]] Result<Cgroup> make(const std::string& name, const policy::Limits& limits, const Cgroup* workspace = nullptr,
+                                    bool leaf = true) const;
 
  private:
   explicit CgroupRoot(Fd dir) : dir_(std::move(dir)) {}
-  [[nodiscard]] static Result<Cgroup> make_in(int parent, const std::string& name, const policy::Limits& limits, bool leaf);
   Fd dir_;
 };
 
