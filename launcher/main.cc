@@ -103,14 +103,13 @@ Status run(Options options) {
                              .audit_max_bytes = options.audit_max_bytes,
                              .max_sessions = options.max_sessions,
                              .ready_sessions = options.ready_sessions};
+  // Half of the processors: two that take all they get leave each other a half.
   settings.workspaces = {.most = options.max_workspaces,
                          .disk_bytes = std::uint64_t{options.workspace_disk_mib} << 20,
                          .idle_seconds = options.workspace_idle_seconds,
-                         .limits = {}};
-  settings.workspaces.limits.memory_bytes = std::uint64_t{options.workspace_memory_mib} << 20;
-  settings.workspaces.limits.processes = options.workspace_processes;
-  // Half of the machine: two that take all they get leave each other a half.
-  settings.workspaces.limits.cpu_percent = 50 * std::max(1U, std::thread::hardware_concurrency());
+                         .limits = {.processes = options.workspace_processes,
+                                    .memory_bytes = std::uint64_t{options.workspace_memory_mib} << 20,
+                                    .cpu_percent = 50 * std::max(1U, std::thread::hardware_concurrency())}};
   TRY_ASSIGN(const auto manager, session::Manager::create(settings, *loop));
   say_tier(manager->features());
   Fd control;

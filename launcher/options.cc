@@ -130,9 +130,9 @@ Result<Options> parse_options(int argc, char** argv) {
   if (options.agent.empty()) options.agent = find_program("caisson-agent");
   if (options.init.empty()) options.init = find_program("caisson-init");
   if (options.agent_uid == 0) return fail(Code::invalid_argument, "CAISSON_AGENT_UID must not be 0: the agent is not trusted");
-  for (const unsigned limit : {options.max_workspaces, options.workspace_idle_seconds, options.workspace_disk_mib,
-                               options.workspace_memory_mib, options.workspace_processes})
-    if (limit == 0) return fail(Code::invalid_argument, "limits of workspaces are at least 1");
+  if (options.max_workspaces == 0 || options.workspace_idle_seconds == 0 || options.workspace_disk_mib == 0 ||
+      options.workspace_memory_mib == 0 || options.workspace_processes == 0)
+    return fail(Code::invalid_argument, "limits of workspaces are at least 1");
   if (options.api_key.empty() && !options.auth_off) {
     options.api_key = sys::random_hex(24);
     options.key_generated = true;

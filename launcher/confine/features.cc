@@ -160,17 +160,6 @@ Outcome probe_notify() {
   return outcome(load_seccomp({BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}, &listener) == 0, "seccomp(2) with a listener");
 }
 
-void ask_cheaply(Features& f) {
-  utsname name{};
-  if (::uname(&name) == 0) f.kernel = name.release;
-  const int abi = raw::landlock_create_ruleset(nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
-  f.landlock_abi = abi < 0 ? 0 : abi;
-  const CgroupRoot::Found cgroup = CgroupRoot::look();
-  f.cgroup = {cgroup.error, "cgroup v2"};
-  f.cgroup_reason = cgroup.reason;
-  f.io = {cgroup.io ? 0 : ENOTSUP, "the io controller is not delegated to us"};
-}
-
 nlohmann::json tried_json(const Tried& t) {
   if (t.ok()) return {{"works", true}};
   return {{"works", false}, {"errno", t.error > 0 ? errno_name(t.error) : "not tried"}, {"step", t.step}};
@@ -184,13 +173,15 @@ Tier Features::tier() const {
   return change_uid.ok() ? Tier::t0 : Tier::t1;
 }
 
-Features optimistic_features() {
-  Features f;
-  ask_cheaply(f);
-  for (Tried* t :
-       {&f.seccomp, &f.user_ns, &f.mount_ns, &f.net_ns, &f.ipc_ns, &f.uts_ns, &f.cgroup_ns, &f.proc_full, &f.change_uid})
-    *t = {0, ""};
-  return f;
+void ask_cheaply(Features& f) {
+  utsname name{};
+  if (::uname(&name) == 0) f.kernel = name.release;
+  const int abi = raw::landlock_create_ruleset(nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+  f.landlock_abi = abi < 0 ? 0 : abi;
+  const CgroupRoot::Found cgroup = CgroupRoot::look();
+  f.cgroup = {cgroup.error, "cgroup v2"};
+  f.cgroup_reason = cgroup.reason;
+  f.io = {cgroup.io ? 0 : ENOTSUP, "the io controller is not delegated to us"};
 }
 
 Features probe_features() {

@@ -46,7 +46,8 @@ struct Features {
 [[nodiscard]] Features probe_features();
 // As if every mechanism worked, but for what costs nothing to ask (Landlock's ABI, cgroup). For a caller that tries and, when
 // a step fails, plans again from the real probe: nothing is ever believed without its post-condition.
-[[nodiscard]] Features optimistic_features();
+[[nodiscard]] Features optimistic_features();  // single.cc
+void ask_cheaply(Features& features);
 
 [[nodiscard]] nlohmann::json features_json(const Features& features);
 // For each wall that is missing: what is missing, why, and what raises it (one sentence each).

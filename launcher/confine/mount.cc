@@ -19,6 +19,13 @@ bool become_inner() {
   return ::setresgid(kInnerGid, kInnerGid, kInnerGid) == 0 && ::setresuid(kInnerUid, kInnerUid, kInnerUid) == 0;
 }
 
+int new_tmpfs(const char* owner, const std::string& size, std::uint64_t attributes = 0) {
+  char options[200] = "";
+  std::strcat(options, owner);
+  std::strncat(options, size.c_str(), sizeof options - std::strlen(options) - 1);
+  return new_mount("tmpfs", options, kNoSuidNoDev | attributes);
+}
+
 int mount_proc(const Plan& plan) {
   return new_mount("proc", plan.proc == Proc::subset && !faults::skip("proc") ? "subset=pid" : "",
                    kNoSuidNoDev | MOUNT_ATTR_NOEXEC);
@@ -65,10 +72,7 @@ struct PrivatePlace {
 void make_private(const Plan& plan, Tree& tree, PrivatePlace& place, StepWriter& steps) {
   if (!place.wanted) return;
   place.wanted = false;
-  char options[200];
-  std::strcpy(options, place.mode);
-  std::strncat(options, plan.private_tmp_options.c_str(), sizeof options - std::strlen(options) - 1);
-  const int tmp = new_mount("tmpfs", options, plan.policy->exec_writable ? kNoSuidNoDev : kNoSuidNoDev | MOUNT_ATTR_NOEXEC);
+  const int tmp = new_tmpfs(place.mode, plan.private_tmp_options, plan.policy->exec_writable ? 0 : MOUNT_ATTR_NOEXEC);
   if (tmp < 0 || (!faults::skip("private_mounts") && !tree.attach(tmp, place.path, true)))
     steps.failed(Step::private_mounts, errno);
   ::close(tmp);
@@ -79,10 +83,7 @@ void make_private(const Plan& plan, Tree& tree, PrivatePlace& place, StepWriter&
 int mount_stage(const Plan& plan, const char* stage, const char* home_stage, StepWriter& steps) {
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) steps.failed(Step::mount_ns, errno);
   const auto mount_at = [&steps](const char* path, const char* mode, const std::string& size) {
-    char options[200] = "";
-    std::strcat(options, mode);
-    std::strncat(options, size.c_str(), sizeof options - std::strlen(options) - 1);
-    const int made = new_mount("tmpfs", options, kNoSuidNoDev);
+    const int made = new_tmpfs(mode, size);
     if (made < 0 || ::move_mount(made, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) != 0) steps.failed(Step::mount_ns, errno);
     return made;
   };
@@ -180,9 +181,7 @@ void mount_instance(const Plan& plan, bool proc_is_mounted, StepWriter& steps) {
   const int pts = new_mount("devpts", "newinstance,ptmxmode=0666,mode=0620", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
   if (pts < 0 || !tree.attach(pts, "/dev/pts", true)) steps.failed(Step::devices, errno);
   ::close(pts);
-  char options[200] = "mode=1777,uid=1000,gid=1000,";
-  std::strncat(options, plan.private_tmp_options.c_str(), sizeof options - std::strlen(options) - 1);
-  const int shm = new_mount("tmpfs", options, kNoSuidNoDev | MOUNT_ATTR_NOEXEC);
+  const int shm = new_tmpfs("mode=1777,uid=1000,gid=1000,", plan.private_tmp_options, MOUNT_ATTR_NOEXEC);
   if (shm < 0 || !tree.attach(shm, "/dev/shm", true)) steps.failed(Step::devices, errno);
   ::close(shm);
   ::close(root);

@@ -191,9 +191,11 @@ Status Manager::answer_create(ipc::Connection& c, const ipc::Connection::Request
   if (!settings_.preset.empty()) asked["preset"] = settings_.preset;
 
   Entry* entry = nullptr;
-  if (const auto narrow = request.body.find("narrow"); alone || (narrow != request.body.end() && !narrow->is_null())) {
+  const auto narrow = request.body.find("narrow");
+  const bool narrows = narrow != request.body.end() && !narrow->is_null();
+  if (alone || narrows || domain->prepared->plan->single_use) {
     policy::Narrowing by;
-    if (narrow != request.body.end() && !narrow->is_null()) {
+    if (narrows) {
       asked["narrow"] = *narrow;
       TRY_ASSIGN(by, policy::parse_narrowing(*narrow));
     }
@@ -209,14 +211,11 @@ Status Manager::answer_create(ipc::Connection& c, const ipc::Connection::Request
     asked["policy_digest"] = narrowed->digest;
     TRY_ASSIGN(const Domain single, prepare_domain(*workspace, std::move(narrowed), &domain->canary, alone ? &own : nullptr));
     TRY_ASSIGN(entry, start(*workspace, name, single.prepared, alone ? own : workspace->place));
-  } else if (domain->prepared->plan->single_use) {
-    TRY_ASSIGN(const Domain single, prepare_domain(*workspace, domain->policy, &domain->canary));
-    TRY_ASSIGN(entry, start(*workspace, name, single.prepared, workspace->place));
-  } else if (workspace == default_ && (entry = ready_entry(name)) != nullptr) {
-    refill_later(name);
   } else {
-    TRY_ASSIGN(entry, start(*workspace, name, domain->prepared, workspace->place));
-    if (workspace == default_) refill_later(name);
+    if (workspace == default_) entry = ready_entry(name), refill_later(name);
+    if (entry == nullptr) {
+      TRY_ASSIGN(entry, start(*workspace, name, domain->prepared, workspace->place));
+    }
   }
   entry->owner = c.number();
   entry->canary = domain->canary;

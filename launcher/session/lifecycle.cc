@@ -13,7 +13,7 @@ namespace caisson::session {
 namespace {
 
 constexpr std::int64_t kRefillDelayUs = 3'000;
-constexpr uid_t kFirstUid = 21000, kLastUid = 29999;  // T0: one for each living session; never the workspace's
+constexpr uid_t kFirstSessionUid = 21000, kLastSessionUid = 29999;  // T0: one for each living session; never the workspace's
 
 // What a session used, for its last record. What the kernel does not measure is absent, not 0.
 json::Value used(const confine::CgroupStats& stats) {
@@ -32,7 +32,7 @@ json::Value used(const confine::CgroupStats& stats) {
 
 Result<uid_t> Manager::take_uid(const Workspace& workspace) {
   if (features_.user_ns.ok() || !features_.change_uid.ok()) return workspace.place.outer_uid;
-  for (uid_t uid = kFirstUid; uid <= kLastUid; ++uid)
+  for (uid_t uid = kFirstSessionUid; uid <= kLastSessionUid; ++uid)
     if (uids_.insert(uid).second) return uid;
   return fail(Code::limit, "no free uid for a session");
 }

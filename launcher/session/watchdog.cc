@@ -52,18 +52,16 @@ void Manager::watch_workspaces(const ProcessTree& tree) {
   const std::uint64_t most = settings_.workspaces.limits.memory_bytes;
   for (const auto& [name, workspace] : workspaces_) {
     if (workspace.get() == default_) continue;
-    std::vector<Entry*> running;
-    for (auto& [id, entry] : entries_)
-      if (entry->workspace == workspace.get() && entry->session->state() == State::running) running.push_back(entry.get());
     Entry* victim = nullptr;
     std::uint64_t sum = 0;
     for (const bool exact : {false, true}) {
       std::uint64_t largest = sum = 0;
-      for (Entry* entry : running) {
+      for (auto& [id, entry] : entries_) {
+        if (entry->workspace != workspace.get() || entry->session->state() != State::running) continue;
         const pid_t pid = entry->session->pid();
         const std::uint64_t bytes = exact ? tree.proportional_bytes(pid) : tree.usage(pid).memory_bytes;
         sum += bytes;
-        if (bytes >= largest) victim = entry, largest = bytes;
+        if (bytes >= largest) victim = entry.get(), largest = bytes;
       }
       if (sum <= most) break;
     }

@@ -9,14 +9,12 @@
 namespace caisson::session {
 namespace {
 
-constexpr std::size_t kMaxName = 63;
-constexpr std::uint64_t kMinDisk = 1U << 20, kBytesPerInode = 16384, kMinInodes = 1024;
-constexpr std::int64_t kMaxIdleSeconds = 7 * 24 * 3600;
+constexpr std::int64_t kMinDisk = 1 << 20, kMaxIdleSeconds = 7 * 24 * 3600;
 
-// It becomes a cgroup's name and a word in logs and headers.
+// It is a word in logs, headers and paths of URLs.
 bool valid_name(std::string_view name) {
   const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-  return !name.empty() && name.size() <= kMaxName && plain(name[0]) &&
+  return !name.empty() && name.size() <= 63 && plain(name[0]) &&
          std::ranges::all_of(name, [&](char c) { return plain(c) || c == '.' || c == '_' || c == '-'; });
 }
 
@@ -39,7 +37,7 @@ Result<WorkspaceRequest> workspace_request(const json::Value& body, const Worksp
     return fail(Code::invalid_argument,
                 "'name' must be 1 to 63 of a-z, 0-9, '.', '_' and '-', and begin with a letter or digit: " + quote(out.name, 80));
   const auto most = static_cast<std::int64_t>(settings.disk_bytes);
-  TRY_ASSIGN(const std::int64_t disk, bounded(body, "disk_bytes", most, static_cast<std::int64_t>(kMinDisk), most));
+  TRY_ASSIGN(const std::int64_t disk, bounded(body, "disk_bytes", most, kMinDisk, most));
   out.disk_bytes = static_cast<std::uint64_t>(disk);
   TRY_ASSIGN(out.idle_seconds, bounded(body, "idle_seconds", settings.idle_seconds, 1, kMaxIdleSeconds));
   return out;
@@ -50,10 +48,6 @@ std::optional<Mechanism> missing_wall(const confine::Plan& plan) {
                             Mechanism::ipc_ns, Mechanism::uid})
     if (plan.mechanisms[static_cast<std::size_t>(m)].state != confine::MechanismState::enforced) return m;
   return std::nullopt;
-}
-
-std::string home_options(std::uint64_t bytes) {
-  return "size=" + std::to_string(bytes) + ",nr_inodes=" + std::to_string(std::max(bytes / kBytesPerInode, kMinInodes));
 }
 
 json::Value disk_use(const Workspace& workspace) {

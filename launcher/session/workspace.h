@@ -19,6 +19,7 @@
 namespace caisson::session {
 
 inline constexpr const char* kDefaultWorkspace = "default";
+inline constexpr uid_t kFirstUid = 20101, kLastUid = 20999;  // one for each living workspace; none of T0's sessions has one
 
 // A policy made ready in one workspace.
 struct Domain {
@@ -44,14 +45,11 @@ struct WorkspaceRequest {
 // Checks types and bounds. Errors: invalid_argument.
 [[nodiscard]] Result<WorkspaceRequest> workspace_request(const json::Value& body, const WorkspaceSettings& settings);
 
-struct Workspace {
+struct Workspace : WorkspaceRequest {  // the default one: no disk_bytes, for its home is a directory, nor idle_seconds
   ~Workspace() {
     if (cgroup) (void)cgroup->remove();
   }
-  std::string name;
   confine::Workspace place;               // ids and namespaces
-  std::uint64_t disk_bytes = 0;           // 0: the default one's home, a directory
-  std::int64_t idle_seconds = 0;          // 0: never ends by itself
   std::string created_at, ending;         // why it ends, or ""
   std::map<std::string, Domain> domains;  // made when first asked for; the manager holds the default one's
   std::optional<confine::Cgroup> cgroup;
@@ -61,8 +59,6 @@ struct Workspace {
 
 // The plan's walls that keep workspaces apart: the first that is missing.
 [[nodiscard]] std::optional<Mechanism> missing_wall(const confine::Plan& plan);
-// "size=...,nr_inodes=..." of a home of that size.
-[[nodiscard]] std::string home_options(std::uint64_t bytes);
 // {used_bytes, used_inodes} of the home, as its filesystem counts them.
 [[nodiscard]] json::Value disk_use(const Workspace& workspace);
 

@@ -8,11 +8,6 @@
 #include "launcher/session/requests.h"
 
 namespace caisson::session {
-namespace {
-
-constexpr uid_t kFirstUid = 20101, kLastUid = 20999;  // one for each living workspace; no session of T0 has one of these
-
-}  // namespace
 
 Result<confine::Workspace> Manager::make_place(uid_t uid, gid_t gid, std::uint64_t disk_bytes) const {
   confine::Plan plan;
@@ -20,7 +15,8 @@ Result<confine::Workspace> Manager::make_place(uid_t uid, gid_t gid, std::uint64
   plan.net_ns = features_.net_ns.ok();
   plan.private_tmp_options =
       "size=" + std::to_string(tmp_limits_.tmp_bytes) + ",nr_inodes=" + std::to_string(tmp_limits_.tmp_inodes);
-  if (disk_bytes != 0) plan.home_options = home_options(disk_bytes);
+  if (disk_bytes != 0)
+    plan.home_options = "size=" + std::to_string(disk_bytes) + ",nr_inodes=" + std::to_string(1024 + disk_bytes / 16384);
   return builder_.make_workspace(plan, uid, gid);
 }
 
@@ -28,28 +24,23 @@ Result<Workspace*> Manager::make_workspace(const WorkspaceRequest& request) {
   if (workspaces_.contains(request.name)) return fail(Code::already_exists, "there is a workspace " + quote(request.name));
   // Below this tier, or with one uid for all, they could see, signal or read each other: none is better than a weak one.
   if (features_.tier() != Tier::t3 || ::geteuid() != 0) {
-    std::string why = ::geteuid() != 0 ? "the launcher is not root and has one uid for all sessions"
-                                       : "this container gives tier " + std::string(tier_name(features_.tier()));
-    return fail(Code::unavailable, "workspaces cannot be kept apart here: " + why + " (see: caisson probe)");
+    return fail(Code::unavailable, "workspaces are kept apart by a launcher that is root, in tier T3; this is uid " +
+                                       std::to_string(::geteuid()) + ", " + std::string(tier_name(features_.tier())) +
+                                       " (see: caisson probe)");
   }
   if (workspaces_.size() >= settings_.workspaces.most)
     return fail(Code::limit, "more than " + std::to_string(settings_.workspaces.most) + " workspaces");
   // The next one each time: what a workspace may have left in a grant for writing does not soon belong to another.
-  const auto taken = [&](uid_t u) {
-    return std::ranges::any_of(workspaces_, [u](const auto& w) { return w.second->place.outer_uid == u; });
-  };
+  const auto taken = [this](const auto& w) { return w.second->place.outer_uid == last_uid_; };
   do last_uid_ = last_uid_ < kFirstUid || last_uid_ == kLastUid ? kFirstUid : last_uid_ + 1;
-  while (taken(last_uid_));  // fewer workspaces than uids
-  const uid_t uid = last_uid_;
+  while (std::ranges::any_of(workspaces_, taken));  // fewer workspaces than uids
   auto made = std::make_unique<Workspace>();
-  made->name = request.name;
-  made->disk_bytes = request.disk_bytes;
-  made->idle_seconds = request.idle_seconds;
+  static_cast<WorkspaceRequest&>(*made) = request;
   made->created_at = sys::rfc3339(sys::realtime_ns());
   if (cgroups_) {
     TRY_ASSIGN(made->cgroup, cgroups_->make_node("w-" + sys::random_hex(8), settings_.workspaces.limits));
   }
-  TRY_ASSIGN(made->place, make_place(uid, uid, request.disk_bytes));
+  TRY_ASSIGN(made->place, make_place(last_uid_, last_uid_, request.disk_bytes));
   return (workspaces_[request.name] = std::move(made)).get();
 }
 
@@ -108,9 +99,9 @@ json::Value Manager::workspace_json(const Workspace& workspace) const {
   out["idle_seconds"] = workspace.idle_seconds;
   out["disk_bytes"] = workspace.disk_bytes;
   out.update(disk_use(workspace));
-  out["limits"] = {
-      {"memory_bytes", limits.memory_bytes}, {"processes", limits.processes}, {"by", cgroups_ ? "cgroup" : "watchdog"}};
-  if (cgroups_) out["limits"]["cpu_percent"] = limits.cpu_percent;
+  out["limits"] = {{"memory_bytes", limits.memory_bytes}, {"processes", limits.processes}};
+  out["limits"].update(cgroups_ ? json::Value{{"by", "cgroup"}, {"cpu_percent", limits.cpu_percent}}
+                                : json::Value{{"by", "watchdog"}});
   return out;
 }
 

@@ -120,6 +120,9 @@ BEFORE_HELLO = {
         "session_report": {"session": "s-0000000000000000"},
         "session_list": {},
         "session_destroy": {"session": "s-0000000000000000"},
+        "workspace_create": {"name": "x"},
+        "workspace_list": {},
+        "workspace_destroy": {"workspace": "x"},
     }.items()
 }
 SECOND_HELLO = b'{"id": 1000000, "op": "hello", "protocol": 1}'

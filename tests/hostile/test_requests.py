@@ -9,7 +9,7 @@ import pytest
 from harness import ROOT, Launcher, Refused
 from seat import Seat, killed_for, opened, serves
 
-CODES = {"invalid_argument", "permission_denied", "not_found", "limit", "unavailable"}
+CODES = {"invalid_argument", "permission_denied", "not_found", "limit", "unavailable", "already_exists"}
 NONE = "s-0000000000000000"
 HUGE = 1 << 62
 LONG = "x" * 60000
@@ -63,6 +63,8 @@ FLAG = [0, 1, "true", [], {}]
 WRONG = {
     ("session_create", "domain"): [*TEXT, "", "nobody", "../bash", "bash\0", "BASH", LONG, None],
     ("session_create", "label"): [*TEXT, LONG],
+    ("session_create", "workspace"): [*TEXT, "", "nowhere", "../default", "default\0", "DEFAULT", LONG],
+    ("session_create", "isolation"): [*TEXT, "", "none", "PRIVATE", "private\0"],
     ("session_create", "narrow"): [*OBJECT, {"x": 1}, {"narrow": {}}],
     ("session_exec", "session"): [*TEXT, "", "../launcher", "s-", NONE, NONE + "\0", LONG, None],
     ("session_exec", "argv"): [None, "true", 7, {}, [], [1], [None], [[]], ["true", {}], ["a\0b"], ["x"] * 8000],
@@ -77,13 +79,20 @@ WRONG = {
     ("session_report", "session"): [*TEXT, "", NONE, None],
     ("session_destroy", "session"): [*TEXT, "", NONE, None],
     ("session_destroy", "reason"): TEXT,
+    ("workspace_create", "name"): [*TEXT, "", "A", ".", "..", "../x", "a/b", "-x", "x\0", "x" * 64, "default", LONG, None],
+    ("workspace_create", "disk_bytes"): [*NUMBER, 1, 1 << 50],
+    ("workspace_create", "idle_seconds"): [*NUMBER, 1 << 40],
+    ("workspace_destroy", "workspace"): [*TEXT, "", "nowhere", "default", "default\0", LONG, None],
 }
 GOOD = {
     "hello": {"protocol": 1},
     "session_create": {"domain": "bash"},
     "session_exec": {"argv": ["true"]},
     "exec_signal": {"exec": "e-1", "signal": "SIGTERM"},
+    "workspace_create": {"name": "x"},
+    "workspace_destroy": {"workspace": "default"},
 }
+NO_SESSION = ["session_create", "session_list", "workspace_create", "workspace_list", "workspace_destroy"]
 
 
 @pytest.mark.parametrize(
@@ -91,16 +100,16 @@ GOOD = {
     [pytest.param(op, m, v, id=f"{op}-{m}-{json.dumps(v)[:24]}") for (op, m), values in WRONG.items() for v in values],
 )
 def test_a_wrong_value_is_refused(house, refused, op, member, value):
-    session = {} if op == "session_create" else {"session": house.mine}
+    session = {} if op in NO_SESSION else {"session": house.mine}
     refused(op, **{**GOOD.get(op, {}), **session, member: value})
 
 
-OPS = ["session_create", "session_exec", "exec_signal", "session_stat", "session_report", "session_list", "session_destroy"]
+OPS = ["session_exec", "exec_signal", "session_stat", "session_report", "session_destroy", *NO_SESSION]
 
 
 @pytest.mark.parametrize("op", OPS)
 def test_an_unknown_member_is_refused(house, refused, op):
-    session = {} if op in ("session_create", "session_list") else {"session": house.mine}
+    session = {} if op in NO_SESSION else {"session": house.mine}
     assert "unknown member" in refused(op, **{**GOOD.get(op, {}), **session, "force": True})["what"]
 
 

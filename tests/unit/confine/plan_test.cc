@@ -156,6 +156,38 @@ TEST(Plan, AKernelWithoutLandlockScopesIsStated) {
   EXPECT_FALSE(stated(**bench.plan(Tier::t3), "landlock-no-scopes"));
   features.landlock_abi = 5;
   EXPECT_TRUE(stated(**bench.plan(Tier::t3), "landlock-no-scopes"));
+bool has_residual(const Plan& plan, std::string_view id) {
+  return std::ranges::any_of(plan.residual, [id](const Residual& r) { return r.id == id; });
+}
+
+TEST(Plan, AStagedHomeIsTheWorkspacesOwnAndHasAQuota) {
+  Bench bench;
+  EXPECT_TRUE(has_residual(**bench.plan(Tier::t3), "home-quota"));
+  bench.place.home_staged = true;
+  bench.sources.erase("/srv/home");
+  const auto plan = bench.plan(Tier::t3);
+  ASSERT_TRUE(plan) << plan.error().text();
+  const auto home = std::ranges::find((*plan)->binds, bench.policy.home_path, &Bind::target);
+  ASSERT_NE(home, (*plan)->binds.end());
+  EXPECT_TRUE(home->staged);
+  EXPECT_FALSE(has_residual(**plan, "home-quota"));
+}
+
+TEST(Plan, AWorkspacesProcessesAreCountedByItsUid) {
+  Bench bench;
+  bench.place.processes = 77;
+  const auto plan = bench.plan(Tier::t3);
+  ASSERT_TRUE(plan);
+  const auto limit = std::ranges::find((*plan)->limits, static_cast<int>(RLIMIT_NPROC), &std::pair<int, rlimit>::first);
+  ASSERT_NE(limit, (*plan)->limits.end());
+  EXPECT_EQ(limit->second.rlim_max, 77U);
+}
+
+TEST(Plan, ALoopbackOfItsOwnIsNotSaidToBeShared) {
+  Bench bench;
+  EXPECT_TRUE(has_residual(**bench.plan(Tier::t3), "loopback-shared"));
+  bench.place.own_net = true;
+  EXPECT_FALSE(has_residual(**bench.plan(Tier::t3), "loopback-shared"));
 }
 
 TEST(Plan, MountsAreOrderedParentsFirst) {
