@@ -9,7 +9,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
 from control import Control  # noqa: E402
 
-FILES, ROUNDS, OWNER = 50, 8, 20001
+FILES, ROUNDS, OWNER = 50, 6, 20001
 SOURCE = """#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
