@@ -31,7 +31,7 @@ template <>
 struct Schema<AuditSession> {
   static constexpr std::string_view name = "AuditSession";
   static constexpr auto fields =
-      std::tuple{field("id", &AuditSession::id, "The launcher's id of the session; ids sort by their start"),
+      std::tuple{field("id", &AuditSession::id, "The launcher's id of the session; ids sort by the second of their start"),
                  field("domain", &AuditSession::domain, "Policy domain"),
                  field("workspace", &AuditSession::workspace, "Workspace of the session"),
                  field("label", &AuditSession::label, "What the client called it"),

@@ -279,10 +279,9 @@ Result<json::Value> Manager::answer_audit_list(const json::Value& body) const {
   TRY(only(body, {"before", "limit"}));
   TRY_ASSIGN(const auto before, json::get_string(body, "before"));
   TRY_ASSIGN(const auto limit, json::get_int(body, "limit"));
-  if (limit && (*limit < 1 || *limit > kMaxLogsListed))
-    return fail(Code::invalid_argument, "'limit' must be 1 to " + std::to_string(kMaxLogsListed));
+  const auto most = static_cast<std::size_t>(std::clamp<std::int64_t>(limit.value_or(100), 1, kMaxLogsListed));
   json::Value list = json::Value::array();
-  for (const std::string& id : store_->list(before.value_or(""), static_cast<std::size_t>(limit.value_or(100))))
+  for (const std::string& id : store_->list(before.value_or(""), most))
     list.push_back({{"session", id}, {"running", entries_.contains(id)}});
   return json::Value{{"sessions", std::move(list)}};
 }

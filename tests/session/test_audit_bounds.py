@@ -103,7 +103,9 @@ def test_a_client_gets_a_descriptor_for_reading_and_never_of_the_launchers_log(l
         with pytest.raises(Refused) as refused:
             control.call("audit_open", session=name)
         assert refused.value.error["code"] == "not_found"
-    assert control.call("audit_list", limit=500)[0]["sessions"][0] == {"session": session, "running": True}
+    listed = control.call("audit_list", limit=500)[0]["sessions"]
+    assert {"session": session, "running": True} in listed
+    assert [s["session"] for s in listed] == sorted((s["session"] for s in listed), reverse=True)
 
 
 def test_stats_and_export(launcher, control):
