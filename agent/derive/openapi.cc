@@ -58,14 +58,21 @@ Value path_parameters(std::string_view path) {
   return out;
 }
 
+Value workspace_parameter() {
+  return {{"name", "X-Caisson-Workspace"},
+          {"in", "header"},
+          {"required", false},
+          {"description", "Whose sessions; 404 when there is no such workspace"},
+          {"schema", {{"type", "string"}, {"title", "Workspace"}, {"default", "default"}}}};
+}
+
 Value operation(const Route& route, Components& components) {
   const bool is_public = (route.flags & routes::kPublic) != 0;
   Value responses = {{route.endpoint.websocket != nullptr ? "101" : "200", success_response(route, components)}};
   Value out = {
       {"tags", Value::array({routes::scope_name(route.scope)})}, {"summary", route.summary}, {"operationId", route.operation_id}};
   Value parameters = path_parameters(route.path);
-  if (!is_public && route.scope != routes::Scope::workspaces)
-    parameters.push_back({{"$ref", "#/components/parameters/workspace"}});
+  if (!is_public && route.scope != routes::Scope::workspaces) parameters.push_back(workspace_parameter());
   for (const routes::Parameter& p : route.query)
     parameters.push_back({{"name", p.name},
                           {"in", "query"},
@@ -126,16 +133,7 @@ Value openapi(const std::vector<const Route*>& table) {
             {"version", CAISSON_VERSION},
             {"description", "Sealed shell and code sessions for AI agents, behind the AIO Sandbox API"}}},
           {"paths", std::move(paths)},
-          {"components",
-           {{"schemas", components},
-            {"securitySchemes", security_schemes()},
-            {"parameters",
-             {{"workspace",
-               {{"name", "X-Caisson-Workspace"},
-                {"in", "header"},
-                {"required", false},
-                {"description", "Whose sessions; 404 when there is no such workspace. Default: default"},
-                {"schema", {{"type", "string"}, {"title", "Workspace"}}}}}}}}},
+          {"components", {{"schemas", components}, {"securitySchemes", security_schemes()}}},
           {"security", Value::array({{{"api_key_header", Value::array()}},
                                      {{"api_key_bearer", Value::array()}},
                                      {{"api_key_query", Value::array()}}})}};

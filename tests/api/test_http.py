@@ -1,4 +1,5 @@
 """HTTP as clients meet it: keys, paths, methods, bodies; the negative cases are generated from /v1/openapi.json."""
+import re
 import json
 
 import pytest
@@ -20,7 +21,7 @@ def document(api) -> dict:
 @pytest.fixture(scope="module")
 def operations(document) -> list[tuple[str, str, dict]]:
     """(method, path with its parameters filled in, operation)"""
-    return [(method.upper(), path.replace("{session_id}", "unheard-of"), operation)
+    return [(method.upper(), re.sub(r"{\w+}", "unheard-of", path), operation)
             for path, methods in document["paths"].items() for method, operation in methods.items()]
 
 
@@ -289,5 +290,6 @@ def test_trap_13_no_odd_value_of_any_field_is_a_5xx(api, bodies):
                 if name == "no_change_timeout" and path == "/v1/shell/exec":
                     body["timeout"] = 2
                 answer = api.post(path, body)
-                assert answer.status_code in (200, 404, 422), (path, name, value, answer.text)
+                refused = (409, 429) if path == "/v1/workspaces" else ()
+                assert answer.status_code in (200, 404, 422, *refused), (path, name, value, answer.text)
     assert eventually(lambda: api.http.get("/readyz").status_code == 200)

@@ -6,7 +6,19 @@ import jsonschema
 import pytest
 
 FREE = {"/v1/ping", "/healthz", "/readyz"}
-OWN = {"/v1/attestation", "/v1/sessions/{session_id}/confinement", "/v1/audit/sessions", "/v1/audit/sessions/{session_id}"}  # which AIO does not have
+# Which AIO does not have.
+OWN = {
+    "/v1/attestation",
+    "/v1/audit/sessions",
+    "/v1/audit/sessions/{session_id}",
+    "/v1/policies",
+    "/v1/policies/{domain}",
+    "/v1/policies/reload",
+    "/v1/sessions",
+    "/v1/sessions/{session_id}/confinement",
+    "/v1/workspaces",
+    "/v1/workspaces/{name}",
+}
 
 
 @pytest.fixture(scope="module")
