@@ -30,7 +30,7 @@ as root on a host it works the same. See also: caisson --help
   --help, --version
 
 environment: SANDBOX_API_KEY (without it a key is generated and printed once), CAISSON_AUTH=none (no key at all), WORKSPACE
-(where clients start), CAISSON_AGENT_UID (990, the auditor 991: the next), CAISSON_READY_SESSIONS (2), CAISSON_MAX_SESSIONS (1024);
+(where clients start), CAISSON_AGENT_UID (990; auditor: the next), CAISSON_READY_SESSIONS (2), CAISSON_MAX_SESSIONS (1024);
 of each workspace but the default: CAISSON_WORKSPACE_IDLE_SECONDS (3600), _DISK_MIB (512), _MEMORY_MIB (4096), _PROCESSES (1024)
 
 signals: SIGTERM and SIGINT stop everything, SIGHUP reads the policies again (taken whole or not at all)

@@ -22,6 +22,7 @@ ALLOWED = {
     "launcher/auditor": ["launcher/base"],
     "launcher/cli": ["launcher/base", "launcher/ipc", "launcher/policy", "launcher/audit", "launcher/attest", "launcher/confine",
                      "launcher/session"],
+    "launcher/cli/learn": ["launcher/base", "launcher/policy", "launcher/cli"],
     "launcher": ["launcher/base", "launcher/ipc", "launcher/policy", "launcher/audit", "launcher/attest", "launcher/confine",
                  "launcher/session"],
     "agent/http": ["launcher/base"],
@@ -30,6 +31,7 @@ ALLOWED = {
     "agent/auth": ["launcher/base", "agent/http"],
     "agent/routes": ["launcher/base", "agent/http", "agent/auth", "agent/bridge", "agent/session"],
     "agent/derive": ["launcher/base", "agent/http", "agent/routes"],
+    "agent/page": ["agent/routes"],
     "agent": ["launcher/base", "launcher/ipc", "agent/http", "agent/auth", "agent/bridge", "agent/session", "agent/routes", "agent/derive"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)

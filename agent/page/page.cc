@@ -1,11 +1,11 @@
-// GET /caisson/: what runs here and what confines it, for people. One document, put together once: nothing is loaded from elsewhere,
-// and the content security policy names the hashes of its own style and script, so nothing else would run. It gets its data
-// from the API like any client, with the key that it was opened with.
+// GET /caisson/: what runs here and what confines it, for people. One document, put together once: nothing is loaded from
+// elsewhere, and the content security policy names the hashes of its own style and script, so nothing else would run. It gets its
+// data from the API like any client, with the key that it was opened with.
 #include <openssl/sha.h>
 
+#include <page_files.h>  // generated: kHtml, kStyle, kScript
 #include <array>
 
-#include "agent/page/page_files.h"  // generated: kHtml, kStyle, kScript
 #include "agent/routes/table.h"
 
 namespace caisson::routes {

@@ -15,7 +15,8 @@ task<http::Response> list_sessions(Call call) {
 
 constexpr Route kSessions[] = {
     {http::Method::get, "/v1/sessions", "list_confined_sessions", Scope::sandbox, kNone, Unknown::ignore,
-     "Every living session with its domain, tier, limits and present use; ?after= the `next` of the answer before", bind<list_sessions>()},
+     "Every living session with its domain, tier, limits and present use; ?after= the `next` of the answer before",
+     bind<list_sessions>()},
 };
 
 }  // namespace

@@ -33,12 +33,12 @@ enum class Event {
   limit_hit,
   session_end,  // why; totals; head of the chain
   policy_reload,
-  workspace_create,  // name, uid, limits
-  workspace_end,     // why; what its home held
-  segment_end,      // of a file; the next one goes on
-  segment_start,    // which segment; what was spilled before it
-  segment_removed,  // of this log, for room: which records, and the hash of the last one. Before the file goes
-  log_deleted,      // launcher.ndjson: a log of an ended session, for its age or for room. Before the files go
+  workspace_create,     // name, uid, limits
+  workspace_end,        // why; what its home held
+  segment_end,          // of a file; the next one goes on
+  segment_start,        // which segment; what was spilled before it
+  segment_removed,      // of this log, for room: which records, and the hash of the last one. Before the file goes
+  log_deleted,          // launcher.ndjson: a log of an ended session, for its age or for room. Before the files go
   denial,               // a system call that was refused by rule: what, by whom, how it was answered
   denials_dropped,      // refused calls that were only counted
   denial_audit_closed,  // nobody listens to this session's refused calls any more: why

@@ -83,7 +83,9 @@ class Search {
     return jump(BPF_JGE, middle->from, upper, tree(first, middle));
   }
 
-  std::size_t leaf(const Answer& answer) { return answer.rule != nullptr ? rule(*answer.rule) : ret(answer.ret == kEperm ? refuse_ : answer.ret); }
+  std::size_t leaf(const Answer& answer) {
+    return answer.rule != nullptr ? rule(*answer.rule) : ret(answer.ret == kEperm ? refuse_ : answer.ret);
+  }
 
   std::size_t ret(std::uint32_t value) {
     const auto known = returns_.find(value);

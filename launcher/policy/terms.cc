@@ -11,9 +11,8 @@ constexpr std::array<std::pair<Tier, std::string_view>, 4> kTiers{
 
 // In enum order.
 constexpr std::array<std::string_view, kMechanismCount> kMechanisms{
-    "user_ns", "mount_ns", "pid_ns", "ipc_ns",       "uts_ns",       "net_ns",   "cgroup_ns", "proc", "cgroup",
-    "io",      "rlimits",  "uid",    "capabilities", "no_new_privs", "landlock", "seccomp",   "fds",  "env",
-    "denial_audit"};
+    "user_ns", "mount_ns", "pid_ns",       "ipc_ns",       "uts_ns",   "net_ns",  "cgroup_ns", "proc", "cgroup",      "io",
+    "rlimits", "uid",      "capabilities", "no_new_privs", "landlock", "seccomp", "fds",       "env",  "denial_audit"};
 
 }  // namespace
 

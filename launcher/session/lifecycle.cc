@@ -48,7 +48,8 @@ Result<Manager::Entry*> Manager::start(Workspace& workspace, const std::string& 
   const std::string id = std::string(confine::CgroupRoot::kSessionPrefix) + second + sys::random_hex(4);
   std::optional<confine::Cgroup> cgroup;
   if (cgroups_ && prepared->plan->cgroup) {
-    TRY_ASSIGN(cgroup, cgroups_->make(id, prepared->plan->policy->limits, prepared->plan->disks, workspace.cgroup ? &*workspace.cgroup : nullptr));
+    TRY_ASSIGN(cgroup, cgroups_->make(id, prepared->plan->policy->limits, prepared->plan->disks,
+                                      workspace.cgroup ? &*workspace.cgroup : nullptr));
   }
   TRY_ASSIGN(const uid_t uid, take_uid(workspace));
   Events events;

@@ -71,8 +71,8 @@ def clone(place: str) -> list[str]:
     script = f"git init -q {place}/repo && cd {place}/repo && echo text > file && git add file && " \
              "git -c user.name=a -c user.email=a@example.org commit -qm first"
     subprocess.run(["bash", "-c", script], check=True, timeout=30)
-    os.makedirs(f"{place}/work")
-    return ["bash", "-c", f"rm -rf {place}/work/copy && {git} clone -q {place}/repo {place}/work/copy"]
+    os.makedirs(f"{place}/out")
+    return ["bash", "-c", f"rm -rf {place}/out/copy && {git} clone -q {place}/repo {place}/out/copy"]
 
 
 def server(place: str) -> list[str]:

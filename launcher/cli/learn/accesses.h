@@ -9,12 +9,12 @@
 namespace caisson::cli::learn {
 
 enum Use : unsigned {
-  kLooked = 1,    // stat, access, readlink: that it is there
-  kRead = 2,      // opened for reading
-  kListed = 4,    // a directory whose entries were read
-  kWritten = 8,   // opened for writing, or its metadata changed
-  kExecuted = 16, // executed, or mapped executable (shared libraries)
-  kEntries = 32,  // a directory in which entries were made, renamed or removed
+  kLooked = 1,     // stat, access, readlink: that it is there
+  kRead = 2,       // opened for reading
+  kListed = 4,     // a directory whose entries were read
+  kWritten = 8,    // opened for writing, or its metadata changed
+  kExecuted = 16,  // executed, or mapped executable (shared libraries)
+  kEntries = 32,   // a directory in which entries were made, renamed or removed
 };
 
 struct Path {
@@ -33,10 +33,10 @@ struct Peaks {
 };
 
 struct Accesses {
-  std::map<std::string, Path> paths;            // canonical, as the session sees them
+  std::map<std::string, Path> paths;                   // canonical, as the session sees them
   std::map<std::string, std::uint64_t> refused_calls;  // system call -> times that it answered EPERM or ENOSYS
-  std::set<std::string> outside;                // addresses beyond loopback that a connect named
-  bool inet = false;                            // a socket of AF_INET or AF_INET6 was made
+  std::set<std::string> outside;                       // addresses beyond loopback that a connect named
+  bool inet = false;                                   // a socket of AF_INET or AF_INET6 was made
   Peaks peaks;
   std::uint64_t calls = 0, processes = 0;  // how much was seen
   std::uint64_t dropped = 0;               // paths beyond kMaxPaths

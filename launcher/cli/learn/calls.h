@@ -11,8 +11,8 @@ namespace caisson::cli::learn {
 inline constexpr int kCwd = -1;  // the row's directory argument: none, relative to the working directory
 
 enum class Kind {
-  path,  // `use` of the path
-  open,  // by the flags in argument `flags`
+  path,      // `use` of the path
+  open,      // by the flags in argument `flags`
   open_how,  // by struct open_how at argument `flags`
 };
 

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kExitLost = 22;  // --verify: the learnt policy is not enough
+constexpr int kExitLost = 22;            // --verify: the learnt policy is not enough
 constexpr std::size_t kMaxGrants = 200;  // a session has at most 256 mounts of grants
 constexpr Flag kFlags[] = {{"--policy", "-p", true}, {"--cwd", "-C", true},     {"--env", "-e", true},   {"--grant", "-g", true},
                            {"--output", "-o", true}, {"--session", "-s", true}, {"--seconds", "", true}, {"--verify", "", false}};
@@ -43,7 +43,9 @@ std::string joined(const std::vector<std::string>& words) {
   return out.size() > 200 ? out.substr(0, 197) + "..." : out;
 }
 
-bool below(const std::string& path, const std::string& directory) { return path.starts_with(directory == "/" ? directory : directory + "/"); }
+bool below(const std::string& path, const std::string& directory) {
+  return path.starts_with(directory == "/" ? directory : directory + "/");
+}
 
 // True when the domain has something of its own strictly below `path`: then its entries are granted one by one, and what the
 // domain makes there (a passwd of its own, a read-only grant) stays.
@@ -62,7 +64,8 @@ void open_up(const policy::Policy& p, const std::string& directory, std::vector<
   std::ranges::sort(names);
   for (const std::string& path : names) {
     struct stat st{};
-    if (::lstat(path.c_str(), &st) != 0 || (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)) || path.find(':') != std::string::npos) continue;
+    if (::lstat(path.c_str(), &st) != 0 || (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)) || path.find(':') != std::string::npos)
+      continue;
     if (path == "/proc" || path == "/sys" || path == "/dev" || path == "/run" || path == "/tmp" || path == p.home_path) continue;
     if (p.files.contains(path) || p.links.contains(path)) continue;
     if (std::ranges::any_of(p.grants, [&path](const policy::Grant& g) { return g.path == path; })) continue;
@@ -111,8 +114,8 @@ Result<std::shared_ptr<const policy::Policy>> find_policy(const std::string& dir
 }
 
 // A `caisson run` of the command, traced. grants: beyond those asked for.
-Result<int> observe(const std::string& policies, const std::string& domain, const Asked& asked, const std::vector<std::string>& grants,
-                    learn::Observer& observer) {
+Result<int> observe(const std::string& policies, const std::string& domain, const Asked& asked,
+                    const std::vector<std::string>& grants, learn::Observer& observer) {
   TRY_ASSIGN(const std::string self, [] -> Result<std::string> {
     std::error_code failed;
     const fs::path path = fs::read_symlink("/proc/self/exe", failed);
@@ -233,18 +236,21 @@ Result<Outcome> learn_it(const Asked& asked, const Options& options) {
     learn::Observer observer;
     TRY_ASSIGN(status, observe(options.policies, domain, asked, grants, observer));
     out.seen = std::move(observer.accesses());
-    if (out.seen.calls == 0) return fail(Code::unavailable, "the session was not started (status " + std::to_string(status) + ")");
+    if (out.seen.calls == 0)
+      return fail(Code::unavailable, "the session was not started (status " + std::to_string(status) + ")");
   }
   out.proposal = learn::propose(*out.policy, out.seen);
   if (status != 0)
-    out.proposal.notes.insert(out.proposal.notes.begin(), "the command ended with status " + std::to_string(status) + ": what it would have done then is not seen");
+    out.proposal.notes.insert(out.proposal.notes.begin(), "the command ended with status " + std::to_string(status) +
+                                                              ": what it would have done then is not seen");
   out.file = learn::policy_file(*out.policy, out.proposal, source);
   if (asked.verify) {
     TRY_ASSIGN(const LearntPolicies policies, LearntPolicies::make(options.policies, out.file));
     learn::Observer observer;
     TRY_ASSIGN(const int again, observe(policies.path(), "learnt", asked, {}, observer));
     out.lost = learn::lost(out.seen, observer.accesses());
-    if (again != status) out.lost->push_back("the command ended with status " + std::to_string(again) + " instead of " + std::to_string(status));
+    if (again != status)
+      out.lost->push_back("the command ended with status " + std::to_string(again) + " instead of " + std::to_string(status));
   }
   return out;
 }
@@ -257,7 +263,9 @@ Status show(const Outcome& out, const Asked& asked, const Options& options) {
   if (options.json) {
     json::Value document = {{"policy", out.file}, {"notes", out.proposal.notes}, {"calls", out.seen.calls}};
     for (const auto& [path, use] : out.seen.paths)
-      document["paths"][path] = {{"done", learn::use_names(use.done)}, {"refused", learn::use_names(use.refused)}, {"missing", learn::use_names(use.missing)}};
+      document["paths"][path] = {{"done", learn::use_names(use.done)},
+                                 {"refused", learn::use_names(use.refused)},
+                                 {"missing", learn::use_names(use.missing)}};
     document["lost"] = out.lost ? json::Value(*out.lost) : json::Value(nullptr);
     print_json(document);
     return {};

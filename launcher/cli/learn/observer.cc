@@ -103,7 +103,8 @@ std::vector<std::string> Observer::entry(pid_t tid, std::uint64_t number, const 
     struct stat st{};
     const std::string file = proc(tid, "fd/" + std::to_string(static_cast<int>(args[0])));
     struct stat link{};
-    if (::lstat(file.c_str(), &link) == 0 && (link.st_mode & S_IWUSR) != 0 && ::stat(file.c_str(), &st) == 0 && S_ISREG(st.st_mode))
+    if (::lstat(file.c_str(), &link) == 0 && (link.st_mode & S_IWUSR) != 0 && ::stat(file.c_str(), &st) == 0 &&
+        S_ISREG(st.st_mode))
       seen_.peaks.file_size_bytes = std::max<std::uint64_t>(seen_.peaks.file_size_bytes, static_cast<std::uint64_t>(st.st_size));
   }
   return out;
@@ -136,7 +137,8 @@ void Observer::exit(const Call& call) {
       break;
     case SYS_mmap:
       if (call.result >= 0 || call.result < -4095)
-        if ((call.args[2] & PROT_EXEC) != 0 && (call.args[3] & MAP_ANONYMOUS) == 0) take_descriptor(call.tid, call.args[4], kExecuted);
+        if ((call.args[2] & PROT_EXEC) != 0 && (call.args[3] & MAP_ANONYMOUS) == 0)
+          take_descriptor(call.tid, call.args[4], kExecuted);
       break;
     case SYS_socket:
       if (call.result >= 0 && (call.args[0] == AF_INET || call.args[0] == AF_INET6)) seen_.inet = true;
@@ -148,14 +150,16 @@ void Observer::exit(const Call& call) {
     default:
       break;
   }
-  if ((call.result == -EPERM || call.result == -ENOSYS) && !is_path_call(call.number)) ++seen_.refused_calls[call_name(call.number)];
+  if ((call.result == -EPERM || call.result == -ENOSYS) && !is_path_call(call.number))
+    ++seen_.refused_calls[call_name(call.number)];
 }
 
 void Observer::take_path(const Call& call, int dir, const std::string& path, unsigned use, bool follow) {
   if (use == 0) return;
   std::string base = "/";
   if (!path.starts_with('/')) {
-    auto found = dir == AT_FDCWD ? link_target(proc(call.tid, "cwd")) : descriptor_path(call.tid, static_cast<std::uint64_t>(dir));
+    auto found =
+        dir == AT_FDCWD ? link_target(proc(call.tid, "cwd")) : descriptor_path(call.tid, static_cast<std::uint64_t>(dir));
     if (!found || !found->starts_with('/')) return;
     base = std::move(*found);
   }

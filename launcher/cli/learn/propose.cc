@@ -9,9 +9,10 @@ namespace {
 constexpr std::size_t kSiblings = 3;  // files of one directory before the directory is proposed
 constexpr std::size_t kTogether = 8;  // grants below one directory before it is
 
-constexpr std::string_view kBroad[] = {"/",    "/bin", "/boot", "/etc", "/home", "/lib", "/lib64", "/media", "/mnt",
-                                       "/opt", "/root", "/run", "/sbin", "/srv", "/sys", "/usr",   "/var",   "/var/lib",
-                                       "/var/cache", "/var/log", "/var/run", "/var/tmp", "/usr/lib", "/usr/share", "/usr/local"};
+constexpr std::string_view kBroad[] = {"/",        "/bin",     "/boot",      "/etc",      "/home",      "/lib",     "/lib64",
+                                       "/media",   "/mnt",     "/opt",       "/root",     "/run",       "/sbin",    "/srv",
+                                       "/sys",     "/usr",     "/var",       "/var/lib",  "/var/cache", "/var/log", "/var/run",
+                                       "/var/tmp", "/usr/lib", "/usr/share", "/usr/local"};
 
 struct Need {
   bool write = false, execute = false;
@@ -33,7 +34,8 @@ bool inside(const std::string& path, const std::string& directory) {
 
 // What the session makes itself, whatever it is granted.
 bool is_special(const policy::Policy& p, const std::string& path) {
-  for (const std::string& own : {std::string("/proc"), std::string("/dev"), std::string("/sys"), std::string("/tmp"), p.home_path})
+  for (const std::string& own :
+       {std::string("/proc"), std::string("/dev"), std::string("/sys"), std::string("/tmp"), p.home_path})
     if (inside(path, own)) return true;
   return path == "/";
 }
@@ -78,7 +80,8 @@ void generalise(const policy::Policy& p, const Accesses& seen, Needs& needs) {
     for (const auto& [directory, count] : children) {
       const auto at = seen.paths.find(directory);
       const bool listed = at != seen.paths.end() && (at->second.done & kListed) != 0;
-      if (!is_broad(p, directory) && (count >= kSiblings || (listed && count > 0)) && !needs.contains(directory)) pick = directory;
+      if (!is_broad(p, directory) && (count >= kSiblings || (listed && count > 0)) && !needs.contains(directory))
+        pick = directory;
     }
     if (pick.empty())
       for (const auto& [directory, count] : below)
@@ -86,8 +89,8 @@ void generalise(const policy::Policy& p, const Accesses& seen, Needs& needs) {
     // A grant that lies in another one with no less access is none.
     for (auto it = needs.begin(); pick.empty() && it != needs.end(); ++it) {
       const auto within = std::ranges::find_if(needs, [&](const auto& other) {
-        return other.first != it->first && inside(it->first, other.first) && !is_broad(p, other.first) && (other.second.write || !it->second.write) &&
-               (other.second.execute || !it->second.execute);
+        return other.first != it->first && inside(it->first, other.first) && !is_broad(p, other.first) &&
+               (other.second.write || !it->second.write) && (other.second.execute || !it->second.execute);
       });
       if (within != needs.end()) pick = within->first;
     }
@@ -98,7 +101,8 @@ void generalise(const policy::Policy& p, const Accesses& seen, Needs& needs) {
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t step) { return (value + step - 1) / step * step; }
 
-void propose_limit(Proposal& out, const char* name, std::uint64_t now, std::uint64_t seen, std::uint64_t factor, std::uint64_t step) {
+void propose_limit(Proposal& out, const char* name, std::uint64_t now, std::uint64_t seen, std::uint64_t factor,
+                   std::uint64_t step) {
   const std::uint64_t wanted = std::max(step, round_up(seen * factor, step));
   if (seen != 0 && wanted < now) out.limits[name] = wanted;
 }
@@ -157,9 +161,11 @@ Proposal propose(const policy::Policy& policy, const Accesses& seen) {
   for (const auto& [path, use] : seen.paths)
     if (use.refused != 0 && use.done == 0 && !is_special(policy, path) && out.notes.size() < 100)
       out.notes.push_back("was refused " + path + " by its owner and mode, too");
-  if (seen.dropped != 0) out.notes.push_back(std::to_string(seen.dropped) + " paths were beyond what is kept: the proposal is not whole");
-  out.notes.emplace_back("not seen: what other input or another day would make the command do; peaks of memory between two samples; files reached "
-                         "through descriptors that another process sent");
+  if (seen.dropped != 0)
+    out.notes.push_back(std::to_string(seen.dropped) + " paths were beyond what is kept: the proposal is not whole");
+  out.notes.emplace_back(
+      "not seen: what other input or another day would make the command do; peaks of memory between two samples; files reached "
+      "through descriptors that another process sent");
   return out;
 }
 
@@ -171,7 +177,10 @@ json::Value policy_file(const policy::Policy& policy, const Proposal& proposal, 
     if (grant.execute) one["execute"] = true;
     file["grants"].push_back(std::move(one));
     file["weaken"].push_back({{"field", "/grants" + grant.path},
-                              {"why", std::string(write ? "written" : grant.execute ? "executed" : "read") + " by: " + command}});
+                              {"why", std::string(write           ? "written"
+                                                  : grant.execute ? "executed"
+                                                                  : "read") +
+                                          " by: " + command}});
   }
   for (const auto& [name, value] : proposal.limits) file["limits"][name] = value;
   if (proposal.network_none) {
@@ -189,7 +198,8 @@ std::string difference(const policy::Policy& policy, const Proposal& proposal) {
   if (proposal.network_none) out += "- network loopback -> none\n";
   for (const policy::LimitRow& row : policy::kLimits)
     if (const auto at = proposal.limits.find(row.name); at != proposal.limits.end())
-      out += "- limits/" + at->first + " " + std::to_string(policy.limits.*row.member) + " -> " + std::to_string(at->second) + "\n";
+      out +=
+          "- limits/" + at->first + " " + std::to_string(policy.limits.*row.member) + " -> " + std::to_string(at->second) + "\n";
   return out;
 }
 
@@ -203,7 +213,8 @@ std::vector<std::string> lost(const Accesses& learnt, const Accesses& again) {
     else if (missing != 0 && !before->second.directory) out.push_back("not there: " + path);
   }
   for (const auto& [call, count] : again.refused_calls)
-    if (!learnt.refused_calls.contains(call)) out.push_back("refused: system call " + call + ", " + std::to_string(count) + " times");
+    if (!learnt.refused_calls.contains(call))
+      out.push_back("refused: system call " + call + ", " + std::to_string(count) + " times");
   return out;
 }
 

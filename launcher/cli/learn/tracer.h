@@ -31,7 +31,7 @@ class Tracer {
     // At a call's beginning: the strings that must be read before it runs (execve replaces them).
     std::function<std::vector<std::string>(pid_t tid, std::uint64_t number, const std::array<std::uint64_t, 6>& args)> entry;
     std::function<void(const Call&)> exit;
-    std::function<void(pid_t tid)> ending;  // about to exit; /proc/<tid> is still whole
+    std::function<void(pid_t tid)> ending;            // about to exit; /proc/<tid> is still whole
     std::function<void(std::size_t threads)> sample;  // now and then; how many lived at one time so far
   };
   explicit Tracer(Watch watch) : watch_(std::move(watch)) {}

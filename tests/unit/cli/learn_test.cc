@@ -69,7 +69,8 @@ TEST(Learn, BroadDirectoriesAreNeverGranted) {
   for (const char* directory : {"/", "/etc", "/home", "/srv", "/home/alice", "/root", "/var/lib"}) {
     a.paths[directory].done = kListed | kEntries;
     a.paths[directory].directory = true;
-    for (const char* name : {"a", "b", "c", "d"}) a.paths[std::string(directory == std::string("/") ? "" : directory) + "/" + name].done = kRead;
+    for (const char* name : {"a", "b", "c", "d"})
+      a.paths[std::string(directory == std::string("/") ? "" : directory) + "/" + name].done = kRead;
   }
   const Proposal p = propose(domain(), a);
   for (const policy::Grant& g : p.grants) EXPECT_FALSE(is_broad(domain(), g.path)) << g.path;
