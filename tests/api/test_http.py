@@ -1,6 +1,6 @@
 """HTTP as clients meet it: keys, paths, methods, bodies; the negative cases are generated from /v1/openapi.json."""
-import re
 import json
+import re
 
 import pytest
 from conftest import eventually
