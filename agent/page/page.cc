@@ -38,7 +38,7 @@ std::string document() {
 
 task<http::Response> get_page(Call) {
   static const std::string html = document();
-  static const std::string policy = "default-src 'none'; connect-src 'self'; style-src " + hash_source(page::kStyle) +
+  static const std::string policy = "default-src 'none'; connect-src 'self'; img-src data:; style-src " + hash_source(page::kStyle) +
                                     "; script-src " + hash_source(page::kScript) +
                                     "; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
                                     "require-trusted-types-for 'script'; trusted-types 'none'";
@@ -50,8 +50,9 @@ task<http::Response> get_page(Call) {
 }
 
 constexpr Route kPage[] = {
-    {http::Method::get, "/caisson", "page", Scope::system, kHidden, Unknown::ignore, "Sessions, walls and denials, as a page",
+    {http::Method::get, "/caisson/", "page", Scope::system, kHidden, Unknown::ignore, "Sessions, walls and denials, as a page",
      bind<get_page>()},
+    {http::Method::get, "/caisson", "page_without_slash", Scope::system, kHidden, Unknown::ignore, "The same", bind<get_page>()},
 };
 
 }  // namespace

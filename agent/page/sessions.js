@@ -73,7 +73,7 @@ function showUse() {
     ['network', s.network], ['home', s.home]]));
 }
 
-const kDenials = new Set(['denial', 'denials_dropped', 'denial_audit_closed', 'path_observed', 'limit_hit', 'exec_refused', 'request_refused']);
+const kDenials = new Set(['denial', 'denials_dropped', 'denial_audit_closed', 'limit_hit', 'exec_refused', 'request_refused']);
 function recordLine(record) {
   const {seq, time, event, prev, hash, mono_us, ...rest} = record;
   return make('li', {'data-event': event}, `${time.slice(11, 23)} `, badge(event, kDenials.has(event) ? 'bad' : ''), ' ',

@@ -1,20 +1,22 @@
 // Workspaces, policies, and the container itself.
 async function refreshWorkspaces() {
   const {workspaces} = await get('/v1/workspaces');
-  byId('workspaces').replaceChildren(...table(['name', 'sessions', 'disk', 'memory', 'idle', 'home'], workspaces.map((w) => [
-    make('strong', {}, w.name), w.sessions ?? 0, use('disk', w.disk_used_bytes, w.disk_bytes, size), size(w.memory_bytes),
-    w.idle_seconds === undefined ? '' : `${w.idle_seconds} s`, w.persistent ? 'persistent' : w.home ?? ''])).children);
+  byId('workspaces').replaceChildren(...table(['name', 'state', 'sessions', 'home', 'all its sessions at most', 'ends'], workspaces.map((w) => [
+    make('strong', {}, w.name), w.state, w.sessions, w.disk_bytes ? use('home', w.used_bytes, w.disk_bytes, size) : 'a volume',
+    w.limits ? `${size(w.limits.memory_bytes)}, ${w.limits.processes} processes` : '',
+    w.idle_seconds ? `${w.idle_seconds} s without a session` : 'never'])).children);
 }
 
 async function refreshPolicies() {
-  const {policies, preset} = await get('/v1/policies');
-  const names = policies.map((p) => p.domain);
+  const {domains, preset, refused} = await get('/v1/policies');
+  const names = Object.keys(domains);
+  byId('preset').textContent = [preset ? `preset ${preset}` : 'no preset', ...Object.entries(refused).map(([d, why]) => `${d} is refused: ${why}`)].join('; ');
   for (const [id, first] of [['policy-a', null], ['policy-b', '(none)']]) {
     const select = byId(id), before = select.value;
     select.replaceChildren(...[first, ...names].filter(Boolean).map((n) => make('option', {}, n)));
     if (before && names.includes(before)) select.value = before;
   }
-  await showPolicy(preset);
+  await showPolicy();
 }
 
 // Flattens an explanation to lines "reads /usr": what differs between two is then a difference of two sets.

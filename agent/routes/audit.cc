@@ -104,7 +104,8 @@ AuditSession summary(const std::string& id, const AuditLog::Ends& ends) {
   out.state = "ended";
   out.ended = text_of(last, "time");
   out.reason = text_of(last, "reason");
-  if (const auto denials = json::get_int(last, "denials"); denials && *denials) out.denials = **denials;
+  if (const auto denials = last.find("denials"); denials != last.end() && denials->is_object())
+    out.denials = denials->value("recorded", std::int64_t{0}) + denials->value("dropped", std::int64_t{0});
   return out;
 }
 

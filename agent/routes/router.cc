@@ -16,6 +16,7 @@ std::vector<std::string_view> split(std::string_view path) {
     out.push_back(path.substr(0, end));
     path.remove_prefix(end);
   }
+  if (!out.empty() && path == "/") out.emplace_back();  // as in a request's target: another resource
   return out;
 }
 

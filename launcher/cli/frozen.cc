@@ -207,6 +207,12 @@ std::optional<Frozen> FrozenPolicies::load() const {
   reader(stamps);
   for (const auto& [path, then] : stamps)
     if (Stamp now{}; !reader.good() || !stamp(path, now) || now != then) return std::nullopt;
+  // By this very program: another one on this machine may compile other filters of the same files.
+  struct stat self{};
+  if (::stat("/proc/self/exe", &self) != 0 || std::ranges::none_of(stamps, [&self](const auto& entry) {
+        return entry.second.device == self.st_dev && entry.second.inode == self.st_ino;
+      }))
+    return std::nullopt;
   reader(policy, frozen.needs, frozen.filter);
   if (!reader.whole() || stamps.empty() || frozen.filter.empty()) return std::nullopt;
   frozen.policy = std::make_shared<const policy::Policy>(std::move(policy));

@@ -340,10 +340,6 @@ class Planner {
       return fail(Code::unavailable, "policy '" + policy_.domain + "' needs tier " + std::string(tier_name(policy_.min_tier)) +
                                          ", this container gives " + std::string(tier_name(plan_.tier)) +
                                          " (see: caisson probe)");
-    // Said, not left out: who reads a session's paths would need rights over its memory that the auditor must not have.
-    if (policy_.audit.paths == policy::Paths::observe)
-      return fail(Code::unavailable,
-                  "policy '" + policy_.domain + "' has \"paths\": \"observe\" in audit, which this version cannot do");
     for (const Mechanism m : policy_.require)
       if (state(m).state != MechanismState::enforced)
         return fail(Code::unavailable, "policy '" + policy_.domain + "' requires " + std::string(mechanism_name(m)) +

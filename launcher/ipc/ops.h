@@ -3,7 +3,9 @@
 // descriptors. docs: launcher/README.md, "Protocol".
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <optional>
 #include <string_view>
 
@@ -52,12 +54,14 @@ inline constexpr OpRow kOps[] = {
     {Op::audit_open, "audit_open", static_cast<unsigned>(State::open)},
     {Op::session_list, "session_list", static_cast<unsigned>(State::open)},
     {Op::session_destroy, "session_destroy", static_cast<unsigned>(State::open)},
-    {Op::policy, "policy", static_cast<unsigned>(State::open)},
-    {Op::policy_reload, "policy_reload", static_cast<unsigned>(State::open)},
     {Op::workspace_create, "workspace_create", static_cast<unsigned>(State::open)},
     {Op::workspace_list, "workspace_list", static_cast<unsigned>(State::open)},
     {Op::workspace_destroy, "workspace_destroy", static_cast<unsigned>(State::open)},
+    {Op::policy, "policy", static_cast<unsigned>(State::open)},
+    {Op::policy_reload, "policy_reload", static_cast<unsigned>(State::open)},
 };
+// Clients find a name by its op.
+static_assert(std::ranges::is_sorted(kOps, {}, &OpRow::op) && kOps[std::size(kOps) - 1].op == Op::policy_reload);
 
 [[nodiscard]] constexpr const OpRow* find_op(std::string_view name) {
   for (const OpRow& row : kOps)

@@ -118,7 +118,6 @@ class Facts {
 
   void recorded() {
     add("is recorded", "refused calls", p_.audit.denials ? "each" : "no", why("/audit/denials"));
-    add("is recorded", "paths touched", p_.audit.paths == Paths::observe ? "yes" : "no", why("/audit/paths"));
     add("is recorded", "at most", amount("_bytes", p_.audit.max_bytes), why("/audit/max_bytes"));
     add("is recorded", "kept", std::to_string(p_.audit.keep_days) + " days after its end", why("/audit/keep_days"));
     add("is recorded", "with a full disk", p_.audit.on_full == OnFull::stop ? "the session ends" : "the session goes on",

@@ -63,10 +63,17 @@ def hostile(fresh, double_program):
     return Double(fresh)
 
 
+def program(pid):
+    try:
+        return os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return None  # it has ended in between
+
+
 def agent_pid(launcher):
     # By its uid and its program: between the change of uid and the exec the child still has the launcher's descriptors.
     mine = (p for p in descendants(launcher.pid) if processes().get(p, ("", "", 0))[2] == 990)
-    return next((p for p in mine if os.path.realpath(f"/proc/{p}/exe") != os.path.realpath(f"/proc/{launcher.pid}/exe")), None)
+    return next((p for p in mine if program(p) not in (None, program(launcher.pid))), None)
 
 
 def test_an_agent_gets_no_session_of_another_client(fresh, hostile):

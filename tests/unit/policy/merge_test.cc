@@ -41,7 +41,7 @@ TEST(Merge, EachKindOfWidening) {
   Directory dir;
   dir.write("base.json",
             R"({"min_tier": "T0", "require": ["seccomp"], "hide": [], "devices": ["null"], "home": "private", "tmp": "private",
-    "network": "none", "umask": "077", "audit": {"paths": "observe"},
+    "network": "none", "umask": "077",
     "env": {"client_deny": ["LD_*"]}, "syscalls": {"allow": ["io"], "deny": ["ioctl"]}})");
   dir.write("seccomp/more.json", R"({"name": "more", "why": "for the tests", "allow": [{"names": ["open"]}]})");
   const std::pair<const char*, const char*> cases[] = {{"/min_tier", "\"min_tier\": \"T1\""},
@@ -57,7 +57,6 @@ TEST(Merge, EachKindOfWidening) {
                                                        {"/disable", "\"disable\": [\"cgroup\"]"},
                                                        {"/proc_shared_fallback", "\"proc_shared_fallback\": true"},
                                                        {"/audit/denials", "\"audit\": {\"denials\": false}"},
-                                                       {"/audit/paths", "\"audit\": {\"paths\": \"off\"}"},
                                                        {"/audit/max_bytes", "\"audit\": {\"max_bytes\": 2097152}"},
                                                        {"/audit/keep_days", "\"audit\": {\"keep_days\": 1}"},
                                                        {"/audit/on_full", "\"audit\": {\"on_full\": \"stderr\"}"}};
@@ -71,10 +70,9 @@ TEST(Merge, EachKindOfWidening) {
 
 TEST(Merge, SayingMoreInTheLogIsTakenWithoutCeremony) {
   Directory dir;
-  EXPECT_EQ(dir.with(R"("audit": {"paths": "observe", "max_bytes": 134217728, "keep_days": 365})"), Texts{});
+  EXPECT_EQ(dir.with(R"("audit": {"max_bytes": 134217728, "keep_days": 365})"), Texts{});
   const Audit audit = dir.policy()->audit;
   EXPECT_TRUE(audit.denials);
-  EXPECT_EQ(audit.paths, Paths::observe);
   EXPECT_EQ(audit.max_bytes, 134217728U);
   EXPECT_EQ(audit.keep_days, 365U);
   EXPECT_EQ(audit.on_full, OnFull::stop);
