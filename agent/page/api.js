@@ -1,13 +1,7 @@
-// Requests. The key comes once with the address, leaves it at once, and lives as long as this tab.
-const address = new URL(location.href);
-if (address.searchParams.has('api_key')) {
-  sessionStorage.setItem('key', address.searchParams.get('api_key'));
-  address.searchParams.delete('api_key');
-  history.replaceState(null, '', address);
-}
+// Requests. The key is the address's, as it was needed to get this document.
+const key = new URL(location.href).searchParams.get('api_key');
 
 function request(path, options = {}) {
-  const key = sessionStorage.getItem('key');
   return fetch(path, {...options, headers: {...(key ? {'X-AIO-API-Key': key} : {}), ...options.headers}});
 }
 

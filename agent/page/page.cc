@@ -38,8 +38,8 @@ std::string document() {
 
 task<http::Response> get_page(Call) {
   static const std::string html = document();
-  static const std::string policy = "default-src 'none'; connect-src 'self'; img-src data:; style-src " + hash_source(page::kStyle) +
-                                    "; script-src " + hash_source(page::kScript) +
+  static const std::string policy = "default-src 'none'; connect-src 'self'; img-src data:; style-src " +
+                                    hash_source(page::kStyle) + "; script-src " + hash_source(page::kScript) +
                                     "; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
                                     "require-trusted-types-for 'script'; trusted-types 'none'";
   http::Response response = http::text_response(200, "text/html; charset=utf-8", html);

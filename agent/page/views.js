@@ -61,6 +61,6 @@ async function refreshWalls() {
       make('div', {class: 'card'}, make('h2', {}, 'Not stopped'), residual(statement.residual)),
       make('div', {class: 'card'}, make('h2', {}, 'What would raise the tier'),
            statement.why_not_higher.length ? make('ul', {}, ...statement.why_not_higher.map((w) => make('li', {}, w))) : 'nothing: this is the highest'),
-      ...statement.policies.map((p) => make('div', {class: 'card'}, make('h2', {}, p.domain, ' ', badge(p.state, p.state === 'refused' ? 'bad' : 'good')),
-          p.state === 'refused' ? p.why : walls(Object.entries(p.mechanisms).map(([name, state]) => ({name, state}))))));
+      ...statement.policies.map((p) => make('div', {class: 'card'}, make('h2', {}, p.domain, ' ', badge(p.state, {ready: 'good', refused: 'bad'}[p.state])),
+          p.state !== 'ready' ? p.why ?? 'made ready at its first use' : walls(Object.entries(p.mechanisms).map(([name, state]) => ({name, state}))))));
 }

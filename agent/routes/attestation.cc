@@ -9,7 +9,9 @@ namespace {
 
 task<http::Response> answer(Call call, std::string session) {
   const std::string nonce(call.request.query_value("nonce").value_or(""));
-  CO_TRY_ASSIGN(json::Value attested, co_await call.services.launcher->attest(std::move(session), nonce));
+  auto answered = co_await call.services.launcher->attest(std::move(session), nonce);
+  if (!answered && answered.error().code == Code::not_found) co_return http::session_not_found();
+  CO_TRY_ASSIGN(json::Value attested, std::move(answered));
   json::Value data = {{"token", std::move(attested["token"])},
                       {"key", std::move(attested["key"])},
                       {"statement", std::move(attested["statement"])}};
