@@ -392,6 +392,10 @@ def write_policies(policies, base):
     grants = [{"path": str(base / "ro"), "access": "read"}, {"path": str(base / "rw"), "access": "read-write"}]
     hide = [*shipped["hide"], str(base / "ro/hidden")]
     edit(policies / "base.json", grants=shipped["grants"] + grants, hide=hide, limits={**shipped["limits"], **LIMITS})
+    # The other domains were narrowed against the shipped base, not against this one.
+    for path in policies.glob("*.json"):
+        if path.stem not in ("base", "bash", "hermit", "run", "schema", "shell"):
+            path.unlink()
     (policies / "hermit.json").write_text(
         json.dumps({"extends": "base", "description": "Alone.", "home": "private", "tmp": "private"})
     )
