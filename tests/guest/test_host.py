@@ -32,6 +32,7 @@ def test_session_runs_and_reports_every_mechanism(control):
     assert control.output(session, "echo", "on") == "on\n"
     report = control.call("session_report", session=session)[0]["report"]
     states = {m["name"]: m["state"] for m in report["mechanisms"]}
+    assert states.pop("io") == "disabled_by_policy"  # the shipped policies limit no disk
     assert report["tier"] == "T3" and set(states.values()) == {"enforced"}, report["mechanisms"]
 
 
