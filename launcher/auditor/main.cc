@@ -83,21 +83,12 @@ class Auditor {
   int take_orders(std::uint32_t events) {
     if ((events & EPOLLOUT) != 0) want_writable(false);
     char buffer[kMaxMessage + 1];
-    iovec part{buffer, sizeof buffer};
-    msghdr header{};
-    header.msg_iov = &part;
-    header.msg_iovlen = 1;
-    scm::Buffer control;
-    scm::expect(header, control);
-    const ssize_t n = ::recvmsg(kSocketFd, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    if (n < 0) return errno == EAGAIN || errno == EINTR ? -1 : 5;
-    int raw[scm::kMaxFds];
-    const std::size_t count = scm::take(header, raw);
-    std::vector<Fd> fds;
-    for (std::size_t i = 0; i < count; ++i) fds.emplace_back(raw[i]);
-    if (n == 0) return 0;
-    const auto order = parse_order({buffer, static_cast<std::size_t>(n)}, count);
-    if (!order || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return 6;
+    const scm::Received came = scm::receive(kSocketFd, buffer, sizeof buffer, MSG_DONTWAIT);
+    if (came.size < 0) return errno == EAGAIN || errno == EINTR ? -1 : 5;
+    std::vector<Fd> fds(came.fds, came.fds + came.count);
+    if (came.size == 0) return 0;
+    const auto order = parse_order({buffer, static_cast<std::size_t>(came.size)}, fds.size());
+    if (!order || came.cut()) return 6;
     if (order->type == Type::watch) return add(*order, std::move(fds.front()));
     const auto it = std::ranges::find_if(watches_, [&](const auto& w) { return w.second->session() == order->session; });
     if (it == watches_.end()) return -1;  // it told of its end by itself

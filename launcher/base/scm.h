@@ -39,6 +39,15 @@ inline void put(msghdr& header, Buffer& buffer, const int* fds, std::size_t coun
   return ::sendmsg(socket, &header, MSG_NOSIGNAL | flags);
 }
 
+// What came with one message. All of `fds` are the receiver's, to be owned or closed whatever else is wrong with the message.
+struct Received {
+  ssize_t size = 0;  // as recvmsg(2)
+  int flags = 0;     // MSG_TRUNC, MSG_CTRUNC: it was cut, and is not what the peer sent
+  int fds[kMaxFds] = {};
+  std::size_t count = 0;
+  [[nodiscard]] bool cut() const { return (flags & (MSG_TRUNC | MSG_CTRUNC)) != 0; }
+};
+
 // Makes room for descriptors before recvmsg. More than kMaxFds show as MSG_CTRUNC.
 inline void expect(msghdr& header, Buffer& buffer) {
   header.msg_control = buffer.bytes;
@@ -55,6 +64,22 @@ inline void expect(msghdr& header, Buffer& buffer) {
       std::memcpy(&fds[count++], CMSG_DATA(c) + i * sizeof(int), sizeof(int));
   }
   return count;
+}
+
+// One message; the descriptors are close-on-exec.
+[[nodiscard]] inline Received receive(int socket, void* data, std::size_t size, int flags = 0) {
+  iovec part{data, size};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  Buffer control;
+  expect(header, control);
+  Received out;
+  out.size = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC | flags);
+  if (out.size < 0) return out;
+  out.flags = header.msg_flags;
+  out.count = take(header, out.fds);
+  return out;
 }
 
 }  // namespace caisson::scm

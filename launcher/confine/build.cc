@@ -41,17 +41,9 @@ Result<std::optional<StepRecord>> next_record(int status, std::int64_t deadline_
 
 Result<std::vector<Fd>> receive_fds(int socket) {
   char byte;
-  iovec part{&byte, 1};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  scm::Buffer control;
-  scm::expect(header, control);
-  if (::recvmsg(socket, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != 1) return sys_error("receive descriptors");
-  int raw[scm::kMaxFds];
-  const std::size_t count = scm::take(header, raw);
-  std::vector<Fd> fds;
-  for (std::size_t i = 0; i < count; ++i) fds.emplace_back(raw[i]);
+  const scm::Received came = scm::receive(socket, &byte, 1, MSG_DONTWAIT);
+  if (came.size != 1) return sys_error("receive descriptors");
+  std::vector<Fd> fds(came.fds, came.fds + came.count);
   if (fds.empty()) return fail(Code::internal, "no descriptors handed over");
   return fds;
 }

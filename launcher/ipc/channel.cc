@@ -36,27 +36,19 @@ bool hung_up(int socket) {
 
 Result<std::optional<Message>> receive(int socket, Wait wait) {
   static std::array<char, kMaxMessage + 1> buffer;  // single-threaded users only; too large for a stack frame
-  iovec part{buffer.data(), buffer.size()};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  scm::Buffer control;
-  scm::expect(header, control);
-
-  ssize_t n;
-  do n = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC | (wait == Wait::no ? MSG_DONTWAIT : 0));
-  while (n < 0 && errno == EINTR);
+  scm::Received came;
+  do came = scm::receive(socket, buffer.data(), buffer.size(), wait == Wait::no ? MSG_DONTWAIT : 0);
+  while (came.size < 0 && errno == EINTR);
+  const ssize_t n = came.size;
   if (n < 0 && wait == Wait::no && (errno == EAGAIN || errno == EWOULDBLOCK)) return std::nullopt;
   if (n < 0) return sys_error("recvmsg");
 
   Message message;
   // Owned at once, so that none stays open whatever else is wrong.
-  int raw[scm::kMaxFds];
-  const std::size_t count = scm::take(header, raw);
-  for (std::size_t i = 0; i < count; ++i) message.fds.emplace_back(raw[i]);
+  message.fds = std::vector<Fd>(came.fds, came.fds + came.count);
   // The kernel cuts silently: a cut message would otherwise be parsed as a different, valid one.
-  if ((header.msg_flags & MSG_TRUNC) != 0) return fail(Code::protocol, "message over the size limit");
-  if ((header.msg_flags & MSG_CTRUNC) != 0) return fail(Code::protocol, "message with too many descriptors");
+  if ((came.flags & MSG_TRUNC) != 0) return fail(Code::protocol, "message over the size limit");
+  if ((came.flags & MSG_CTRUNC) != 0) return fail(Code::protocol, "message with too many descriptors");
   if (n == 0 && message.fds.empty() && hung_up(socket)) return fail(Code::not_found, "peer closed the connection");
   if (n == 0) return fail(Code::protocol, "empty message");
   auto body = json::parse({buffer.data(), static_cast<std::size_t>(n)}, {.max_bytes = kMaxMessage});

@@ -65,24 +65,15 @@ Status InitLink::probe(const init::Targets& targets) {
 Result<std::optional<InitEvent>> InitLink::receive() {
   InitEvent event{};
   char buffer[sizeof event.reply + 1];
-  iovec part{buffer, sizeof buffer};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  scm::Buffer control;
-  scm::expect(header, control);
-  const ssize_t n = ::recvmsg(socket_.get(), &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
-  if (n < 0) return sys_error("receive from caisson-init");
+  const scm::Received came = scm::receive(socket_.get(), buffer, sizeof buffer, MSG_DONTWAIT);
+  if (came.size < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
+  if (came.size < 0) return sys_error("receive from caisson-init");
   // Owned at once: a hostile init must not be able to fill our descriptor table with what it sends too much of.
-  int raw[scm::kMaxFds];
-  const std::size_t count = scm::take(header, raw);
-  std::vector<Fd> fds;
-  for (std::size_t i = 0; i < count; ++i) fds.emplace_back(raw[i]);
-  if (n == 0) return fail(Code::not_found, "caisson-init is gone");
-  if (n != static_cast<ssize_t>(sizeof event.reply) || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 || count > 1)
+  std::vector<Fd> fds(came.fds, came.fds + came.count);
+  if (came.size == 0) return fail(Code::not_found, "caisson-init is gone");
+  if (came.size != static_cast<ssize_t>(sizeof event.reply) || came.cut() || fds.size() > 1)
     return fail(Code::protocol, "malformed message from caisson-init");
-  if (count == 1) event.fd = std::move(fds.front());
+  if (!fds.empty()) event.fd = std::move(fds.front());
   std::memcpy(&event.reply, buffer, sizeof event.reply);
   if (event.fd && event.reply.type != init::Type::started && event.reply.type != init::Type::listener)
     return fail(Code::protocol, "descriptor where none belongs");

@@ -97,7 +97,7 @@ void Manager::refill() {
     const auto ready =
         std::ranges::count_if(entries_, [&name](const auto& e) { return e.second->owner == 0 && e.second->domain == name; });
     const auto domain = domains_.find(name);
-    if (domain == domains_.end() || domain->second.prepared->plan->single_use ||
+    if (domain == domains_.end() || !domain->second.prepared || domain->second.prepared->plan->single_use ||
         static_cast<std::size_t>(ready) >= settings_.ready_sessions) {
       refill_.erase(name);
       continue;

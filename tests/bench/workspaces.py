@@ -9,6 +9,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
 from control import Control, Refused  # noqa: E402
+from latency import exec_us, held, quantile, tell  # noqa: E402
 
 ROUNDS, EXECS = 5, 60
 BOMBS = {
@@ -49,19 +50,6 @@ class Bomber(threading.Thread):
         self.control.close()  # which ends its sessions
 
 
-def exec_us(control, session):
-    begin = time.monotonic()
-    label, fds = control.start(session, "/usr/bin/true", stdin=False)
-    control.event("exec_exit", session=session, exec=label)
-    for fd in fds:
-        os.close(fd)
-    return (time.monotonic() - begin) * 1e6
-
-
-def quantile(values, q):
-    return sorted(values)[min(len(values) - 1, int(q * len(values)))]
-
-
 def measure(kind):
     times, ended = {"quiet": [], kind: []}, 0
     for _ in range(ROUNDS):
@@ -75,11 +63,10 @@ def measure(kind):
         ended += bomber.ended
         while control.call("workspace_list")[0]["workspaces"][0]["sessions"]:  # "bombs" comes first
             time.sleep(0.05)
-    for name, values in times.items():
-        print(f"exec true, {name:7}  median {quantile(values, 0.5):7.0f} us   p99 {quantile(values, 0.99):7.0f} us   ({len(values)} execs)")
+    tell(times)
     for name, q in (("median", 0.5), ("p99", 0.99)):
         ratio = quantile(times[kind], q) / quantile(times["quiet"], q)
-        print(f"{name} beside a {kind} bomb / quiet: {ratio:.2f}   target 2.00   {'held' if ratio <= 2 else 'MISSED'}   ({ended} sessions ended)")
+        print(f"{name} beside a {kind} bomb / quiet: {ratio:.2f}   {held(ratio, 2)}   ({ended} sessions ended)")
 
 
 control = Control(sys.argv[1])

@@ -8,6 +8,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "session"))
 import harness  # noqa: E402
+from fixtures import control, session  # noqa: E402, F401
 
 CMDLINE = pathlib.Path("/proc/cmdline").read_text().split()
 
@@ -24,21 +25,12 @@ def guest():
 @pytest.fixture(scope="session")
 def launcher(guest, tmp_path_factory):
     """Shared; its policies, agent and files stay as they are."""
-    one = harness.Launcher(tmp_path_factory.mktemp("shared")).start()
-    yield one
-    one.stop()
+    with harness.Launcher(tmp_path_factory.mktemp("shared")).start() as one:
+        yield one
 
 
 @pytest.fixture
 def fresh(guest, tmp_path):
     """A launcher that is not started yet."""
-    one = harness.Launcher(tmp_path)
-    yield one
-    one.stop()
-
-
-@pytest.fixture
-def control(launcher):
-    one = launcher.control()
-    yield one
-    one.close()
+    with harness.Launcher(tmp_path) as one:
+        yield one

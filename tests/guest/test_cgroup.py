@@ -33,14 +33,6 @@ def group(launcher):
     return lambda session: launcher.cgroup / "caisson-sessions" / session
 
 
-@pytest.fixture
-def session(control):
-    one = control.create()
-    yield one
-    if any(s["session"] == one for s in control.call("session_list")[0]["sessions"]):
-        control.destroy(one)
-
-
 def read(group, name):
     return (group / name).read_text().strip()
 

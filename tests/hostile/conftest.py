@@ -62,9 +62,8 @@ def tier(here, tmp_path_factory):
 @pytest.fixture
 def fresh(tier, tmp_path):
     """A launcher that is not started yet."""
-    one = harness.Launcher(tmp_path)
-    yield one
-    one.stop()
+    with harness.Launcher(tmp_path) as one:
+        yield one
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import harness  # noqa: E402
+from fixtures import control, session  # noqa: E402, F401
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -20,33 +21,15 @@ def here():
 @pytest.fixture(scope="session")
 def launcher(here, tmp_path_factory):
     """Shared; its policies, agent and files stay as they are."""
-    one = harness.Launcher(tmp_path_factory.mktemp("shared")).start()
-    tier = one.control().hello["tier"]
-    if tier != "T3":
-        one.stop()
-        pytest.skip(f"this host gives tier {tier}: the container leg tests the lower tiers")
-    yield one
-    one.stop()
+    with harness.Launcher(tmp_path_factory.mktemp("shared")).start() as one:
+        tier = one.control().hello["tier"]
+        if tier != "T3":
+            pytest.skip(f"this host gives tier {tier}: the container leg tests the lower tiers")
+        yield one
 
 
 @pytest.fixture
 def fresh(here, tmp_path):
     """A launcher that is not started yet."""
-    one = harness.Launcher(tmp_path)
-    yield one
-    one.stop()
-
-
-@pytest.fixture
-def control(launcher):
-    one = launcher.control()
-    yield one
-    one.close()
-
-
-@pytest.fixture
-def session(control):
-    one = control.create()
-    yield one
-    if any(s["session"] == one for s in control.call("session_list")[0]["sessions"]):
-        control.destroy(one)
+    with harness.Launcher(tmp_path) as one:
+        yield one

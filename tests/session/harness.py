@@ -1,5 +1,6 @@
 """What the session tests share: a native launcher of their own, programs run outside a session for comparison, waiting for facts."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -32,6 +33,15 @@ def eventually(fact, seconds=10.0, what="the fact"):
             return value
         assert time.monotonic() < end, f"not within {seconds} s: {what}"
         time.sleep(0.01)
+
+
+def open_files(pid):
+    """What each descriptor of a process stands for, by its name in /proc."""
+    found = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            found.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return found
 
 
 def own_cgroup():
@@ -143,6 +153,12 @@ class Launcher:
 
     def records(self, name="launcher"):
         return [json.loads(line) for line in (self.audit / f"{name}.ndjson").read_text().splitlines()]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
 
     def stop(self):
         for control in self.controls:

@@ -56,21 +56,28 @@ bool has_below(const policy::Policy& p, const std::string& path) {
          std::ranges::any_of(p.links, [&](const auto& l) { return under(l.first); }) || under(p.home_path) || under("/tmp");
 }
 
-// Grants of everything else there is, as far as owner and mode let the session's user. Not /run: sockets of services wait there.
-void open_up(const policy::Policy& p, const std::string& directory, std::vector<std::string>& grants) {
+// What a session of the domain is shown besides, so that nothing is missing while it is learnt from.
+struct World {
+  std::vector<std::string> grants;    // "/srv:rwx"
+  std::vector<std::string> left_out;  // paths that are there and that no grant could be made for
+};
+
+// Everything else there is, as far as owner and mode let the session's user. Not /run: sockets of services wait there.
+void open_up(const policy::Policy& p, const std::string& directory, World& world) {
   std::error_code failed;
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(directory, failed)) names.push_back(entry.path().string());
   std::ranges::sort(names);
   for (const std::string& path : names) {
     struct stat st{};
-    if (::lstat(path.c_str(), &st) != 0 || (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)) || path.find(':') != std::string::npos)
-      continue;
+    if (::lstat(path.c_str(), &st) != 0 || (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))) continue;
     if (path == "/proc" || path == "/sys" || path == "/dev" || path == "/run" || path == "/tmp" || path == p.home_path) continue;
     if (p.files.contains(path) || p.links.contains(path)) continue;
     if (std::ranges::any_of(p.grants, [&path](const policy::Grant& g) { return g.path == path; })) continue;
-    if (S_ISDIR(st.st_mode) && has_below(p, path)) open_up(p, path, grants);
-    else if (grants.size() < kMaxGrants) grants.push_back(path + ":rwx");
+    if (S_ISDIR(st.st_mode) && has_below(p, path)) open_up(p, path, world);
+    // A colon ends the path of --grant.
+    else if (world.grants.size() < kMaxGrants && path.find(':') == std::string::npos) world.grants.push_back(path + ":rwx");
+    else world.left_out.push_back(path);
   }
 }
 
@@ -225,21 +232,23 @@ Result<Outcome> learn_it(const Asked& asked, const Options& options) {
   Outcome out;
   std::string domain = asked.domain, source = "session " + asked.session.value_or("");
   int status = 0;
+  World world;
   if (asked.session) {
     TRY_ASSIGN(out.seen, observe_session(asked, options, domain));
     TRY_ASSIGN(out.policy, find_policy(options.policies, domain));
   } else {
     source = joined(asked.command);
     TRY_ASSIGN(out.policy, find_policy(options.policies, domain));
-    std::vector<std::string> grants;
-    open_up(*out.policy, "/", grants);
+    open_up(*out.policy, "/", world);
     learn::Observer observer;
-    TRY_ASSIGN(status, observe(options.policies, domain, asked, grants, observer));
+    TRY_ASSIGN(status, observe(options.policies, domain, asked, world.grants, observer));
     out.seen = std::move(observer.accesses());
     if (out.seen.calls == 0)
       return fail(Code::unavailable, "the session was not started (status " + std::to_string(status) + ")");
   }
   out.proposal = learn::propose(*out.policy, out.seen);
+  for (const std::string& path : world.left_out)
+    out.proposal.notes.push_back("was not shown " + path + ": more paths than a session can be granted, or a name with a colon");
   if (status != 0)
     out.proposal.notes.insert(out.proposal.notes.begin(), "the command ended with status " + std::to_string(status) +
                                                               ": what it would have done then is not seen");
