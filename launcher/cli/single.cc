@@ -28,18 +28,23 @@ Result<std::shared_ptr<const policy::Policy>> read_policy(const std::string& pol
   return it->second;
 }
 
-// Reads the step records to their end, which is the exec of the first process. Behind the filter nothing but that exec is
-// left: the facts are read while it happens.
+// Reads the step records to their end, which is the exec of the first process. Facts are read while the child goes on: those of
+// its mounts and namespaces once these are made, the others behind the filter, where nothing but that exec is left.
 Status read_steps(Single& s) {
   TRY(sys::set_nonblocking(s.started.status.get(), false));
   confine::verify_prepare();  // while the child is at work
   confine::StepRecord record;
-  Result<confine::Verified> verified = fail(Code::internal, "the session's child ended early");
+  Result<nlohmann::json> namespaces = fail(Code::internal, "the session's child ended early");
+  Result<confine::Verified> verified = std::unexpected(namespaces.error());
+  const confine::Step last_mount = s.plan->mount_ns ? confine::Step::devices : confine::Step::namespaces;
   while (::read(s.started.status.get(), &record, sizeof record) == static_cast<ssize_t>(sizeof record)) {
     if (record.error != 0) return std::unexpected(confine::step_error(*s.plan, record));
     s.steps.push_back(record);
     // A child whose exec fails may be gone before it is looked at: then the record that follows says why.
-    if (record.step == confine::Step::seccomp) verified = confine::verify_session(*s.plan, s.started.child_pid, s.steps);
+    if (record.step == last_mount) namespaces = confine::verify_namespaces(*s.plan, s.started.child_pid);
+    if (record.step == confine::Step::seccomp)
+      verified = namespaces ? confine::verify_session(*s.plan, s.started.child_pid, s.steps, std::move(*namespaces))
+                            : std::unexpected(namespaces.error());
   }
   if (!verified && !confine::faults::blind()) return std::unexpected(std::move(verified).error());
   if (verified) s.verified = std::move(*verified);

@@ -1,4 +1,5 @@
 // A session that shares nothing with others, built in one child: what `caisson run` starts.
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -26,6 +27,7 @@ class NetMaker {
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends_) != 0) return false;
     pid_ = raw::fork_into(&pidfd_, -1);
     if (pid_ == 0) make();
+    keep_off_our_processor();
     ::close(ends_[1]);
     return pid_ > 0;
   }
@@ -46,6 +48,15 @@ class NetMaker {
   }
 
  private:
+  // A new process waits on the processor of its parent when the others looked busy for the moment; this one would then only
+  // run when we sleep, and so not beside us. Where there is one processor nothing is changed.
+  void keep_off_our_processor() const {
+    cpu_set_t others;
+    const int here = ::sched_getcpu();
+    if (pid_ <= 0 || here < 0 || ::sched_getaffinity(0, sizeof others, &others) != 0) return;
+    CPU_CLR(static_cast<unsigned>(here), &others);
+    (void)::sched_setaffinity(pid_, sizeof others, &others);  // refused when empty
+  }
   [[noreturn]] void make() {
     ::close(ends_[0]);
     const int error = ::unshare(CLONE_NEWNET) != 0 ? errno : loopback_up();
@@ -79,6 +90,7 @@ class NetMaker {
     steps.done(Step::net_ns);
   }
   if (args.plan->mount_ns) mount_instance(*args.plan, true, steps);
+  steps.flush();  // the mounts are as they stay: they are verified while we go on
   if (args.plan->landlock_fs != 0) {
     unsigned entry = 0;
     mine.landlock = landlock_make(*args.plan, args.init_exe, &entry);

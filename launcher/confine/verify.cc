@@ -106,8 +106,22 @@ Status check_limits(const Plan& plan, pid_t pid) {
 
 void verify_prepare() { (void)own_namespace(0); }
 
-Result<Verified> verify_session(const Plan& plan, pid_t pid, const std::vector<StepRecord>& steps, int prepared_mounts) {
+Result<json> verify_namespaces(const Plan& plan, pid_t pid, int prepared_mounts) {
+  json facts;
+  TRY(check_namespaces(plan, pid, facts));
+  TRY(check_mounts(pid, prepared_mounts));
+  if (!plan.mount_ns) return facts;
+  TRY_ASSIGN(facts["mountinfo"], check_mount_tree(plan, pid));
+  TRY_ASSIGN(std::string covers, check_covers(plan, pid));
+  // Made in our own user namespace: whoever keeps us from looking is no part of the plan.
+  if (covers.empty() && prepared_mounts >= 0) return broken("/proc/<pid>/root", "closed to the launcher");
+  if (!covers.empty()) facts["covers"] = std::move(covers);
+  return facts;
+}
+
+Result<Verified> verify_session(const Plan& plan, pid_t pid, const std::vector<StepRecord>& steps, json namespaces) {
   Verified out;
+  out.facts = std::move(namespaces);
   std::copy(std::begin(plan.mechanisms), std::end(plan.mechanisms), out.mechanisms);
   TRY_ASSIGN(const std::string status, sys::read_file("/proc/" + std::to_string(pid) + "/status", 16384));
   for (const char* name : {"CapInh", "CapPrm", "CapEff", "CapAmb"}) {
@@ -130,18 +144,9 @@ Result<Verified> verify_session(const Plan& plan, pid_t pid, const std::vector<S
     return broken("Groups", sys::status_field(status, "Groups"));
   for (const char* name : {"NoNewPrivs", "Seccomp", "Seccomp_filters", "Uid", "Gid"})
     out.facts[name] = sys::status_field(status, name);
-  TRY(check_namespaces(plan, pid, out.facts));
-  TRY(check_mounts(pid, prepared_mounts));
   TRY(check_limits(plan, pid));
   TRY_ASSIGN(std::string stdio, check_stdio(pid));
   if (!stdio.empty()) out.facts["stdio"] = std::move(stdio);
-  if (plan.mount_ns) {
-    TRY_ASSIGN(out.facts["mountinfo"], check_mount_tree(plan, pid));
-    TRY_ASSIGN(std::string covers, check_covers(plan, pid));
-    // Made in our own user namespace: whoever keeps us from looking is no part of the plan.
-    if (covers.empty() && prepared_mounts >= 0) return broken("/proc/<pid>/root", "closed to the launcher");
-    if (!covers.empty()) out.facts["covers"] = std::move(covers);
-  }
   for (const Step needed : {Step::fds, Step::limits, Step::credentials, Step::capabilities, Step::no_new_privs, Step::seccomp})
     if (std::ranges::none_of(steps, [needed](const StepRecord& r) { return r.step == needed && r.error == 0; }))
       return broken(kSteps[static_cast<std::size_t>(needed)].name, "not reported as done");

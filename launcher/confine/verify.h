@@ -23,10 +23,14 @@ struct Verified {
 // Looks up beforehand what verification compares with.
 void verify_prepare();
 
-// `pid`: the session's first process, after it executed caisson-init. Errors: internal, naming the fact that is not so.
+// Namespaces, mounts and what is covered, as facts for verify_session: they stay as they are once the last mount is made,
+// because nobody but our own code has run in them yet. Errors: internal, naming the fact that is not so.
 // `prepared_mounts`: the mount namespace of the template that it was made from, which it must not be in itself; -1: none.
+[[nodiscard]] Result<nlohmann::json> verify_namespaces(const Plan& plan, pid_t pid, int prepared_mounts = -1);
+
+// `pid`: the session's first process, with nothing left to do but executing caisson-init, or after that. Errors: as above.
 [[nodiscard]] Result<Verified> verify_session(const Plan& plan, pid_t pid, const std::vector<StepRecord>& steps,
-                                              int prepared_mounts = -1);
+                                              nlohmann::json namespaces);
 
 // The mechanisms with their state and with what each was verified by: steps whose post-condition held, facts of /proc, canary
 // probes. `canary`: nullptr for the states alone.

@@ -163,7 +163,8 @@ void Session::take_exited(const init::Reply& reply) {
 }
 
 Result<confine::Verified> Session::verify() const {
-  TRY_ASSIGN(auto verified, confine::verify_session(plan(), pid_, steps_, prepared_->mount_ns.get()));
+  TRY_ASSIGN(auto namespaces, confine::verify_namespaces(plan(), pid_, prepared_->mount_ns.get()));
+  TRY_ASSIGN(auto verified, confine::verify_session(plan(), pid_, steps_, std::move(namespaces)));
   if (cgroup_) {
     // Nothing else says so: outside its leaf a session would be limited by nobody.
     if (!cgroup_->holds(pid_)) return fail(Code::internal, "verification failed: the session is not in its cgroup");
