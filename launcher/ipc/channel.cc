@@ -35,7 +35,8 @@ bool hung_up(int socket) {
 }  // namespace
 
 Result<std::optional<Message>> receive(int socket, Wait wait) {
-  static std::array<char, kMaxMessage + 1> buffer;  // single-threaded users only; too large for a stack frame
+  // Too large for a stack frame. Of each thread: tests run both ends in one process.
+  static thread_local std::array<char, kMaxMessage + 1> buffer;
   scm::Received came;
   do came = scm::receive(socket, buffer.data(), buffer.size(), wait == Wait::no ? MSG_DONTWAIT : 0);
   while (came.size < 0 && errno == EINTR);

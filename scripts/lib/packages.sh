@@ -10,14 +10,15 @@ packages_for() {
   esac
   case $1 in
     build)
-      echo ca-certificates git cmake ninja-build pkg-config libssl-dev zlib1g-dev libzstd-dev nlohmann-json3-dev \
+      # gcc: the escape program is C; the rest is C++.
+      echo ca-certificates git cmake ninja-build pkg-config gcc libc6-dev libssl-dev zlib1g-dev libzstd-dev nlohmann-json3-dev \
         libseccomp-dev libcap-ng-dev libnl-3-dev libnl-route-3-dev libgtest-dev libgmock-dev | tr ' ' '\n'
       # GCC 12 and 13 miscompile coroutines; Boost.Beast must be 1.81 or newer.
       if [ "$release" = 12 ]; then printf '%s\n' clang-19 libstdc++-12-dev libboost1.81-dev
       else printf '%s\n' g++-14 libboost-dev; fi ;;
     test)
       echo python3 python3-venv python3-pip python3-pytest python3-httpx python3-websockets python3-jsonschema \
-        chromium chromium-driver python3-selenium curl procps iproute2 bubblewrap shellcheck clang-format-19 binutils \
+        chromium chromium-driver python3-selenium curl procps iproute2 nodejs apparmor bubblewrap shellcheck clang-format-19 binutils \
         qemu-system-x86 mmdebstrap debian-archive-keyring e2fsprogs busybox-static cpio xz-utils | tr ' ' '\n' ;;
     run)
       # iptables: netavark's port publishing; mmdebstrap: the base image where none can be pulled.
