@@ -158,7 +158,7 @@ std::vector<std::string> environment(const Options& o) {
                                o.auth_off ? "CAISSON_AUTH=none" : "CAISSON_AUTH=key"};
   if (!o.auth_off) env.push_back("SANDBOX_API_KEY=" + o.api_key);
   for (const char* name : {"TZ", "USER", "MAX_SHELL_SESSIONS", "MAX_BASH_SESSIONS", "CAISSON_ALLOW_ORIGIN",
-                           "CAISSON_SESSION_TIMEOUT", "CAISSON_OUTPUT_BYTES"})
+                           "CAISSON_SESSION_IDLE_SECONDS", "CAISSON_OUTPUT_CAP_BYTES", "CAISSON_OUTPUT_TOTAL_BYTES"})
     pass_on(env, name);
   return env;
 }

@@ -1,6 +1,7 @@
 #include "launcher/audit/log.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -68,6 +69,7 @@ bool plain_name(std::string_view name) {
 // Of a line, beside what the caller gives: seq, time, mono_us, event, prev, hash and their names.
 constexpr std::size_t kFrame = 384;
 constexpr std::int64_t kRetryUs = 1'000'000;
+constexpr int kSpillMs = 100;  // for whoever reads stderr, when it is full in the middle of a record
 
 // One write(2) to an O_APPEND descriptor: a record lies in the file whole or, after an error, cut at the very end, where
 // verify reports it. Nothing is taken back: an audit log only grows.
@@ -197,7 +199,13 @@ Status Log::spill(std::string_view line, const Error& why) {
     retry_us_ = sys::monotonic_us();
   }
   text.append("{\"log\":\"").append(name_).append("\",\"record\":").append(line.substr(0, line.size() - 1)).append("}\n");
-  TRY(sys::write_all(STDERR_FILENO, text));
+  // A pipe with room for a little is ready, too, and would hold us until all of it has been read: only what surely fits at once.
+  for (std::string_view rest = text; !rest.empty();) {
+    if (::poll(&ready, 1, kSpillMs) != 1 || (ready.revents & POLLOUT) == 0) return std::unexpected(why);
+    const std::size_t part = std::min<std::size_t>(rest.size(), PIPE_BUF);
+    TRY(sys::write_all(STDERR_FILENO, rest.substr(0, part)));
+    rest.remove_prefix(part);
+  }
   if (spilled_from_ == 0) spilled_from_ = seq_ + 1;
   return {};
 }

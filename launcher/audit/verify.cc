@@ -322,6 +322,7 @@ Result<Index> read_index(const std::string& directory) {
       if (!end && !gone) continue;
       const auto record = json::parse(line->text, {.max_bytes = kMaxRecord});
       if (!record || !record->is_object() || text_of(*record, "file").empty()) continue;
+      if (text_of(*record, "event") != event_name(end ? Event::session_end : Event::log_deleted)) continue;  // of an inner object
       (end ? index.ended : index.deleted)[text_of(*record, "file")] = {number_of(*record, "count"), text_of(*record, "head"),
                                                                        text_of(*record, "key"), text_of(*record, "signature"),
                                                                        text_of(*record, "why")};

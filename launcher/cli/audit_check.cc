@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "launcher/audit/lines.h"
@@ -20,6 +21,8 @@ namespace caisson::cli {
 Status (*g_check_signature)(const std::string& key, const std::string& text, const std::string& signature) = nullptr;
 
 namespace {
+
+constexpr unsigned kIndexUs = 200'000;  // for the launcher's record of an end, behind the session's own
 
 // What is asked of `verify` beside the logs.
 struct Wish {
@@ -72,15 +75,15 @@ void add(Outcome& outcome, const std::string& path, const audit::Verification& v
 }
 
 // One log: path is that of its last file.
-Status check(Outcome& outcome, const std::string& path, const std::vector<std::string>& files, const audit::Index& index,
-             const Wish& wish) {
+Result<audit::Verification> check(Outcome& outcome, const std::string& path, const std::vector<std::string>& files,
+                                  const audit::Index& index, const Wish& wish) {
   const auto at = index.ended.find(file_name(path));
   const auto expected = at == index.ended.end() || at->second.count == 0 ? std::nullopt : std::optional(at->second);
   auto verification = audit::verify_log(files, expected);
   if (!verification) return std::unexpected(explain_access(std::move(verification.error())));
   add(outcome, path, *verification, wish.complete);
   if (expected) check_signature(outcome, path, *expected, wish.key);
-  return {};
+  return verification;
 }
 
 // A log that the index knows and that is not here: deleted by the launcher, which wrote it down, or by somebody else.
@@ -98,12 +101,41 @@ void missing(Outcome& outcome, const std::string& path, const audit::Expected& e
   add(outcome, path, lost, false);
 }
 
+// What is wrong with a log that chains nothing: where it is, and what.
+void broken(Outcome& outcome, const std::string& path, std::string what) {
+  audit::Verification v{.verdict = audit::Verdict::broken};
+  v.findings.push_back({file_name(path), 0, 0, std::move(what)});
+  add(outcome, path, v, false);
+}
+
+// Logs that have an end of which the launcher's log says nothing. It is written right behind the session's own, and so what was
+// written in its time is in it, unless records of it went to stderr.
+Status check_unknown(Outcome& outcome, const std::string& directory, const std::map<std::string, std::string>& unknown,
+                     const audit::Verification& own) {
+  if (unknown.empty() || own.spilled != 0) return {};
+  ::usleep(kIndexUs);  // one that ends just now
+  TRY_ASSIGN(const audit::Index index, audit::read_index(directory));
+  for (const auto& [name, last_time] : unknown)
+    if (last_time >= own.first_time && !index.ended.contains(name))
+      broken(outcome, directory + "/" + name, "not in the launcher's log: it was cut, or this one is not the launcher's");
+  return {};
+}
+
 Status check_directory(Outcome& outcome, const std::string& directory, const Wish& wish) {
   // The index before the names: a session that ends in between is then one that the index does not know yet.
   TRY_ASSIGN(const audit::Index index, audit::read_index(directory));
   TRY_ASSIGN(const audit::Logs logs, audit::logs_of(directory));
   if (logs.empty()) return fail(Code::not_found, "no audit logs in " + quote(directory));
-  for (const auto& [name, files] : logs) TRY(check(outcome, directory + "/" + name, files, index, wish));
+  audit::Verification own;
+  std::map<std::string, std::string> unknown;  // name -> time of the last record
+  for (const auto& [name, files] : logs) {
+    TRY_ASSIGN(audit::Verification v, check(outcome, directory + "/" + name, files, index, wish));
+    if (audit::is_launcher_log(name)) own = std::move(v);
+    else if (v.verdict == audit::Verdict::intact && !v.expected_checked) unknown[name] = v.last_time;
+  }
+  const std::string launcher = directory + "/launcher.ndjson";
+  if (::access(launcher.c_str(), F_OK) != 0) broken(outcome, launcher, "missing: the launcher's log is the index of all others");
+  else TRY(check_unknown(outcome, directory, unknown, own));
   for (const auto& [name, expected] : index.ended)
     if (!logs.contains(name) && expected.count != 0) missing(outcome, directory + "/" + name, expected, index);
   return {};
@@ -120,7 +152,9 @@ Status verify(Outcome& outcome, const Args& args, const Options& options) {
     const auto index = audit::read_index(directory);
     const auto logs = audit::logs_of(directory);
     const bool all = logs && logs->contains(file_name(path));  // a segment alone is looked at alone
-    TRY(check(outcome, path, all ? logs->at(file_name(path)) : std::vector{path}, index ? *index : audit::Index{}, wish));
+    const auto checked =
+        check(outcome, path, all ? logs->at(file_name(path)) : std::vector{path}, index ? *index : audit::Index{}, wish);
+    if (!checked) return std::unexpected(checked.error());
   }
   return {};
 }

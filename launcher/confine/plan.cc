@@ -12,6 +12,7 @@
 #include "launcher/confine/landlock.h"
 #include "launcher/confine/raw.h"
 #include "launcher/policy/load.h"
+#include "launcher/policy/stages.h"
 
 namespace caisson::confine {
 namespace {
@@ -403,6 +404,10 @@ Result<Sources> resolve_sources(const Policy& policy) {
     return std::unexpected(std::move(source).error().wrap("grant " + quote(grant.path)));
   }
   TRY(check_aliases(policy, out));
+  // The kernel takes a cover away with the file below it: what is hidden must be what was covered. No source begins so.
+  for (const std::string& path : policy.hide)
+    if (const Grant* around = policy::ruling_grant(policy.grants, path))
+      out["hide " + path] = open_source(around->source + path.substr(around->path.size())).value_or(Source{});
   return out;
 }
 

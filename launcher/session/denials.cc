@@ -6,7 +6,9 @@
 #include <signal.h>
 #include <sys/epoll.h>
 
+#include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "launcher/base/auditor_protocol.h"
 #include "launcher/base/scm.h"
@@ -165,9 +167,14 @@ void Denials::exited(const ChildExit& exit) {
 }
 
 void Denials::restart_later() {
-  const bool settled = sys::monotonic_us() - started_us_ > kSettledUs;
+  // Of the last attempt, too: one that fails at once must not be made again at once.
+  const std::int64_t now = sys::monotonic_us();
+  const bool settled = now - std::exchange(started_us_, now) > kSettledUs;
   loop_.after(settled ? 0 : kRestartUs, [this] {
-    if (!launch()) restart_later();
+    const Status done = launch();
+    if (done) return;
+    std::fprintf(stderr, "caisson-launcher: the auditor cannot be started: %s\n", done.error().text().c_str());
+    restart_later();
   });
 }
 

@@ -75,7 +75,8 @@ Result<Manager::Entry*> Manager::start(Workspace& workspace, const std::string& 
 
 Manager::Entry* Manager::ready_entry(const std::string& domain) {
   for (auto& [id, entry] : entries_)
-    if (entry->owner == 0 && entry->domain == domain && entry->session->state() == State::idle) return entry.get();
+    if (entry->owner == 0 && entry->domain == domain && entry->session->state() == State::idle && entry->session->check_covers())
+      return entry.get();
   return nullptr;
 }
 

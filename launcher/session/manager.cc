@@ -26,6 +26,7 @@ Result<std::unique_ptr<Manager>> Manager::create(Settings settings, Loop& loop) 
       if (const State s = entry->session->state(); s == State::building || s == State::ending) entry->session->poll_status();
   });
   if (!manager->cgroups_) self->watchdog();
+  self->watch_covers();
   for (const auto& [name, domain] : manager->domains_)
     if (domain.prepared) manager->refill_later(name);
   manager->sweep();

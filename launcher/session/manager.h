@@ -130,6 +130,7 @@ class Manager {
   void on_ended(Session& session);
   void finish(const std::string& id);  // its last record
   void watchdog();
+  void watch_covers();
   void watch_workspaces(const ProcessTree& tree);
   void sweep();
   [[nodiscard]] const ProcessTree& processes() const;

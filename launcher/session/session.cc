@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "launcher/base/sys.h"
+#include "launcher/confine/mount_facts.h"
 #include "launcher/session/process_tree.h"
 
 namespace caisson::session {
@@ -356,6 +357,13 @@ Status Session::verify_again() {
   }
   verified_ = std::move(*verified);
   return {};
+}
+
+bool Session::check_covers() {
+  if (state_ != State::idle && state_ != State::running) return false;
+  if (!plan().mount_ns || plan().hide.empty() || confine::check_covers(plan(), pid_) || confine::faults::blind()) return true;
+  end("uncovered");
+  return false;
 }
 
 nlohmann::json Session::report(const confine::ProbeResults* canary) const {

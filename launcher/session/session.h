@@ -80,6 +80,8 @@ class Session {
   void lose_denials(std::string why) { denials_lost_ = std::move(why); }  // said in every report from now on
   // Reads the facts back from the kernel once more: what is attested is so now. What no longer holds ends the session.
   [[nodiscard]] Status verify_again();
+  // What the policy hides is still covered; else it ends.
+  [[nodiscard]] bool check_covers();
   void poll_status() { read_status(); }  // the child's pid, before children are reaped
   // Sends the command to init. hard_timeout_us 0: none. Errors: limit (limits.execs, or init does not read), invalid_argument.
   [[nodiscard]] Result<Exec*> exec(ExecRequest request, bool with_stdin, std::int64_t hard_timeout_us);

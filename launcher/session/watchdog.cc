@@ -1,4 +1,4 @@
-// What stands in for the cgroup where there is none.
+// What stands in for the cgroup where there is none, and for a cover that the kernel does not keep.
 #include <algorithm>
 
 #include "launcher/base/sys.h"
@@ -7,7 +7,7 @@
 namespace caisson::session {
 namespace {
 
-constexpr std::int64_t kWatchdogUs = 500'000;
+constexpr std::int64_t kWatchdogUs = 500'000, kCoversUs = 1'000'000;
 
 }  // namespace
 
@@ -45,6 +45,12 @@ void Manager::watchdog() {
     session.end(limit);
   }
   watch_workspaces(tree);
+}
+
+// Who replaces a hidden file outside takes its cover away in every session, and no rule of the kernel's keeps it.
+void Manager::watch_covers() {
+  loop_.after(kCoversUs, [this] { watch_covers(); });
+  for (auto& [id, entry] : entries_) (void)entry->session->check_covers();
 }
 
 // The sessions of a workspace together: when they are over, the largest has to go. Their processes the kernel counts, by uid.

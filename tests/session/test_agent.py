@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -10,7 +11,7 @@ import struct
 import subprocess
 
 import pytest
-from harness import AGENT, API_KEY, descendants, eventually, open_files, processes
+from harness import AGENT, API_KEY, ROOT, descendants, eventually, open_files, processes
 
 
 class Double:
@@ -211,3 +212,15 @@ def test_nothing_survives_a_killed_launcher(fresh, stopped):
     fresh.process.wait()
     assert len(below) > 4
     eventually(lambda: not [p for p in below if pathlib.Path(f"/proc/{p}").exists()], 5, "every process of it is gone")
+
+
+def test_every_setting_that_the_agents_readme_lists_reaches_it(fresh):
+    table = re.findall(r"^\| (`[A-Z].*?) \|", (ROOT / "agent/README.md").read_text(), re.MULTILINE)
+    names = {name for row in table for name in re.findall(r"`([A-Z_]+)`", row)}
+    assert {"CAISSON_SESSION_IDLE_SECONDS", "CAISSON_OUTPUT_TOTAL_BYTES"} <= names
+    own = {"CAISSON_PORT", "CAISSON_BIND", "SANDBOX_API_KEY"}  # the harness sets them
+    others = {"CAISSON_AUTH": "key", "WORKSPACE": "/home/gem/w", "USER": "u", "TZ": "UTC", "CAISSON_ALLOW_ORIGIN": "http://a.example"}
+    fresh.start(**{name: others.get(name, "2097152") for name in names - own})
+    agent = eventually(lambda: next((p for p in descendants(fresh.pid) if processes()[p][1] == "caisson-agent"), None))
+    given = pathlib.Path(f"/proc/{agent}/environ").read_text().split("\0")
+    assert names <= {pair.split("=", 1)[0] for pair in given}

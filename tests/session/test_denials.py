@@ -4,11 +4,13 @@ import json
 import os
 import pathlib
 import platform
+import shutil
 import signal
 import subprocess
+import time
 
 import pytest
-from harness import CLI, Refused, descendants, edit, eventually, inside, outside, processes
+from harness import CLI, LAUNCHER, Refused, descendants, edit, eventually, inside, outside, processes
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the system calls are made by their x86-64 numbers")
 
@@ -356,3 +358,26 @@ def test_a_limit_of_a_command_is_a_record(launcher, control, session):
 def test_outside_these_calls_are_not_refused():
     """The control of all above: the numbers are right, and only a session's rules refuse them."""
     assert outside(f"out = [call({UNSHARE}, 0x20000), call({SOCKET}, 17, 3, 768) > 2, call({KEYCTL}, 0, -3, 1) > 0]") == [0, True, True]
+
+
+def test_an_auditor_that_cannot_start_is_tried_again_slowly_and_said(fresh, tmp_path):
+    """Also after one that had run for long: the first attempt then comes at once, the next ones do not."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("caisson-launcher", "caisson-init", "caisson-auditor"):
+        shutil.copy(LAUNCHER.parent / name, programs)
+    fresh.program = programs / "caisson-launcher"
+    begun = time.monotonic()
+    fresh.start("--agent", "/usr/bin/true")
+    eventually(lambda: time.monotonic() - begun > 11, 15, "the auditor has run for long")
+    (programs / "caisson-auditor").unlink()
+    killed = time.monotonic()
+    os.kill(auditor(fresh), signal.SIGKILL)
+
+    def failures():
+        return fresh.log.read_text().count("the auditor cannot be started")
+
+    eventually(lambda: failures() >= 3, what="three attempts")
+    assert failures() <= time.monotonic() - killed + 2
+    shutil.copy(LAUNCHER.parent / "caisson-auditor", programs)
+    eventually(lambda: auditor(fresh), what="another auditor, once there is one")

@@ -1,9 +1,11 @@
 """What the launcher reads back of a session before its first command and whenever it attests."""
 
+import contextlib
 import json
 import os
 
-from harness import SESSION_UID, inside
+import pytest
+from harness import SESSION_UID, Refused, eventually, inside
 
 WHY = "for the tests of what is read back"
 
@@ -32,3 +34,31 @@ def test_who_moves_what_is_above_a_hidden_path_does_not_end_the_session(fresh):
     control.output(session, "sh", "-c", "cd /srv/data && mv above moved && mkdir -p above/hidden && echo mine >above/hidden/file")
     assert "as planned" in facts(control, session)["mountinfo"]
     assert inside(control, session, "out = tried(os.listdir, '/srv/data/moved/hidden')") == "EACCES"
+
+
+def replace(path):
+    """As editors and package managers do."""
+    path.with_name("new").write_text("new")
+    path.with_name("new").rename(path)
+
+
+@pytest.mark.parametrize("there", ["secret", "other"], ids=["replaced", "made later"])
+def test_a_hidden_file_that_is_replaced_is_seen_by_no_new_session_and_ends_the_others(fresh, there):
+    """The kernel takes a cover away with the file below it, in every session, when somebody outside renames another one over it."""
+    (fresh.base / "data").mkdir()
+    (fresh.base / "data" / there).write_text("old")
+    base = json.loads((fresh.policies / "base.json").read_text())
+    grant = {"path": "/srv/data", "source": str(fresh.base / "data"), "description": WHY}
+    policy = {"extends": "base", "grants": [grant], "weaken": [{"field": "/grants/srv/data", "why": WHY}]}
+    (fresh.policies / "data.json").write_text(json.dumps({**policy, "hide": [*base["hide"], "/srv/data/secret"]}))
+    control = fresh.start().control()
+    session = control.create("data")
+    replace(fresh.base / "data/secret")
+
+    def created():
+        with contextlib.suppress(Refused):  # while the tree is still the one of before
+            return control.create("data")
+
+    new = eventually(created, what="a new session")
+    assert inside(control, new, "out = tried(open, '/srv/data/secret')") == "EACCES"
+    assert control.event("session_end", session=session)["reason"] == "uncovered"

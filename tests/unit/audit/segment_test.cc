@@ -216,6 +216,24 @@ TEST_F(FullDisk, ALogThatCannotEvenBeMadeBeginsLater) {
   EXPECT_EQ(v.spilled, 1U);
 }
 
+// Readers of standard error may stop reading. A pipe that has room for a part of a record says that it is ready.
+TEST_F(FullDisk, AStderrThatTakesAPartOfARecordHoldsNobodyUp) {
+  auto log = Log::create(dir_.path(), "s-0123456789abcdef", bounded(1 << 20, true));
+  ASSERT_TRUE(log->append(Event::session_request, {{"domain", "bash"}}));
+  fill();
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const Fd reader(ends[0]), writer(ends[1]), saved(::dup(STDERR_FILENO));
+  ASSERT_TRUE(sys::write_all(writer.get(), std::string(60 * 1024, 'x')));
+  ::dup2(writer.get(), STDERR_FILENO);
+  ::alarm(20);  // ends the test where it would wait for ever
+  const Status done = log->append(Event::exec_request, {{"argv", {std::string(39'000, 'y')}}});
+  ::alarm(0);
+  ::dup2(saved.get(), STDERR_FILENO);
+  EXPECT_FALSE(done);
+  EXPECT_TRUE(log->poisoned());
+}
+
 TEST_F(FullDisk, WithoutTheStatementAGapIsFound) {
   auto log = Log::create(dir_.path(), "s-0123456789abcdef", bounded(1 << 20, true));
   ASSERT_TRUE(log->append(Event::session_request, {{"domain", "bash"}}));

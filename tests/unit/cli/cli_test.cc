@@ -149,6 +149,23 @@ TEST_F(AuditCommands, VerifyNoticesARemovedLog) {
   EXPECT_TRUE(r.out.contains("missing: the launcher's log counts 4 records")) << r.out;
 }
 
+TEST_F(AuditCommands, VerifyNoticesThatTheIndexIsGone) {
+  ::unlink(dir_.file("launcher").c_str());
+  const Outcome r = audit({"verify"});
+  EXPECT_EQ(r.status, kExitBrokenLog);
+  EXPECT_TRUE(r.out.contains("missing: the launcher's log is the index")) << r.out;
+}
+
+TEST_F(AuditCommands, VerifyNoticesAnEndThatTheIndexDoesNotHave) {
+  auto later = audit::Log::create(dir_.path(), "s-2");
+  ASSERT_TRUE(later->append(audit::Event::session_request, {}));
+  EXPECT_EQ(audit({"verify"}).status, 0);  // it may be running
+  ASSERT_TRUE(later->append(audit::Event::session_end, {}));
+  const Outcome r = audit({"verify"});
+  EXPECT_EQ(r.status, kExitBrokenLog);
+  EXPECT_TRUE(r.out.contains("s-2.ndjson': BROKEN") && r.out.contains("not in the launcher's log")) << r.out;
+}
+
 TEST_F(AuditCommands, AnOpenLogIsBrokenOnlyIfAskedToBeComplete) {
   auto open = audit::Log::create(dir_.path(), "s-2");
   ASSERT_TRUE(open->append(audit::Event::session_request, {}));
