@@ -26,7 +26,7 @@ guest_boot() {
   timeout -k 5 "$GUEST_BOOT_S" qemu-system-x86_64 -machine q35,accel=tcg -cpu max -smp 2 -m 3072 \
     -nodefaults -no-user-config -display none -serial stdio -no-reboot \
     -kernel "$GUEST_DIR/vmlinuz-$kernel" -initrd "$GUEST_DIR/initrd-$kernel" \
-    -append "console=ttyS0 quiet panic=-1 random.trust_cpu=on caisson.guest=$kernel" \
+    -append "console=ttyS0 quiet panic=-1 no_timer_check random.trust_cpu=on caisson.guest=$kernel" \
     -drive "file=$GUEST_DIR/root.ext4,format=raw,if=virtio,snapshot=on" \
     -virtfs "local,path=$ROOT,mount_tag=repository,security_model=none,readonly=on,multidevs=remap" \
     -virtfs "local,path=$GUEST_BUILD,mount_tag=build,security_model=none,readonly=on,multidevs=remap" \
