@@ -28,6 +28,7 @@ ALLOWED = {
     "agent/http": ["launcher/base"],
     "agent/bridge": ["launcher/base", "launcher/ipc", "agent/http"],
     "agent/frames": ["launcher/base"],
+    "agent/worker": ["launcher/base", "agent/frames"],
     "agent/session": ["launcher/base", "agent/frames", "agent/http", "agent/bridge"],
     "agent/auth": ["launcher/base", "agent/http"],
     "agent/routes": ["launcher/base", "agent/http", "agent/auth", "agent/bridge", "agent/session"],
