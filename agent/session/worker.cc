@@ -57,6 +57,7 @@ task<Worker::Pointer> Worker::start(bridge::LauncherClient& launcher, std::strin
   request.with_stdin = true;
   const std::string name = domain + " worker";
   CO_TRY_ASSIGN(auto session, co_await launcher.session_create(std::move(domain), std::move(label), std::move(workspace)));
+  if (request.tool) request.argv.at(0).insert(0, session->tools + "/");
   auto outcome = co_await launcher.session_exec(session, std::move(request));
   std::optional<Error> refused;
   if (!outcome) refused = std::move(outcome).error();

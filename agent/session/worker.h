@@ -29,7 +29,7 @@ class Worker {
  public:
   using Pointer = std::shared_ptr<Worker>;
 
-  // Makes the session and starts the program. Errors: what the launcher says; Code::not_found when there is no such program.
+  // Makes the session and starts the program: with request.tool, the agent's own of that name. Errors: what the launcher says; Code::not_found when there is no such program.
   [[nodiscard]] static task<Pointer> start(bridge::LauncherClient& launcher, std::string domain, std::string label,
                                            std::string workspace, bridge::ExecRequest request, WorkerOptions options);
 

@@ -37,6 +37,7 @@ class Launcher:
         os.chown(self.dir / "home", WORKSPACE_UID, WORKSPACE_UID)
         for program in PROGRAMS:
             shutil.copy(BUILD / program, self.dir / "bin")
+        shutil.copytree(BUILD / "launcher/tools", self.dir / "bin/tools")
         shutil.copytree(ROOT / "policies", self.dir / "policies")
         self.key = secrets.token_hex(24) if key == "" else key
         self.port = free_port()
