@@ -14,6 +14,10 @@ std::string_view scope_name(Scope scope) {
       return "workspaces";
     case Scope::shell:
       return "shell";
+    case Scope::file:
+      return "file";
+    case Scope::file_watch:
+      return "file-watch";
     case Scope::audit:
       return "audit";
   }

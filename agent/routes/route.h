@@ -22,15 +22,16 @@
 namespace caisson::routes {
 
 // What a key must cover; also the operation's tag in OpenAPI.
-enum class Scope { system, sandbox, bash, shell, workspaces, audit };
+enum class Scope { system, sandbox, bash, shell, file, file_watch, workspaces, audit };
 [[nodiscard]] std::string_view scope_name(Scope scope);
 
 enum Flag : unsigned {
   kNone = 0,
-  kPublic = 1,       // no key asked: ping, healthz, readyz and nothing else
-  kEventStream = 2,  // answers Server-Sent Events on an explicit Accept: text/event-stream
-  kFlat = 4,         // the response is Data itself, not an envelope around it
-  kHidden = 8,       // not in OpenAPI
+  kPublic = 1,         // no key asked: ping, healthz, readyz and nothing else
+  kEventStream = 2,    // answers Server-Sent Events on an explicit Accept: text/event-stream
+  kFlat = 4,           // the response is Data itself, not an envelope around it
+  kHidden = 8,         // not in OpenAPI
+  kStreamedBody = 16,  // the handler reads the body piece by piece; the row's limit is for all of it
 };
 
 inline constexpr std::size_t kDefaultBodyLimit = 8 * 1024 * 1024;

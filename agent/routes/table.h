@@ -14,6 +14,8 @@ using Area = std::span<const Route>;
 [[nodiscard]] Area sandbox_routes();      // routes/sandbox.cc
 [[nodiscard]] Area bash_routes();         // routes/bash.cc
 [[nodiscard]] Area shell_routes();        // routes/shell.cc
+[[nodiscard]] Area file_routes();         // routes/file.cc
+[[nodiscard]] Area file_lookup_routes();  // routes/file_lookup.cc
 [[nodiscard]] Area attestation_routes();  // routes/attestation.cc
 [[nodiscard]] Area sessions_routes();     // routes/sessions.cc
 [[nodiscard]] Area workspace_routes();    // routes/workspaces.cc

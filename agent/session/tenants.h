@@ -7,6 +7,7 @@
 #include <string>
 
 #include "agent/session/bash_service.h"
+#include "agent/session/file_service.h"
 #include "agent/session/shell_service.h"
 
 namespace caisson::session {
@@ -19,6 +20,7 @@ struct Tenant {
   std::string name;
   BashService bash;
   ShellService shell;
+  FileService file;
 };
 using TenantPtr = std::shared_ptr<Tenant>;
 

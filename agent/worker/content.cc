@@ -152,7 +152,10 @@ Outcome write_file(const Request& request) {
 
 Outcome replace_in_file(const Request& request) {
   GIVE_ASSIGN(const std::string path, absolute(request.text("path")));
-  const std::string old_text = request.text("old"), new_text = request.text("new");
+  const auto old_size = static_cast<std::size_t>(std::max<std::int64_t>(request.number("old_size").value_or(0), 0));
+  if (old_size > request.body.size()) return failed(EINVAL, path);
+  const std::string_view old_text = std::string_view(request.body).substr(0, old_size);
+  const std::string_view new_text = std::string_view(request.body).substr(old_size);
   if (old_text.empty()) return refused("invalid_target", path, "old_str is empty");
   GIVE_ASSIGN(const Opened file, open_regular(path, O_RDWR));
   GIVE_ASSIGN(const std::string before, read_whole(file.fd, path, kMostReplaced));

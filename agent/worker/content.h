@@ -9,7 +9,7 @@ namespace caisson::worker {
 [[nodiscard]] Outcome read_file(const Request& request);
 // {path, append?} + bytes -> {path, bytes_written}
 [[nodiscard]] Outcome write_file(const Request& request);
-// {path, old, new} -> {path, count}
+// {path, old_size} + old and new text -> {path, count}
 [[nodiscard]] Outcome replace_in_file(const Request& request);
 
 // {path?, name} -> {handle}; {handle} + bytes -> {}; {handle, path?} -> {path, size}; {handle} -> {}

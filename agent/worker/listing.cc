@@ -73,8 +73,7 @@ Answer answer_of(Collected collected, const Request& request, const std::string&
     answer.body += text;
   }
   answer.body += ']';
-  answer.head = {
-      {"path", path}, {"total", collected.total}, {"directories", collected.directories}, {"truncated", truncated}};
+  answer.head = {{"path", path}, {"total", collected.total}, {"directories", collected.directories}, {"truncated", truncated}};
   return answer;
 }
 

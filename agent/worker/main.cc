@@ -1,6 +1,6 @@
-// caisson-file-worker: the file operations of one workspace, inside a session of the domain `file`. Requests come over stdin as frames
-// (agent/frames), answers leave over stdout. It has no rights but those of the session: the kernel decides about every name.
-// A few threads; each takes the next request itself, so that one slow file holds up nobody else.
+// caisson-file-worker: the file operations of one workspace, inside a session of the domain `file`. Requests come over stdin as
+// frames (agent/frames), answers leave over stdout. It has no rights but those of the session: the kernel decides about every
+// name. A few threads; each takes the next request itself, so that one slow file holds up nobody else.
 #include <signal.h>
 #include <unistd.h>
 
@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "agent/worker/content.h"
+#include "agent/worker/grep.h"
 #include "agent/worker/listing.h"
 #include "launcher/base/sys.h"
 
@@ -53,6 +54,7 @@ constexpr Operation kOperations[] = {
     {"replace", plain<replace_in_file>},
     {"list", plain<list_directory>},
     {"glob", plain<glob_files>},
+    {"grep", plain<grep_files>},
     {"upload_begin", with_handles<upload_begin>},
     {"upload_part", with_handles<upload_part>},
     {"upload_end", with_handles<upload_end>},

@@ -13,7 +13,8 @@
 
 namespace caisson::worker {
 
-// number: an errno, or 0 where `kind` says it ("invalid_target", "decode_error", ...). text: in words, where errno does not say it.
+// number: an errno, or 0 where `kind` says it ("invalid_target", "decode_error", ...). text: in words, where errno does not say
+// it.
 struct Failure {
   int number = 0;
   std::string path;
@@ -37,7 +38,9 @@ struct Request {
   std::string body;
   std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
 
-  [[nodiscard]] std::string text(const char* name) const { return json::get_string(head, name).value_or(std::nullopt).value_or(""); }
+  [[nodiscard]] std::string text(const char* name) const {
+    return json::get_string(head, name).value_or(std::nullopt).value_or("");
+  }
   [[nodiscard]] std::optional<std::string> text_if(const char* name) const {
     return json::get_string(head, name).value_or(std::nullopt);
   }
@@ -65,12 +68,12 @@ using Outcome = Done<Answer>;
 
 #define WORKER_CONCAT_(a, b) a##b
 #define WORKER_CONCAT(a, b) WORKER_CONCAT_(a, b)
-#define GIVE(expr)                                                                                       \
-  do {                                                                                                   \
+#define GIVE(expr)                                                                                          \
+  do {                                                                                                      \
     if (auto give_result_ = (expr); !give_result_) return std::unexpected(std::move(give_result_).error()); \
   } while (false)
 #define GIVE_ASSIGN(decl, ...) GIVE_ASSIGN_(WORKER_CONCAT(give_value_, __LINE__), decl, __VA_ARGS__)
-#define GIVE_ASSIGN_(tmp, decl, ...)                            \
-  auto tmp = (__VA_ARGS__);                                     \
+#define GIVE_ASSIGN_(tmp, decl, ...)                        \
+  auto tmp = (__VA_ARGS__);                                 \
   if (!tmp) return std::unexpected(std::move(tmp).error()); \
   decl = std::move(*tmp)

@@ -13,7 +13,8 @@ namespace caisson::worker {
 // As the client means it: relative paths start at the home. Errors: empty, NUL.
 [[nodiscard]] Done<std::string> absolute(const std::string& path);
 
-// openat2(2) without magic links (/proc/self/fd), close-on-exec, never a controlling terminal, never waiting for a FIFO's other end.
+// openat2(2) without magic links (/proc/self/fd), close-on-exec, never a controlling terminal, never waiting for a FIFO's other
+// end.
 [[nodiscard]] Done<Fd> open_path(const std::string& path, int flags, mode_t mode = 0);
 
 struct Opened {

@@ -102,8 +102,7 @@ bool match_name(std::string_view pattern, std::string_view name) {
       std::size_t used = 1;
       if (pattern[p] == '?') {
         matched = true;
-      } else if (const std::size_t length =
-                     pattern[p] == '[' ? match_class(pattern.substr(p), name.substr(n, size), matched) : 0;
+      } else if (const std::size_t length = pattern[p] == '[' ? match_class(pattern.substr(p), name.substr(n, size), matched) : 0;
                  length > 0) {
         used = length;
       } else {

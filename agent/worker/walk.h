@@ -21,8 +21,8 @@ enum class Step { descend, skip, stop };
 // The most entries that are looked at: a tree made to be endless ends here.
 inline constexpr std::size_t kMostEntries = 2'000'000;
 
-// Calls visit for each entry below `top`; links are not descended into. `complete` becomes false when a bound was met. What cannot be
-// read below the top is left out, as `find` does (without its complaints).
+// Calls visit for each entry below `top`; links are not descended into. `complete` becomes false when a bound was met. What
+// cannot be read below the top is left out, as `find` does (without its complaints).
 [[nodiscard]] Done<void> walk(const Fd& top, const std::string& path, const Request& request,
                               const std::function<Step(const Entry&)>& visit, bool& complete);
 
