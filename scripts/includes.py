@@ -31,7 +31,7 @@ ALLOWED = {
     "agent/worker": ["launcher/base", "agent/frames"],
     "agent/session": ["launcher/base", "agent/frames", "agent/http", "agent/bridge"],
     "agent/auth": ["launcher/base", "agent/http"],
-    "agent/routes": ["launcher/base", "agent/http", "agent/auth", "agent/bridge", "agent/session"],
+    "agent/routes": ["launcher/base", "agent/frames", "agent/http", "agent/auth", "agent/bridge", "agent/session"],
     "agent/derive": ["launcher/base", "agent/http", "agent/routes"],
     "agent/page": ["agent/routes"],
     "agent": ["launcher/base", "launcher/ipc", "agent/http", "agent/auth", "agent/bridge", "agent/session", "agent/routes", "agent/derive"],

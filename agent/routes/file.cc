@@ -6,7 +6,7 @@
 // - sudo: true is refused whatever the path is: there is no root to be had.
 #include <algorithm>
 
-#include "agent/routes/base64.h"
+#include "agent/frames/base64.h"
 #include "agent/routes/file_calls.h"
 #include "agent/routes/table.h"
 
@@ -47,12 +47,12 @@ task<http::Response> read_file(Call call, FileReadRequest body) {
 std::expected<std::string, session::FileFailure> content_of(FileWriteRequest& body) {
   const std::string& encoding = *body.encoding;
   if (encoding == "base64") {
-    auto bytes = base64_decode(body.content);
+    auto bytes = frames::base64_decode(body.content);
     if (!bytes) return std::unexpected(session::FileFailure{0, body.file, "decode_error", "content is not valid base64"});
     return std::move(*bytes);
   }
   if (encoding == "raw") {
-    auto bytes = latin1_encode(body.content);
+    auto bytes = frames::latin1_encode(body.content);
     if (!bytes)
       return std::unexpected(
           session::FileFailure{0, body.file, "decode_error", "content has characters beyond U+00FF, which raw cannot write"});

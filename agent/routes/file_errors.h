@@ -25,7 +25,7 @@ struct FileOperation {
 // There is no root in a session, and what its user may not do nobody does for it.
 [[nodiscard]] session::FileFailure sudo_refused(const std::string& path);
 [[nodiscard]] session::FileFailure decode_failure(std::string_view bytes, const std::string& path);
-// Bytes that are no UTF-8, or its first byte that is none.
+// The first byte that is no UTF-8; nullopt: all of it is.
 [[nodiscard]] std::optional<std::size_t> first_invalid(std::string_view bytes);
 
 }  // namespace caisson::routes

@@ -32,6 +32,7 @@ enum Flag : unsigned {
   kFlat = 4,           // the response is Data itself, not an envelope around it
   kHidden = 8,         // not in OpenAPI
   kStreamedBody = 16,  // the handler reads the body piece by piece; the row's limit is for all of it
+  kBinary = 32,        // answers bytes (application/octet-stream)
 };
 
 inline constexpr std::size_t kDefaultBodyLimit = 8 * 1024 * 1024;
@@ -61,6 +62,7 @@ struct Endpoint {
 // A parameter of the query, for the description; the handler checks it.
 struct Parameter {
   std::string_view name, type, doc;  // type: of JSON Schema
+  bool required = false;
 };
 
 struct Route {
@@ -122,6 +124,18 @@ constexpr Endpoint bind() {
     e.describe_data = detail::describe<Data>;
     e.data_name = Codec<Data>::type_name;
   }
+  return e;
+}
+
+// The schema of a multipart body with one file, as FastAPI calls it.
+[[nodiscard]] json::Value describe_upload(Components& components);
+
+// A handler that reads a form from the connection (kStreamedBody).
+template <auto F, class Data>
+constexpr Endpoint bind_form() {
+  Endpoint e = bind<F, Data>();
+  e.describe_body = describe_upload;
+  e.body_required = true;
   return e;
 }
 

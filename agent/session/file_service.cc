@@ -6,7 +6,7 @@ namespace {
 // What one operation may take: a search through a large tree, a file on a slow disk.
 constexpr double kCallSeconds = 300;
 constexpr double kLookSeconds = 15;
-constexpr frames::Limits kAccepted{.head_bytes = 1024 * 1024, .body_bytes = 17 * 1024 * 1024, .head_values = 64 * 1024};
+constexpr frames::Limits kAccepted{.head_bytes = 1024 * 1024, .body_bytes = 32 * 1024 * 1024, .head_values = 64 * 1024};
 
 std::string text_of(const json::Value& object, std::string_view key) {
   return json::get_string(object, key).value_or(std::nullopt).value_or("");

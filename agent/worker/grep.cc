@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "agent/frames/base64.h"
 #include "agent/worker/child.h"
 
 namespace caisson::worker {
@@ -15,28 +16,12 @@ constexpr std::int64_t kMostCounted = 100'000;
 constexpr std::size_t kMostAnswer = 12 * 1024 * 1024;
 constexpr std::size_t kMostLine = 16 * 1024;  // characters of a line beyond it are left out
 
-std::string plain_base64(std::string_view text) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  unsigned bits = 0;
-  int have = 0;
-  for (const char c : text) {
-    const std::size_t digit = kDigits.find(c);
-    if (digit == std::string_view::npos) break;
-    bits = (bits << 6 | static_cast<unsigned>(digit)) & 0xFFFFFF;
-    if ((have += 6) < 8) continue;
-    have -= 8;
-    out += static_cast<char>(bits >> have & 0xFF);
-  }
-  return out;
-}
-
 // ripgrep's {"text": ...} or, where it is no UTF-8, {"bytes": base64}.
 std::string text_of(const json::Value& data, const char* name) {
   const auto it = data.find(name);
   if (it == data.end() || !it->is_object()) return "";
   if (const auto text = json::get_string(*it, "text"); text && *text) return **text;
-  return plain_base64(json::get_string(*it, "bytes").value_or(std::nullopt).value_or(""));
+  return frames::base64_decode(json::get_string(*it, "bytes").value_or(std::nullopt).value_or("")).value_or("");
 }
 
 std::string trimmed(std::string line) {

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "agent/worker/content.h"
+#include "agent/worker/editor.h"
 #include "agent/worker/grep.h"
 #include "agent/worker/listing.h"
 #include "launcher/base/sys.h"
@@ -23,6 +24,7 @@ constexpr frames::Limits kAccepted{.head_bytes = 1024 * 1024, .body_bytes = 48 *
 
 struct State {
   Handles handles;
+  EditHistory history;
 
   std::mutex input;  // whoever holds it waits for the next request
   frames::Decoder decoder{kAccepted};
@@ -44,6 +46,8 @@ Outcome with_handles(State& state, const Request& request) {
   return F(state.handles, request);
 }
 
+Outcome edit(State& state, const Request& request) { return edit_file(state.history, request); }
+
 struct Operation {
   std::string_view name;
   Outcome (*run)(State&, const Request&);
@@ -55,6 +59,7 @@ constexpr Operation kOperations[] = {
     {"list", plain<list_directory>},
     {"glob", plain<glob_files>},
     {"grep", plain<grep_files>},
+    {"edit", edit},
     {"upload_begin", with_handles<upload_begin>},
     {"upload_part", with_handles<upload_part>},
     {"upload_end", with_handles<upload_end>},

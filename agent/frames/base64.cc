@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace caisson::routes {
+namespace caisson::frames {
 namespace {
 
 int digit_of(char c) {
@@ -56,4 +56,4 @@ std::optional<std::string> latin1_encode(std::string_view utf8) {
   return out;
 }
 
-}  // namespace caisson::routes
+}  // namespace caisson::frames
