@@ -1,4 +1,4 @@
-#include "agent/routes/base64.h"
+#include "agent/frames/base64.h"
 
 #include <cstdint>
 

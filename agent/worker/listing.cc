@@ -42,14 +42,21 @@ std::string extension(const std::string& name) {
 
 bool hidden(const Entry& entry) { return entry.name.front() == '.'; }
 
+// Ties are in order of their paths.
+template <class Key>
+void sort_by(std::vector<Found>& found, Key key) {
+  std::ranges::sort(found, [&key](const Found& a, const Found& b) {
+    const auto x = key(a), y = key(b);
+    return x != y ? x < y : a.entry.relative < b.entry.relative;
+  });
+}
+
 void sort_found(std::vector<Found>& found, const std::string& by, bool descending) {
-  const auto path = [](const Found& f) -> const std::string& { return f.entry.relative; };
-  std::ranges::sort(found, {}, path);
-  if (by == "name") std::ranges::stable_sort(found, {}, [](const Found& f) -> const std::string& { return f.entry.name; });
-  else if (by == "size") std::ranges::stable_sort(found, {}, [](const Found& f) { return f.facts.size; });
-  else if (by == "modified") std::ranges::stable_sort(found, {}, [](const Found& f) { return f.facts.modified_ns; });
-  else if (by == "type")
-    std::ranges::stable_sort(found, {}, [](const Found& f) { return std::pair(!f.entry.directory, extension(f.entry.name)); });
+  if (by == "name") sort_by(found, [](const Found& f) { return std::string_view(f.entry.name); });
+  else if (by == "size") sort_by(found, [](const Found& f) { return f.facts.size; });
+  else if (by == "modified") sort_by(found, [](const Found& f) { return f.facts.modified_ns; });
+  else if (by == "type") sort_by(found, [](const Found& f) { return std::pair(!f.entry.directory, extension(f.entry.name)); });
+  else sort_by(found, [](const Found& f) { return std::string_view(f.entry.relative); });
   if (descending) std::ranges::reverse(found);
 }
 
