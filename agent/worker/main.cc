@@ -14,6 +14,7 @@
 #include "agent/worker/editor.h"
 #include "agent/worker/grep.h"
 #include "agent/worker/listing.h"
+#include "agent/worker/watch.h"
 #include "launcher/base/sys.h"
 
 namespace caisson::worker {
@@ -23,8 +24,10 @@ constexpr unsigned kThreads = 8;
 constexpr frames::Limits kAccepted{.head_bytes = 1024 * 1024, .body_bytes = 48 * 1024 * 1024, .head_values = 64 * 1024};
 
 struct State {
+  explicit State(std::function<void(json::Value)> tell) : watches(std::move(tell)) {}
   Handles handles;
   EditHistory history;
+  Watches watches;
 
   std::mutex input;  // whoever holds it waits for the next request
   frames::Decoder decoder{kAccepted};
@@ -48,6 +51,9 @@ Outcome with_handles(State& state, const Request& request) {
 
 Outcome edit(State& state, const Request& request) { return edit_file(state.history, request); }
 
+Outcome watch_start(State& state, const Request& request) { return state.watches.start(request); }
+Outcome watch_stop(State& state, const Request& request) { return state.watches.stop(request); }
+
 struct Operation {
   std::string_view name;
   Outcome (*run)(State&, const Request&);
@@ -60,6 +66,8 @@ constexpr Operation kOperations[] = {
     {"glob", plain<glob_files>},
     {"grep", plain<grep_files>},
     {"edit", edit},
+    {"watch_start", watch_start},
+    {"watch_stop", watch_stop},
     {"upload_begin", with_handles<upload_begin>},
     {"upload_part", with_handles<upload_part>},
     {"upload_end", with_handles<upload_end>},
@@ -151,7 +159,7 @@ void serve(State& state) {
 int main() {
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);  // a file that gets too large is EFBIG
-  caisson::worker::State state;
+  caisson::worker::State state([&state](caisson::json::Value event) { caisson::worker::send(state, std::move(event), ""); });
   std::array<std::jthread, caisson::worker::kThreads - 1> threads;
   for (std::jthread& thread : threads) thread = std::jthread([&state] { caisson::worker::serve(state); });
   caisson::worker::serve(state);
