@@ -24,6 +24,7 @@ class RouteExchange final : public http::Exchange {
       services_.bash = &tenant_->bash;
       services_.shell = &tenant_->shell;
       services_.file = &tenant_->file;
+      services_.watches = &tenant_->watches;
     }
     response_headers = std::move(cors);
     body_limit = route.body_limit;

@@ -8,6 +8,7 @@ class LauncherClient;
 namespace caisson::session {
 class BashService;
 class FileService;
+class FileWatches;
 class ShellService;
 class Tenants;
 }  // namespace caisson::session
@@ -23,7 +24,8 @@ struct Services {
   bridge::LauncherClient* launcher = nullptr;  // bridge/launcher_client.h
   session::BashService* bash = nullptr;
   session::ShellService* shell = nullptr;
-  session::FileService* file = nullptr;  // these three: of the workspace that the request names
+  session::FileWatches* watches = nullptr;
+  session::FileService* file = nullptr;  // these four: of the workspace that the request names
   session::Tenants* tenants = nullptr;
 };
 

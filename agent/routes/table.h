@@ -16,7 +16,8 @@ using Area = std::span<const Route>;
 [[nodiscard]] Area shell_routes();          // routes/shell.cc
 [[nodiscard]] Area file_routes();           // routes/file.cc
 [[nodiscard]] Area file_lookup_routes();    // routes/file_lookup.cc
-[[nodiscard]] Area file_editor_routes();  // routes/file_editor.cc
+[[nodiscard]] Area file_watch_routes();     // routes/file_watch.cc
+[[nodiscard]] Area file_editor_routes();    // routes/file_editor.cc
 [[nodiscard]] Area file_transfer_routes();  // routes/file_transfer.cc
 [[nodiscard]] Area attestation_routes();    // routes/attestation.cc
 [[nodiscard]] Area sessions_routes();       // routes/sessions.cc
