@@ -71,11 +71,9 @@ json::Value batch(const session::FileWatcher& w, std::uint64_t cursor, std::size
   for (const FileEvent& event : w.events) {
     if (event.seq <= cursor) continue;
     if (events.size() >= limit) break;
-    last = event.seq;
+    last = std::max(last, event.seq);
     events.push_back(event_json(event));
   }
-  // A cursor of an overflow that has been told is behind it, so that it is told once.
-  if (overflow && events.empty()) last = std::max(last, w.lost_seq + 1);
   return {{"watcher_id", w.id},
           {"events", std::move(events)},
           {"cursor", last},
@@ -108,7 +106,7 @@ task<void> stream_events(Call& call, Watcher w, std::uint64_t cursor) {
   while (!w->stopped && !call.request.client_gone()) {
     co_await call.services.watches->attach(w);
     if (w->missed(cursor)) {
-      cursor = std::max(cursor, w->lost_seq) + (w->last_seq == w->lost_seq ? 1 : 0);
+      cursor = w->lost_seq;
       json::Value lost = {{"watcher_id", w->id}, {"cursor", cursor}, {"overflow", true}};
       http::Event overflow{.event = "overflow", .id = "", .data = json::dump(lost)};
       CO_TRY(co_await stream.send(std::move(overflow)));
@@ -195,7 +193,7 @@ task<http::Response> watch_wait(Call call, WatchWaitRequest body) {
   while (!found && bridge::Clock::now() < deadline && !call.request.client_gone()) {
     co_await watches.attach(w);
     if (const FileEvent* event = first_of(*w, body.event_types, cursor)) found = event_json(*event);
-    else cursor = w->last_seq + (w->missed(w->last_seq) ? 1 : 0);
+    else cursor = w->last_seq;
     if (!found) co_await FileWatches::wait(w, cursor, std::min(deadline, bridge::deadline_after(5)));
   }
   co_await watches.stop(w);

@@ -21,10 +21,7 @@ bool flag_of(const json::Value& object, std::string_view key) {
   return json::get_bool(object, key).value_or(std::nullopt).value_or(false);
 }
 
-void lose(FileWatcher& watcher) {
-  watcher.lost = true;
-  watcher.lost_seq = watcher.last_seq;
-}
+void lose(FileWatcher& watcher) { watcher.lost_seq = ++watcher.last_seq; }
 
 bool known_type(const std::string& type) {
   return type == "create" || type == "write" || type == "remove" || type == "rename" || type == "chmod";
@@ -141,8 +138,7 @@ void FileWatches::take(const frames::Frame& frame) {
       event.seq = ++watcher->last_seq;
       watcher->events.push_back(std::move(event));
       if (watcher->events.size() <= kKept) continue;
-      watcher->lost = true;
-      watcher->lost_seq = std::max(watcher->lost_seq, watcher->events.front().seq - 1);
+      watcher->lost_seq = std::max(watcher->lost_seq, watcher->events.front().seq);
       watcher->events.pop_front();
     }
   watcher->changed.notify_all();

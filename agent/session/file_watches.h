@@ -39,15 +39,14 @@ struct FileWatcher {
   bridge::Clock::time_point last_used;
   std::deque<FileEvent> events;
   std::uint64_t last_seq = 0;
-  std::uint64_t lost_seq = 0;  // something was lost before the event after this one
-  bool lost = false;           // at all
+  std::uint64_t lost_seq = 0;  // the overflow that came last, which has a number as events have; 0: none
   bool stopped = false;
   bool attached = true;  // the worker that runs looks for it
   bridge::Notifier changed;
   std::size_t readers = 0;  // requests that wait for it
 
   // Whether a reader that has read up to `cursor` has missed something.
-  [[nodiscard]] bool missed(std::uint64_t cursor) const { return lost && cursor <= lost_seq; }
+  [[nodiscard]] bool missed(std::uint64_t cursor) const { return cursor < lost_seq; }
 };
 
 class FileWatches {

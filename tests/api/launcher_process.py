@@ -87,6 +87,13 @@ class Launcher:
                 continue
         raise AssertionError("the launcher has no agent")
 
+    def owns(self, pid: int) -> bool:
+        """Whether a process descends from this launcher."""
+        while pid > 1 and pid != self.pid:
+            status = pathlib.Path(f"/proc/{pid}/status").read_text()
+            pid = int(status.split("\nPPid:\t")[1].split("\n")[0])
+        return pid == self.pid
+
     def memory_peaks(self) -> dict[str, int]:
         """Peak resident bytes of launcher and agent so far."""
         peaks = {}
