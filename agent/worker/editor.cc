@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "agent/worker/document.h"
 #include "agent/worker/editor_text.h"
 #include "agent/worker/walk.h"
 
@@ -25,6 +26,7 @@ struct Edit {
   std::string output;
   std::optional<std::string> old_text, new_text;
   bool existed = true;
+  json::Value metadata;  // null: none
 };
 using Edited = Done<Edit>;
 
@@ -52,6 +54,7 @@ Outcome answer_of(Edit done, const std::string& path) {
                  {"sizes", {done.output.size(), old_text.size(), new_text.size()}},
                  {"has_old", done.old_text.has_value()},
                  {"has_new", done.new_text.has_value()}};
+  if (!done.metadata.is_null()) answer.head["metadata"] = std::move(done.metadata);
   answer.body = std::move(done.output) + old_text + new_text;
   return answer;
 }
@@ -132,9 +135,16 @@ Edited view(const std::string& path, const Request& request) {
                                 "The `view_range` parameter is not allowed when `path` points to a directory."));
     return view_directory(*opened, path, request);
   }
+  if (const std::string kind = document_kind(path); !kind.empty() && S_ISREG(st.st_mode)) {
+    GIVE_ASSIGN(Document document, view_document(*opened, path, kind, request));
+    return Edit{.output = "Here's the content of the file " + path + " displayed in Markdown format:\n" +
+                          clipped(document.text, kFileNotice) + "\n",
+                .metadata = request.flag("metadata") ? std::move(document.metadata) : json::Value(nullptr)};
+  }
   GIVE_ASSIGN(const Text text, open_text(path, O_RDONLY));
   if (range.empty()) return Edit{.output = numbered(text.content, path)};
-  const auto lines = lines_of(text.content);
+  auto lines = lines_of(text.content);
+  if (text.content.ends_with('\n')) lines.pop_back();
   const auto count = static_cast<std::int64_t>(lines.size());
   const std::int64_t first = range[0], last = range[1] == -1 ? count : range[1];
   const auto wrong = [&](const std::string& why) { return tool(path, invalid("view_range", number_list(range), why)); };

@@ -37,8 +37,8 @@ def test_trap_10_view_range_counts_from_1_and_includes_its_end(api, file):
 
 @pytest.mark.parametrize("given, said", [
     ([1], "It should be a list of two integers."),
-    ([0, 2], "Its first element `0` should be within the range of lines of the file: [1, 6]."),
-    ([2, 99], "Its second element `99` should be smaller than the number of lines in the file: `6`."),
+    ([0, 2], "Its first element `0` should be within the range of lines of the file: [1, 5]."),
+    ([2, 99], "Its second element `99` should be smaller than the number of lines in the file: `5`."),
     ([4, 2], "Its second element `2` should be greater than or equal to the first element `4`."),
 ])
 def test_trap_11_a_wrong_view_range_is_explained(api, file, given, said):
@@ -136,3 +136,90 @@ def test_binary_and_huge_files_are_refused(api, file):
     assert "appears to be binary" in refused(api, file, "view")
     api.bash(f"head -c 11000000 /dev/zero | tr '\\0' x > {file}")
     assert refused(api, file, "view") == "File is too large (10MB). Maximum allowed size is 10MB."
+
+
+# --- documents ---
+
+def one_page_pdf(text: str) -> bytes:
+    """A PDF of one page for each line of the text, by hand."""
+    pages = text.split("\n")
+    objects = ["<< /Type /Catalog /Pages 2 0 R >>",
+               f"<< /Type /Pages /Count {len(pages)} /Kids [{' '.join(f'{4 + 2 * i} 0 R' for i in range(len(pages)))}] >>",
+               "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
+    for i, page in enumerate(pages):
+        stream = f"BT /F1 12 Tf 72 720 Td ({page}) Tj ET"
+        objects.append(f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {5 + 2 * i} 0 R "
+                       "/Resources << /Font << /F1 3 0 R >> >> >>")
+        objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
+    out, offsets = b"%PDF-1.4\n", []
+    for number, body in enumerate(objects, 1):
+        offsets.append(len(out))
+        out += f"{number} 0 obj\n{body}\nendobj\n".encode()
+    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
+    return out + (f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}trailer\n<< /Size {len(objects) + 1} /Root 1 0 R >>\n"
+                  f"startxref\n{len(out)}\n%%EOF\n").encode()
+
+
+def put(api, name: str, content: bytes) -> str:
+    answer = api.http.post("/v1/file/upload", files=[("path", (None, f"/home/gem/{name}")), ("file", (name, content))]).json()
+    return answer["data"]["file_path"]
+
+
+def test_a_pdf_is_shown_by_pages(api):
+    pytest.importorskip("pypdf", reason="python3-pypdf is not installed on this host")
+    path = put(api, "doc.pdf", one_page_pdf("First page\nSecond page\nThird page"))
+    whole = edit(api, path, "view", enable_metadata=True)
+    assert whole["output"].startswith(f"Here's the content of the file {path} displayed in Markdown format:\n## Page 1\n\nFirst page")
+    assert whole["metadata"]["total_pages"] == 3
+    part = edit(api, path, "view", page_range=[2, 3])
+    assert "First" not in part["output"] and "Third page" in part["output"] and part["metadata"] is None
+    assert "There are 3." in refused(api, path, "view", page_range=[4, 5])
+    api.bash(f"rm {path}")
+
+
+def test_an_xlsx_is_shown_by_sheets_and_rows(api):
+    openpyxl = pytest.importorskip("openpyxl", reason="python3-openpyxl is not installed on this host")
+    import io
+    book = openpyxl.Workbook()
+    book.active.title = "Numbers"
+    for n in range(1, 6):
+        book.active.append([n, n * n, "a|b"])
+    book.create_sheet("Other").append(["only"])
+    file = io.BytesIO()
+    book.save(file)
+    path = put(api, "doc.xlsx", file.getvalue())
+    whole = edit(api, path, "view", enable_metadata=True)
+    assert "## Sheet: Numbers\n\n| 1 | 1 | a\\|b |\n| --- | --- | --- |\n" in whole["output"] and "| only |" in whole["output"]
+    assert whole["metadata"]["sheet_names"] == ["Numbers", "Other"]
+    part = edit(api, path, "view", sheet_name="Numbers", row_range=[4, 5])["output"]
+    assert "| 4 | 16 |" in part and "| 3 |" not in part and "only" not in part
+    assert "The sheets are: Numbers, Other." in refused(api, path, "view", sheet_name="None")
+    api.bash(f"rm {path}")
+
+
+def test_a_pptx_is_shown_by_slides(api):
+    import io
+    import zipfile
+    drawing = "http://schemas.openxmlformats.org/drawingml/2006/main"
+    relation = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as package:
+        package.writestr("ppt/presentation.xml", f'<p xmlns:r="{relation}"><l xmlns="x"><sldId r:id="r2"/><sldId r:id="r1"/></l></p>')
+        package.writestr("ppt/_rels/presentation.xml.rels",
+                         '<x><r Id="r1" Target="slides/slide1.xml"/><r Id="r2" Target="slides/slide2.xml"/></x>')
+        for n, text in ((1, "shown last"), (2, "shown first")):
+            package.writestr(f"ppt/slides/slide{n}.xml", f'<s xmlns:a="{drawing}"><a:p><a:r><a:t>{text}</a:t></a:r></a:p></s>')
+    path = put(api, "doc.pptx", file.getvalue())
+    whole = edit(api, path, "view", enable_metadata=True)
+    assert "## Slide 1\n\nshown first\n" in whole["output"] and "## Slide 2\n\nshown last\n" in whole["output"]
+    assert whole["metadata"]["total_slides"] == 2
+    assert "shown last" not in edit(api, path, "view", slide_range=[1, 1])["output"]
+    api.bash(f"rm {path}")
+
+
+def test_a_broken_document_is_a_failure_that_is_told(api):
+    path = put(api, "broken.pdf", b"%PDF-1.7 nonsense")
+    assert refused(api, path, "view")
+    path = put(api, "broken.pptx", b"PK nonsense")
+    assert "cannot be read" in refused(api, path, "view")
+    api.bash("rm ~/broken.pdf ~/broken.pptx")
