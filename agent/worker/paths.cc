@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdlib>
 #include <utility>
@@ -49,6 +50,18 @@ Done<Fd> open_parent(const std::string& path, std::string& name) {
   return at;
 }
 
+// Without "/./" and "//", which change nothing. ".." stays: what it leads to only the kernel knows.
+std::string tidy(const std::string& path) {
+  std::string out;
+  for (std::size_t at = 0; at < path.size();) {
+    const std::size_t end = std::min(path.find('/', at + 1), path.size());
+    const std::string step = path.substr(at, end - at);
+    if (step != "/." && (step != "/" || end == path.size())) out += step;
+    at = end;
+  }
+  return out.empty() ? "/" : out;
+}
+
 Done<Opened> checked(Fd fd, const std::string& path) {
   Opened out{std::move(fd)};
   if (::fstat(out.fd.get(), &out.st) != 0) return failed(errno, path);
@@ -62,9 +75,9 @@ Done<Opened> checked(Fd fd, const std::string& path) {
 Done<std::string> absolute(const std::string& path) {
   if (path.empty()) return failed(ENOENT, path);
   if (path.contains('\0')) return refused("invalid_path", path.substr(0, path.find('\0')), "embedded null byte", EINVAL);
-  if (path.front() == '/') return path;
+  if (path.front() == '/') return tidy(path);
   const char* home = std::getenv("HOME");
-  return std::string(home != nullptr ? home : "") + "/" + path;
+  return tidy(std::string(home != nullptr ? home : "") + "/" + path);
 }
 
 Done<Fd> open_path(const std::string& path, int flags, mode_t mode) {
