@@ -5,6 +5,8 @@
 namespace caisson::frames {
 namespace {
 
+constexpr std::size_t kReserved = 1024 * 1024;
+
 std::unexpected<Error> broken(std::string what) { return fail(Code::protocol, std::move(what)); }
 
 void move_front(std::string_view& from, std::string& to, std::size_t most) {
@@ -51,6 +53,7 @@ Status Decoder::take_head(std::string_view& bytes) {
     return broken("a head whose bytes are no number of 0 to " + std::to_string(limits_.body_bytes));
   frame_.head = std::move(*parsed);
   wanted_ = static_cast<std::size_t>(size->value_or(0));
+  frame_.body.reserve(std::min(wanted_, kReserved));
   part_ = Part::body;
   return {};
 }

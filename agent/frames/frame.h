@@ -3,6 +3,7 @@
 // both ends; each takes the other's frames as hostile. Pure, no I/O.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <optional>
@@ -33,8 +34,23 @@ class Decoder {
   explicit Decoder(Limits limits) : limits_(limits) {}
 
   // Takes bytes from the front of `bytes` until a frame is complete (which it returns) or none are left (nullopt). After an
-  // error (Code::protocol) every call fails. What it holds is never more than the bytes that came, nor than the limits.
+  // error (Code::protocol) every call fails. What it holds is a MiB more than the bytes that came at most, and never more than
+  // the limits.
   [[nodiscard]] Result<std::optional<Frame>> take(std::string_view& bytes);
+  // Bytes of a body that are still to come; 0 elsewhere.
+  [[nodiscard]] std::size_t body_wanted() const { return part_ == Part::body ? wanted_ - frame_.body.size() : 0; }
+  // As take() of at most `most` bytes of a body, which read(char*, size) puts where they belong. Returns what read returned;
+  // take() with nothing gives the frame when it is complete.
+  template <class Read>
+  [[nodiscard]] std::ptrdiff_t read_body(std::size_t most, Read&& read) {
+    const std::size_t have = frame_.body.size(), room = std::min(most, body_wanted());
+    std::ptrdiff_t n = 0;
+    frame_.body.resize_and_overwrite(have + room, [&](char* bytes, std::size_t) {
+      n = read(bytes + have, room);
+      return have + static_cast<std::size_t>(std::max<std::ptrdiff_t>(n, 0));
+    });
+    return n;
+  }
   // Nothing of a next frame has come yet.
   [[nodiscard]] bool at_boundary() const { return part_ == Part::length && length_have_ == 0; }
 

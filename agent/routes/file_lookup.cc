@@ -1,6 +1,7 @@
 // /v1/file: many files at once. Decisions where the contract is silent:
 // - find takes a name at any depth, or with a slash a path below the directory; hidden directories only when the pattern names
 // them.
+// - files_searched is null: ripgrep does not count files without a match.
 // - search counts lines from 1, as grep does; both are ripgrep's, so its syntax and its rules (.gitignore, hidden and binary
 // files) hold.
 // - a list that is cut says so in `truncated` (beyond the schema where it has none) and in the hint.
@@ -174,7 +175,6 @@ task<http::Response> grep_files(Call call, FileGrepRequest body) {
     result.matches.push_back(std::move(match));
   }
   result.match_count = number_in(reply->head, "total");
-  result.files_searched = number_in(reply->head, "searched");
   result.files_matched = number_in(reply->head, "matched");
   result.truncated = flag_in(reply->head, "truncated");
   co_return http::ok(encode(result), "Grep completed", cut_hint(result.truncated));

@@ -159,6 +159,7 @@ task<http::Response> watch_poll(Call call) {
   co_await call.services.watches->attach(w);
   const auto from = static_cast<std::uint64_t>(cursor);
   co_await FileWatches::wait(w, from, bridge::deadline_after(static_cast<double>(body.timeout)));
+  co_await call.services.watches->attach(w);  // before an overflow is told: who looks again then misses nothing behind it
   co_return superset(batch(*w, from, static_cast<std::size_t>(body.limit)), "Operation successful");
 }
 

@@ -10,6 +10,7 @@ namespace {
 // One turn of the output. Other coroutines run between turns, however fast a program floods.
 constexpr std::size_t kTurnBytes = 1024 * 1024;
 constexpr std::size_t kPieceBytes = 64 * 1024;
+constexpr std::size_t kBodyBytes = 1024 * 1024;  // of a body, in one read: no pipe holds more
 constexpr std::size_t kTailBytes = 8 * 1024;
 // A program that has exited may have left output in its pipe; one that has closed a pipe may be about to exit.
 constexpr double kLastOutputSeconds = 0.2, kExitSeconds = 2;
@@ -201,14 +202,13 @@ task<void> Worker::read_output(Pointer self) {
 Status Worker::read_turn() {
   Status taken;
   const auto keep = [this, &taken](std::string_view bytes) {
-    while (taken && !bytes.empty() && alive()) {
-      auto frame = decoder_.take(bytes);
-      if (!frame) taken = std::unexpected(std::move(frame).error());
-      else if (*frame) taken = take(std::move(**frame));
-    }
+    if (taken) taken = take_bytes(bytes);
   };
   for (std::size_t turn = 0; turn < kTurnBytes && taken && alive() && !held_; turn += kPieceBytes) {
-    const ReadEnd read = read_available(stdout_, kPieceBytes, keep);
+    // What is surely of one body goes where it belongs, without being copied.
+    const bool large = decoder_.body_wanted() >= kPieceBytes;
+    const ReadEnd read = large ? read_body() : read_available(stdout_, kPieceBytes, keep);
+    if (large && decoder_.body_wanted() == 0) taken = take_bytes("");
     if (read == ReadEnd::more) continue;
     if (read == ReadEnd::closed) {
       output_over_ = true;
@@ -217,6 +217,26 @@ Status Worker::read_turn() {
     break;
   }
   return taken;
+}
+
+ReadEnd Worker::read_body() {
+  const auto read = [this](char* to, std::size_t size) {
+    ssize_t n = -1;
+    do n = ::read(stdout_.native_handle(), to, size);
+    while (n < 0 && errno == EINTR);
+    return n;
+  };
+  const std::ptrdiff_t n = decoder_.read_body(kBodyBytes, read);
+  if (n > 0) return ReadEnd::more;
+  return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? ReadEnd::blocked : ReadEnd::closed;
+}
+
+Status Worker::take_bytes(std::string_view bytes) {
+  do {
+    TRY_ASSIGN(auto frame, decoder_.take(bytes));
+    if (frame) TRY(take(std::move(*frame)));
+  } while (!bytes.empty() && alive());
+  return {};
 }
 
 Status Worker::take(frames::Frame frame) {

@@ -29,7 +29,8 @@ class Worker {
  public:
   using Pointer = std::shared_ptr<Worker>;
 
-  // Makes the session and starts the program: with request.tool, the agent's own of that name. Errors: what the launcher says; Code::not_found when there is no such program.
+  // Makes the session and starts the program: with request.tool, the agent's own of that name. Errors: what the launcher says;
+  // Code::not_found when there is no such program.
   [[nodiscard]] static task<Pointer> start(bridge::LauncherClient& launcher, std::string domain, std::string label,
                                            std::string workspace, bridge::ExecRequest request, WorkerOptions options);
 
@@ -78,6 +79,8 @@ class Worker {
 
   [[nodiscard]] bool has_room(std::size_t bytes) const;
   [[nodiscard]] Status read_turn();
+  [[nodiscard]] ReadEnd read_body();
+  [[nodiscard]] Status take_bytes(std::string_view bytes);
   [[nodiscard]] Status take(frames::Frame frame);
   void take_errors();
   void push(std::string head, std::string body);

@@ -73,11 +73,7 @@ class Matches {
       out.body += text;
     }
     out.body += ']';
-    out.head = {{"path", path},
-                {"total", total_},
-                {"searched", searched_},
-                {"matched", std::max(matched_, files_)},
-                {"truncated", truncated_}};
+    out.head = {{"path", path}, {"total", total_}, {"matched", std::max(matched_, files_)}, {"truncated", truncated_}};
     return out;
   }
   void cut() { truncated_ = true; }
@@ -124,7 +120,6 @@ class Matches {
   void summary(const json::Value& data) {
     const auto stats = data.find("stats");
     if (stats == data.end() || !stats->is_object()) return;
-    searched_ = json::get_int(*stats, "searches").value_or(std::nullopt).value_or(0);
     matched_ = json::get_int(*stats, "searches_with_match").value_or(std::nullopt).value_or(0);
   }
 
@@ -134,7 +129,7 @@ class Matches {
   std::deque<std::pair<std::int64_t, std::string>> recent_;  // last line and text of what came before
   std::vector<std::pair<std::size_t, std::int64_t>> open_;   // matches that take lines up to there
   std::vector<json::Value> found_;
-  std::int64_t total_ = 0, files_ = 0, searched_ = 0, matched_ = 0;
+  std::int64_t total_ = 0, files_ = 0, matched_ = 0;
   std::size_t kept_bytes_ = 0;
   bool truncated_ = false, counted_file_ = false;
 };

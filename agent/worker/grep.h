@@ -6,7 +6,7 @@
 namespace caisson::worker {
 
 // {path, pattern, ignore_case?, fixed?, multiline?, before?, after?, include?, exclude?, type?, max_file_size?, flat?,
-// files_only?, skip?, most} -> {path, total, searched, matched, truncated} + a JSON array of {f: file, n: line, l: text, b:
+// files_only?, skip?, most} -> {path, total, matched, truncated} + a JSON array of {f: file, n: line, l: text, b:
 // [before], a: [after]}
 [[nodiscard]] Outcome grep_files(const Request& request);
 

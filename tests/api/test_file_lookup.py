@@ -98,7 +98,7 @@ def test_trap_10_grep_gives_matches_of_many_files_with_lines_from_1(api, tree):
     assert [(m["file"].removeprefix(tree + "/"), m["line_number"], m["line_content"]) for m in got["matches"]] == [
         ("src/inner/b.py", 4, "needle again")]
     assert (got["matches"][0]["context_before"], got["matches"][0]["context_after"]) == (["line three"], ["last"])
-    assert (got["match_count"], got["files_matched"], got["truncated"]) == (1, 1, False) and got["files_searched"] >= 3
+    assert (got["match_count"], got["files_matched"], got["truncated"]) == (1, 1, False) and got["files_searched"] is None
 
 
 @needs_ripgrep

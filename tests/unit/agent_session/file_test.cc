@@ -71,8 +71,8 @@ TEST(File, ListsGlobsAndFinds) {
   };
   EXPECT_EQ(paths(h.post("/v1/file/list", {{"path", h.home()}})), ".hidden src top.txt ");
   EXPECT_EQ(
-      paths(h.post("/v1/file/list", {{"path", h.home()}, {"recursive", true}, {"show_hidden", false}, {"sort_by", "size"}})),
-      "src src/in top.txt src/a.py src/in/b.py ");
+      paths(h.post("/v1/file/list", {{"path", h.home()}, {"recursive", true}, {"show_hidden", false}, {"sort_by", "type"}})),
+      "src src/in src/a.py src/in/b.py top.txt ");
   EXPECT_EQ(paths(h.post("/v1/file/glob", {{"path", h.home()}, {"pattern", "**/*.{py,txt}"}})), "src/a.py src/in/b.py top.txt ");
   EXPECT_EQ(paths(h.post("/v1/file/glob", {{"path", h.home()}, {"pattern", "src/*"}})), "src/a.py ");
   EXPECT_EQ(paths(h.post("/v1/file/find", {{"path", h.home()}, {"glob", "*.py"}})), "src/a.py src/in/b.py ");
@@ -115,6 +115,72 @@ TEST(File, EditsAndUndoes) {
   EXPECT_EQ(content(path), "one\ntwo\n");
 }
 
+// The connection of an upload or a download, played by the test.
+class Transfer final : public http::StreamWriter {
+ public:
+  task<void> start(std::string) override { co_return fail(Code::internal, "not a stream"); }
+  task<void> write(std::string bytes) override {
+    sent += bytes;
+    co_return Status{};
+  }
+  task<void> start_sized(http::Response response, std::uint64_t size) override {
+    head = std::move(response);
+    length = size;
+    co_return Status{};
+  }
+  task<std::string> read_piece() override {
+    std::string piece = body.substr(0, 1000);
+    body.erase(0, piece.size());
+    co_return piece;
+  }
+  std::string body, sent;
+  http::Response head;
+  std::uint64_t length = 0;
+};
+
+task<http::Response> transfer(Harness& h, http::Request request, Transfer& connection) {
+  for (const routes::Route& route : routes::file_transfer_routes())
+    if (route.path == request.path) {
+      routes::Call call{h.services, std::move(request), route, &connection};
+      co_return co_await route.endpoint.handler(std::move(call));
+    }
+  co_return fail(Code::not_found, "no route");
+}
+
+TEST(FileTransfer, AnUploadGoesThroughInPieces) {
+  Harness h;
+  const std::string content(100'000, 'u');
+  for (const bool path_first : {true, false}) {
+    const std::string path = "--b\r\nContent-Disposition: form-data; name=\"path\"\r\n\r\nin/up.bin\r\n";
+    const std::string file = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"x\"\r\n\r\n" + content + "\r\n";
+    Transfer connection;
+    connection.body = (path_first ? path + file : file + path) + "--b--\r\n";
+    http::Request request;
+    request.path = "/v1/file/upload";
+    request.headers = {{"content-type", "multipart/form-data; boundary=b"}};
+    auto answer = h.run(transfer(h, std::move(request), connection));
+    ASSERT_TRUE(answer) << answer.error().text();
+    EXPECT_NE(answer->body.find("\"file_size\":100000"), std::string::npos) << answer->body;
+    EXPECT_TRUE(testing::content(h.home() + "/in/up.bin") == content);
+    std::filesystem::remove(h.home() + "/in/up.bin");
+  }
+}
+
+TEST(FileTransfer, ADownloadSendsARange) {
+  Harness h;
+  (void)h.post("/v1/file/write", {{"file", "f"}, {"content", "0123456789"}});
+  http::Request request;
+  request.path = "/v1/file/download";
+  request.query = {{"path", "f"}};
+  request.headers = {{"range", "bytes=2-4"}};
+  Transfer connection;
+  auto answer = h.run(transfer(h, std::move(request), connection));
+  ASSERT_TRUE(answer) << answer.error().text();
+  EXPECT_TRUE(answer->sent || connection.length == 3);
+  EXPECT_EQ(connection.head.status, 206);
+  EXPECT_EQ(connection.sent, "234");
+}
+
 TEST(FileWatch, TellsChangesByCursor) {
   Harness h;
   const json::Value made = h.post("/v1/file/watch", {{"path", h.home()}, {"debounce", 50}});
@@ -130,7 +196,7 @@ TEST(FileWatch, TellsChangesByCursor) {
 
 TEST(FileWatch, TheWorkersEndIsAnOverflow) {
   Harness h;
-  const std::string id = h.post("/v1/file/watch", {{"path", h.home()}, {"debounce", 50}})["watcher_id"];
+  const std::string id = h.post("/v1/file/watch", {{"path", h.home()}, {"debounce", 50}})["watcher_id"].get<std::string>();
   auto worker = h.run(h.file->worker());
   ASSERT_TRUE(worker);
   ::kill(static_cast<pid_t>((*worker)->pid()), SIGKILL);
