@@ -74,6 +74,8 @@ struct Agent {
                  .launcher = &launcher,
                  .bash = &tenants.standard()->bash,
                  .shell = &tenants.standard()->shell,
+                 .watches = &tenants.standard()->watches,
+                 .file = &tenants.standard()->file,
                  .tenants = &tenants},
         app(services, {.api_key = settings.api_key, .auth_off = settings.auth_off, .allow_origin = settings.allow_origin},
             routes::all_routes()),

@@ -94,6 +94,7 @@ Status run(Options options) {
                              .audit_dir = options.audit,
                              .run_dir = options.run,
                              .init_path = options.init,
+                             .tools = options.tools,
                              .home = options.home,
                              .preset = options.preset,
                              .default_cwd = options.workspace,

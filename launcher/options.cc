@@ -27,6 +27,7 @@ as root on a host it works the same. See also: caisson --help
   --attest-key F  PEM of the Ed25519 key that signs attestations; without one, each start makes its own   CAISSON_ATTEST_KEY
   --max-workspaces N  the default one counts  CAISSON_MAX_WORKSPACES, 16
   --agent PATH, --init PATH                 the other programs (default: beside this one, or /usr/lib/caisson)
+  --tools DIR     the agent's programs inside sessions, shown to each of them (default: tools, found as these)
   --help, --version
 
 environment: SANDBOX_API_KEY (without it a key is generated and printed once), CAISSON_AUTH=none (no key at all), WORKSPACE
@@ -57,6 +58,7 @@ constexpr Row kRows[] = {
     {"--home", "CAISSON_HOME", &Options::home, nullptr, 0},
     {"--agent", nullptr, &Options::agent, nullptr, 0},
     {"--init", nullptr, &Options::init, nullptr, 0},
+    {"--tools", nullptr, &Options::tools, nullptr, 0},
     {"--port", "CAISSON_PORT", nullptr, &Options::port, 65535},
     {"--bind", "CAISSON_BIND", &Options::bind, nullptr, 0},
     {"--attest-key", "CAISSON_ATTEST_KEY", &Options::attest_key, nullptr, 0},
@@ -129,6 +131,7 @@ Result<Options> parse_options(int argc, char** argv) {
   }
   if (options.agent.empty()) options.agent = find_program("caisson-agent");
   if (options.init.empty()) options.init = find_program("caisson-init");
+  if (options.tools.empty()) options.tools = find_program("tools");
   if (options.agent_uid == 0) return fail(Code::invalid_argument, "CAISSON_AGENT_UID must not be 0: the agent is not trusted");
   if (options.max_workspaces == 0 || options.workspace_idle_seconds == 0 || options.workspace_disk_mib == 0 ||
       options.workspace_memory_mib == 0 || options.workspace_processes == 0)

@@ -15,7 +15,7 @@ struct Options {
   std::string run = "/run/caisson";                // --run, CAISSON_RUN_DIR
   std::string home = "/home/gem";                  // --home, CAISSON_HOME: what sessions see as their home
   std::string preset;                              // --preset, CAISSON_PRESET: presets/<name>.json over every domain
-  std::string agent, init;                         // --agent, --init
+  std::string agent, init, tools;                  // --agent, --init, --tools
   std::string attest_key;                          // --attest-key, CAISSON_ATTEST_KEY
   std::string workspace;                           // WORKSPACE: where clients start; default: the home
   std::string api_key;                             // SANDBOX_API_KEY; empty: one is generated

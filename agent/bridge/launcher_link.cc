@@ -85,6 +85,7 @@ Status LauncherClient::Link::take_reply(std::int64_t id, ipc::Message message) {
     } else if (entry->op == ipc::Op::session_create) {
       entry->created = std::make_shared<SessionHandle>();
       entry->created->id = text_of(message.body, "session");
+      entry->created->tools = text_of(message.body, "tools");
       sessions[entry->created->id] = entry->created;
       if (entry->abandoned) {  // who asked has gone: nobody else would ever destroy it
         json::Value request = {{"id", next_id}, {"op", "session_destroy"}, {"session", entry->created->id}};

@@ -41,6 +41,7 @@ struct ExecHandle {
 // One living session of the launcher. `on_end` is called once when it ends for whatever reason.
 struct SessionHandle {
   std::string id;
+  std::string tools;  // where the session sees the agent's programs; "": it does not
   bool ended = false;
   std::string end_reason;
   json::Value report;
@@ -53,6 +54,7 @@ struct PtySize {
 
 struct ExecRequest {
   std::vector<std::string> argv;
+  bool tool = false;  // argv[0] is one of the agent's programs (Worker::start)
   std::string cwd;
   std::map<std::string, std::optional<std::string>> env;  // nullopt: unset
   bool with_stdin = true;

@@ -41,6 +41,9 @@ Value success_response(const Route& route, Components& components) {
   Value schema = (route.flags & routes::kFlat) != 0 && route.endpoint.describe_data != nullptr
                      ? route.endpoint.describe_data(components)
                      : schema_ref(add_envelope(route, components));
+  if ((route.flags & routes::kBinary) != 0)
+    return {{"description", "Successful Response"},
+            {"content", {{"application/octet-stream", {{"schema", {{"type", "string"}, {"format", "binary"}}}}}}}};
   Value content = json_content(std::move(schema));
   if ((route.flags & routes::kEventStream) != 0) content["text/event-stream"] = {{"schema", {{"type", "string"}}}};
   return {{"description", "Successful Response"}, {"content", std::move(content)}};
@@ -66,6 +69,11 @@ Value workspace_parameter() {
           {"schema", {{"type", "string"}, {"title", "Workspace"}, {"default", "default"}}}};
 }
 
+Value body_content(const Route& route, Value schema) {
+  if ((route.flags & routes::kStreamedBody) != 0) return {{"multipart/form-data", {{"schema", std::move(schema)}}}};
+  return json_content(std::move(schema));
+}
+
 Value operation(const Route& route, Components& components) {
   const bool is_public = (route.flags & routes::kPublic) != 0;
   Value responses = {{route.endpoint.websocket != nullptr ? "101" : "200", success_response(route, components)}};
@@ -76,12 +84,12 @@ Value operation(const Route& route, Components& components) {
   for (const routes::Parameter& p : route.query)
     parameters.push_back({{"name", p.name},
                           {"in", "query"},
-                          {"required", false},
+                          {"required", p.required},
                           {"description", p.doc},
                           {"schema", {{"type", p.type}, {"title", routes::schema::title_of(p.name)}}}});
   if (route.endpoint.describe_body != nullptr)
     out["requestBody"] = {{"required", route.endpoint.body_required},
-                          {"content", json_content(route.endpoint.describe_body(components))}};
+                          {"content", body_content(route, route.endpoint.describe_body(components))}};
   if (route.endpoint.describe_body != nullptr || route.path.find('{') != std::string_view::npos)
     responses["422"] = {{"description", "Validation Error"}, {"content", json_content(schema_ref("HTTPValidationError"))}};
   if (!parameters.empty()) out["parameters"] = std::move(parameters);

@@ -14,8 +14,8 @@
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
-#include <boost/beast/http/string_body.hpp>
 
+#include "agent/http/append_body.h"
 #include "agent/http/async_lock.h"
 #include "agent/http/failure.h"
 #include "agent/http/framing.h"
@@ -29,7 +29,7 @@ namespace {
 
 namespace beast = boost::beast;
 using asio::ip::tcp;
-using Parser = beast::http::request_parser<beast::http::string_body>;
+using Parser = beast::http::request_parser<AppendBody>;
 
 // A chunked body on the wire may be this many times its content (sizes, line breaks, extensions).
 constexpr std::uint64_t kWireFactor = 8;
@@ -57,6 +57,8 @@ class Connection final : public StreamWriter {
 
   task<void> start(std::string content_type) override;
   task<void> write(std::string bytes) override;
+  task<void> start_sized(Response head, std::uint64_t length) override;
+  task<std::string> read_piece() override;
 
  private:
   // The answers bool: whether the connection goes on to its next request.
@@ -67,6 +69,7 @@ class Connection final : public StreamWriter {
   asio::awaitable<bool> converse(Head head);
   Status feed_head(const Head& head);
   task<void> read_body(Head head);
+  task<std::size_t> read_some_body();
   asio::awaitable<Response> serve();
   asio::awaitable<Response> serve_guarded();
   asio::awaitable<void> watch_peer();
@@ -98,6 +101,8 @@ class Connection final : public StreamWriter {
   bool streaming_ = false;      // an event stream has sent its head
   bool writing_piece_ = false;  // inside a piece of it
   bool sent_since_beat_ = false;
+  bool expects_continue_ = false;
+  std::optional<std::uint64_t> unsent_;  // of a body whose length was told
 };
 
 namespace {
@@ -156,6 +161,8 @@ asio::awaitable<bool> Connection::handle(Head head) {
   minor_version_ = head.minor_version;
   keep_alive_ = head.keep_alive;
   streaming_ = writing_piece_ = false;
+  unsent_.reset();
+  expects_continue_ = head.expect_continue;
   const bool has_body = head.body != BodyKind::none;
   auto target = decode_target(head.target);
   Status fed = feed_head(head);
@@ -187,7 +194,8 @@ asio::awaitable<bool> Connection::handle_admitted(Head head) {
   if (exchange_->websocket) co_return co_await converse(std::move(head));
   const bool too_large = head.body == BodyKind::length && head.content_length > exchange_->body_limit;
   Status body;
-  if (!too_large) body = co_await read_body(std::move(head));
+  parser_->body_limit(exchange_->body_limit);
+  if (!too_large && !exchange_->streamed_body) body = co_await read_body(std::move(head));
   if (too_large || (!body && body.error().code == Code::limit)) {
     Response large = error_response(413, "Request body is larger than " + std::to_string(exchange_->body_limit) + " bytes");
     co_return co_await refuse(std::move(large), true);
@@ -198,10 +206,12 @@ asio::awaitable<bool> Connection::handle_admitted(Head head) {
     co_return co_await refuse(std::move(bad), true);
   }
   exchange_->request.body = std::move(parser_->get().body());
-  parser_.reset();
   Response response = co_await serve();
+  const bool unread = !parser_->is_done();
+  parser_.reset();
   response.headers.insert(response.headers.end(), exchange_->response_headers.begin(), exchange_->response_headers.end());
   exchange_.reset();
+  if (unread) co_return co_await refuse(std::move(response), true);
   const bool more = co_await answer(std::move(response));
   if (more && buffer_.capacity() > kKeepBuffer) buffer_.shrink_to_fit();
   co_return more;
@@ -233,19 +243,11 @@ Status Connection::feed_head(const Head& head) {
 
 task<void> Connection::read_body(Head head) {
   const std::uint64_t limit = exchange_->body_limit;
-  parser_->body_limit(limit);
-  if (head.expect_continue && buffer_.size() == 0) CO_TRY(co_await write_all("HTTP/1.1 100 Continue\r\n\r\n"));
-  stream_.expires_after(limits_.body_timeout);
   std::uint64_t total = 0;
   std::size_t step = 0;
+  stream_.expires_after(limits_.body_timeout);
   while (!parser_->is_done()) {
-    auto [error, size] = co_await beast::http::async_read_some(stream_, buffer_, *parser_, as_values);
-    if (error == beast::http::error::body_limit) co_return caisson::fail(Code::limit, "body");
-    if (error == beast::http::error::end_of_stream || error == beast::http::error::partial_message)
-      co_return caisson::fail(Code::io, "the client closed inside a body");
-    if (error && error.category() == beast::http::make_error_code(beast::http::error::bad_chunk).category())
-      co_return caisson::fail(Code::invalid_argument, "malformed body: " + error.message());
-    if (error) co_return asio_error("read a body", error);
+    CO_TRY_ASSIGN(const std::size_t size, co_await read_some_body());
     total += size;
     step += size;
     if (total > limit * kWireFactor + kKeepBuffer) co_return caisson::fail(Code::limit, "body");
@@ -255,6 +257,32 @@ task<void> Connection::read_body(Head head) {
     }
   }
   co_return Status{};
+}
+
+task<std::size_t> Connection::read_some_body() {
+  if (std::exchange(expects_continue_, false) && buffer_.size() == 0) {
+    CO_TRY(co_await write_all("HTTP/1.1 100 Continue\r\n\r\n"));
+    stream_.expires_after(limits_.body_timeout);
+  }
+  auto [error, size] = co_await beast::http::async_read_some(stream_, buffer_, *parser_, as_values);
+  if (error == beast::http::error::body_limit) co_return caisson::fail(Code::limit, "body");
+  if (error == beast::http::error::end_of_stream || error == beast::http::error::partial_message)
+    co_return caisson::fail(Code::io, "the client closed inside a body");
+  if (error && error.category() == beast::http::make_error_code(beast::http::error::bad_chunk).category())
+    co_return caisson::fail(Code::invalid_argument, "malformed body: " + error.message());
+  if (error) co_return asio_error("read a body", error);
+  co_return size;
+}
+
+task<std::string> Connection::read_piece() {
+  std::string piece;
+  while (piece.empty() && !parser_->is_done()) {
+    stream_.expires_after(limits_.body_timeout);
+    CO_TRY(co_await read_some_body());
+    piece.swap(parser_->get().body());
+  }
+  stream_.expires_never();
+  co_return piece;
 }
 
 // The handler runs to its end whatever the client does; beside it, someone looks after the client.
@@ -311,7 +339,8 @@ asio::awaitable<void> Connection::watch_peer() {
 asio::awaitable<void> Connection::send_heartbeats() {
   while (true) {
     co_await sleep_for(limits_.heartbeat);
-    if (streaming_ && !sent_since_beat_) (void)co_await write(": keep-alive\n\n");  // the handler sees a dead client itself
+    if (streaming_ && !unsent_ && !sent_since_beat_)
+      (void)co_await write(": keep-alive\n\n");  // the handler sees a dead client itself
     sent_since_beat_ = false;
   }
 }
@@ -326,8 +355,22 @@ task<void> Connection::start(std::string content_type) {
   co_return co_await write_all(std::move(head));
 }
 
+task<void> Connection::start_sized(Response head, std::uint64_t length) {
+  if (streaming_) co_return caisson::fail(Code::internal, "the response has begun already");
+  head.headers.insert(head.headers.end(), exchange_->response_headers.begin(), exchange_->response_headers.end());
+  std::string text = response_head(head, {minor_version_, goes_on(), length});
+  streaming_ = true;
+  unsent_ = method_ == Method::head ? 0 : length;
+  co_return co_await write_all(std::move(text));
+}
+
 task<void> Connection::write(std::string bytes) {
   if (bytes.empty() || method_ == Method::head) co_return Status{};
+  if (unsent_) {
+    if (bytes.size() > *unsent_) co_return caisson::fail(Code::internal, "more bytes than were announced");
+    *unsent_ -= bytes.size();
+    co_return co_await write_all("", bytes);
+  }
   const AsyncLock::Held held = co_await write_lock_.acquire();
   char size[20] = "";
   if (minor_version_ == 1) std::snprintf(size, sizeof size, "%zx\r\n", bytes.size());
@@ -341,6 +384,7 @@ task<void> Connection::write(std::string bytes) {
 
 asio::awaitable<bool> Connection::answer(Response response) {
   if (!stream_.socket().is_open()) co_return false;
+  if (unsent_) co_return *unsent_ == 0 && goes_on();
   if (streaming_) {
     // A piece that was cut by the end of the handler leaves the framing open: only closing is honest then.
     if (writing_piece_ || minor_version_ == 0) co_return false;

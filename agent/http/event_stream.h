@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "agent/http/coro.h"
+#include "agent/http/response.h"
 
 namespace caisson::http {
 
@@ -19,13 +20,17 @@ struct Event {
 // The event as bytes on the wire. CR, LF and NUL cannot break out of a field.
 [[nodiscard]] std::string format_event(const Event& event);
 
-// Implemented by the connection.
+// Implemented by the connection: a body that is sent, or received, in pieces.
 class StreamWriter {
  public:
   virtual ~StreamWriter() = default;
   // Sends the head (once), then pieces of the body, each within the write timeout.
   virtual task<void> start(std::string content_type) = 0;
   virtual task<void> write(std::string bytes) = 0;
+  // The same for a body whose length is known. When fewer bytes follow the connection ends, which tells the client.
+  virtual task<void> start_sized(Response, std::uint64_t) { co_return caisson::fail(Code::internal, "no sized response here"); }
+  // The next piece of the request's body, "" at its end; for routes with kStreamedBody. io: the client is gone or too slow.
+  virtual task<std::string> read_piece() { co_return caisson::fail(Code::internal, "no streamed request here"); }
 };
 
 class EventStream {

@@ -23,9 +23,12 @@ class RouteExchange final : public http::Exchange {
     if (tenant_) {
       services_.bash = &tenant_->bash;
       services_.shell = &tenant_->shell;
+      services_.file = &tenant_->file;
+      services_.watches = &tenant_->watches;
     }
     response_headers = std::move(cors);
     body_limit = route.body_limit;
+    streamed_body = (route.flags & kStreamedBody) != 0;
     websocket = route.endpoint.websocket != nullptr;
   }
 

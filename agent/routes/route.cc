@@ -14,10 +14,25 @@ std::string_view scope_name(Scope scope) {
       return "workspaces";
     case Scope::shell:
       return "shell";
+    case Scope::file:
+      return "file";
+    case Scope::file_watch:
+      return "file-watch";
     case Scope::audit:
       return "audit";
   }
   return "system";
+}
+
+json::Value describe_upload(Components& components) {
+  json::Value& form = components["Body_upload_file"];
+  form = {{"type", "object"}, {"title", "Body_upload_file"}, {"required", json::Value::array({"file"})}};
+  form["properties"]["file"] = {
+      {"type", "string"}, {"format", "binary"}, {"title", "File"}, {"description", "The file; it may be larger than memory"}};
+  form["properties"]["path"] = {{"anyOf", json::Value::array({{{"type", "string"}}, {{"type", "null"}}})},
+                                {"title", "Path"},
+                                {"description", "Where it goes"}};
+  return {{"$ref", "#/components/schemas/Body_upload_file"}};
 }
 
 http::Response validation_response(const Issues& issues) { return http::json_response(422, {{"detail", issues.detail()}}); }

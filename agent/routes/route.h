@@ -22,15 +22,17 @@
 namespace caisson::routes {
 
 // What a key must cover; also the operation's tag in OpenAPI.
-enum class Scope { system, sandbox, bash, shell, workspaces, audit };
+enum class Scope { system, sandbox, bash, shell, file, file_watch, workspaces, audit };
 [[nodiscard]] std::string_view scope_name(Scope scope);
 
 enum Flag : unsigned {
   kNone = 0,
-  kPublic = 1,       // no key asked: ping, healthz, readyz and nothing else
-  kEventStream = 2,  // answers Server-Sent Events on an explicit Accept: text/event-stream
-  kFlat = 4,         // the response is Data itself, not an envelope around it
-  kHidden = 8,       // not in OpenAPI
+  kPublic = 1,         // no key asked: ping, healthz, readyz and nothing else
+  kEventStream = 2,    // answers Server-Sent Events on an explicit Accept: text/event-stream
+  kFlat = 4,           // the response is Data itself, not an envelope around it
+  kHidden = 8,         // not in OpenAPI
+  kStreamedBody = 16,  // the handler reads the body piece by piece; the row's limit is for all of it
+  kBinary = 32,        // answers bytes (application/octet-stream)
 };
 
 inline constexpr std::size_t kDefaultBodyLimit = 8 * 1024 * 1024;
@@ -60,6 +62,7 @@ struct Endpoint {
 // A parameter of the query, for the description; the handler checks it.
 struct Parameter {
   std::string_view name, type, doc;  // type: of JSON Schema
+  bool required = false;
 };
 
 struct Route {
@@ -121,6 +124,18 @@ constexpr Endpoint bind() {
     e.describe_data = detail::describe<Data>;
     e.data_name = Codec<Data>::type_name;
   }
+  return e;
+}
+
+// The schema of a multipart body with one file, as FastAPI calls it.
+[[nodiscard]] json::Value describe_upload(Components& components);
+
+// A handler that reads a form from the connection (kStreamedBody).
+template <auto F, class Data>
+constexpr Endpoint bind_form() {
+  Endpoint e = bind<F, Data>();
+  e.describe_body = describe_upload;
+  e.body_required = true;
   return e;
 }
 

@@ -7,6 +7,8 @@ class LauncherClient;
 }
 namespace caisson::session {
 class BashService;
+class FileService;
+class FileWatches;
 class ShellService;
 class Tenants;
 }  // namespace caisson::session
@@ -21,7 +23,9 @@ struct Services {
   SandboxInfo* sandbox = nullptr;              // routes/sandbox_info.h
   bridge::LauncherClient* launcher = nullptr;  // bridge/launcher_client.h
   session::BashService* bash = nullptr;
-  session::ShellService* shell = nullptr;  // these two: of the workspace that the request names
+  session::ShellService* shell = nullptr;
+  session::FileWatches* watches = nullptr;
+  session::FileService* file = nullptr;  // these four: of the workspace that the request names
   session::Tenants* tenants = nullptr;
 };
 

@@ -10,17 +10,22 @@ namespace caisson::routes {
 
 using Area = std::span<const Route>;
 
-[[nodiscard]] Area system_routes();       // routes/system.cc
-[[nodiscard]] Area sandbox_routes();      // routes/sandbox.cc
-[[nodiscard]] Area bash_routes();         // routes/bash.cc
-[[nodiscard]] Area shell_routes();        // routes/shell.cc
-[[nodiscard]] Area attestation_routes();  // routes/attestation.cc
-[[nodiscard]] Area sessions_routes();     // routes/sessions.cc
-[[nodiscard]] Area workspace_routes();    // routes/workspaces.cc
-[[nodiscard]] Area policy_routes();       // routes/policies.cc
-[[nodiscard]] Area audit_routes();        // routes/audit.cc
-[[nodiscard]] Area docs_routes();         // derive/docs.cc
-[[nodiscard]] Area page_routes();         // page/page.cc
+[[nodiscard]] Area system_routes();         // routes/system.cc
+[[nodiscard]] Area sandbox_routes();        // routes/sandbox.cc
+[[nodiscard]] Area bash_routes();           // routes/bash.cc
+[[nodiscard]] Area shell_routes();          // routes/shell.cc
+[[nodiscard]] Area file_routes();           // routes/file.cc
+[[nodiscard]] Area file_lookup_routes();    // routes/file_lookup.cc
+[[nodiscard]] Area file_watch_routes();     // routes/file_watch.cc
+[[nodiscard]] Area file_editor_routes();    // routes/file_editor.cc
+[[nodiscard]] Area file_transfer_routes();  // routes/file_transfer.cc
+[[nodiscard]] Area attestation_routes();    // routes/attestation.cc
+[[nodiscard]] Area sessions_routes();       // routes/sessions.cc
+[[nodiscard]] Area workspace_routes();      // routes/workspaces.cc
+[[nodiscard]] Area policy_routes();         // routes/policies.cc
+[[nodiscard]] Area audit_routes();          // routes/audit.cc
+[[nodiscard]] Area docs_routes();           // derive/docs.cc
+[[nodiscard]] Area page_routes();           // page/page.cc
 
 // In this order; made once.
 [[nodiscard]] const std::vector<const Route*>& all_routes();

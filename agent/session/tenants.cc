@@ -19,12 +19,14 @@ Config named_config(Config config, std::string home) {
 }  // namespace
 
 Tenant::Tenant(bridge::LauncherClient& launcher, const Config& config)
-    : name(config.tenant), bash(launcher, config), shell(launcher, config) {}
+    : name(config.tenant), bash(launcher, config), shell(launcher, config), file(launcher, config), watches(file, launcher, config.idle_expiry) {}
 
 void Tenant::become(const std::string& new_name) {
   name = new_name;
   bash.serve_workspace(new_name);
   shell.serve_workspace(new_name);
+  file.serve_workspace(new_name);
+  watches.forget_all();
 }
 
 Tenants::Tenants(bridge::LauncherClient& launcher, Config config)

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "agent/session/bash_service.h"
+#include "agent/session/file_watches.h"
 #include "agent/session/shell_service.h"
 
 namespace caisson::session {
@@ -19,6 +20,8 @@ struct Tenant {
   std::string name;
   BashService bash;
   ShellService shell;
+  FileService file;
+  FileWatches watches;
 };
 using TenantPtr = std::shared_ptr<Tenant>;
 

@@ -21,15 +21,8 @@ using policy::Access;
 using policy::Grant;
 using policy::Policy;
 
-Result<Source> open_source(const std::string& path) {
-  auto fd = sys::openat2(AT_FDCWD, path, O_PATH, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
-  if (!fd) return std::unexpected(std::move(fd).error());
-  struct stat st{};
-  if (::fstat(fd->get(), &st) != 0) return sys_error("fstat " + quote(path));
-  if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
-    return fail(Code::invalid_argument, quote(path) + " is neither a directory nor a regular file");
-  return Source{true, S_ISDIR(st.st_mode), st.st_dev, st.st_ino};
-}
+// Below no grant of any policy, and not where the launcher keeps its own files outside.
+constexpr const char* kTools = "/opt/caisson";
 
 class Planner {
  public:
@@ -192,7 +185,12 @@ class Planner {
                         "' gives a session a home or /tmp of its own, which needs a mount namespace, and there is "
                         "none here (see: caisson probe)");
     }
-    for (const Grant& grant : policy_.grants) {
+    std::vector<Grant> grants = policy_.grants;
+    if (sources_.contains(place_.tools)) {
+      plan_.tools = plan_.mount_ns ? kTools : place_.tools;
+      grants.push_back({.path = kTools, .source = place_.tools, .access = Access::read, .execute = true});
+    }
+    for (const Grant& grant : grants) {
       const auto it = sources_.find(grant.source);
       if (it == sources_.end() || !it->second.present) {
         plan_.absent.push_back(grant.path);
@@ -388,6 +386,16 @@ Status check_aliases(const Policy& policy, const Sources& sources) {
 }
 
 }  // namespace
+
+Result<Source> open_source(const std::string& path) {
+  auto fd = sys::openat2(AT_FDCWD, path, O_PATH, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+  if (!fd) return std::unexpected(std::move(fd).error());
+  struct stat st{};
+  if (::fstat(fd->get(), &st) != 0) return sys_error("fstat " + quote(path));
+  if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+    return fail(Code::invalid_argument, quote(path) + " is neither a directory nor a regular file");
+  return Source{true, S_ISDIR(st.st_mode), st.st_dev, st.st_ino};
+}
 
 Result<Sources> resolve_sources(const Policy& policy) {
   Sources out;

@@ -31,6 +31,7 @@ using Sources = std::map<std::string, Source>;  // by path
 // Opens every source of the policy once. A required one that is missing, or one that is neither file, directory nor a
 // listed device, is an error naming the grant.
 [[nodiscard]] Result<Sources> resolve_sources(const policy::Policy& policy);
+[[nodiscard]] Result<Source> open_source(const std::string& path);  // one of them
 
 struct Bind {
   std::string target, source;
@@ -74,6 +75,7 @@ struct Plan {
   std::vector<std::string> directories;  // empty directories of the root
   std::vector<std::pair<std::string, std::string>> files, links;
   std::vector<std::string> hide;
+  std::string tools;  // where the session finds the agent's programs; "": there are none
   std::string private_tmp_options;
   std::string home_options;  // make_workspace: of the home's tmpfs, or ""
   std::vector<LandlockRule> landlock;
@@ -94,6 +96,7 @@ struct Place {                     // what the plan needs to know of where it ru
   std::string init_path;           // caisson-init, for its Landlock rule in T0 and T1
   std::vector<std::string> disks;  // of the home, for limits.io_*: "8:0"
   std::string no_disks;            // why there are none
+  std::string tools;               // the agent's programs for use inside sessions: granted to every session, not in its policy
   bool home_staged = false;        // the home is a tmpfs of the workspace's own mount namespace, mounted at home_source there
   bool own_net = false;            // the network namespace serves this session alone
   std::uint64_t processes = 0;     // of all sessions that have the workspace's uid; 0: no limit of their sum

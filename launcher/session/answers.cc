@@ -234,7 +234,7 @@ Status Manager::answer_create(ipc::Connection& c, const ipc::Connection::Request
   });
   if (entry->session->state() == State::idle) {
     entry->session->run();
-    c.reply(request.id, {{"session", id}, {"tier", tier_name(entry->session->plan().tier)}});
+    c.reply(request.id, entry->session->created());
   } else {
     entry->create_id = request.id;
   }

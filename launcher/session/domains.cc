@@ -104,6 +104,7 @@ Result<std::shared_ptr<const confine::Plan>> Manager::plan_domain(const Workspac
   if (::stat(settings_.home.c_str(), &st) != 0) return sys_error("home " + quote(settings_.home));
   sources[settings_.home] = {true, S_ISDIR(st.st_mode), st.st_dev, st.st_ino};
   const bool made = &workspace != default_;
+  if (auto tools = confine::open_source(settings_.tools)) sources[settings_.tools] = *tools;
   confine::Place place{settings_.home, builder_.stage_dir, settings_.init_path, {}, ""};
   // With a mount namespace /tmp is memory, as a made workspace's home is.
   std::vector<std::string> on_disk;
@@ -117,6 +118,7 @@ Result<std::shared_ptr<const confine::Plan>> Manager::plan_domain(const Workspac
     place.processes = settings_.workspaces.limits.processes;
   }
   place.own_net = alone;
+  place.tools = settings_.tools;
   TRY_ASSIGN(auto plan, confine::make_plan(domain.policy, features_, sources, place));
   // A policy that goes without one of these lets the sessions of two workspaces meet, or a private one's others.
   if (const auto wall = missing_wall(*plan); wall && (made || alone))

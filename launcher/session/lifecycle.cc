@@ -150,7 +150,7 @@ void Manager::on_built(Session& session, Status status) {
     return;
   }
   session.run();
-  if (client != nullptr) client->reply(id, {{"session", session.id()}, {"tier", tier_name(session.plan().tier)}});
+  if (client != nullptr) client->reply(id, session.created());
 }
 
 void Manager::on_started(Session& session, Exec& exec, int pid) {

@@ -27,7 +27,7 @@
 namespace caisson::session {
 
 struct Settings {
-  std::string policy_dir, audit_dir, run_dir, init_path, home;
+  std::string policy_dir, audit_dir, run_dir, init_path, tools, home;
   std::string preset;                          // of the policies; empty: none
   std::string default_cwd;                     // where clients start, told in hello
   unsigned port = 0;                           // where the agent listens: what a canary tries to reach

@@ -66,6 +66,7 @@ class Session {
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] const confine::Plan& plan() const { return *prepared_->plan; }
   [[nodiscard]] const policy::Policy& policy() const { return *prepared_->plan->policy; }
+  [[nodiscard]] nlohmann::json created() const;  // what its client is told when it is there
   // canary: what the probes gave in a session of the same template; with it, each mechanism says what it was verified by.
   [[nodiscard]] nlohmann::json report(const confine::ProbeResults* canary = nullptr) const;
   [[nodiscard]] const std::map<std::uint32_t, Exec>& execs() const { return execs_; }

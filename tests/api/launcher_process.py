@@ -37,6 +37,7 @@ class Launcher:
         os.chown(self.dir / "home", WORKSPACE_UID, WORKSPACE_UID)
         for program in PROGRAMS:
             shutil.copy(BUILD / program, self.dir / "bin")
+        shutil.copytree(BUILD / "launcher/tools", self.dir / "bin/tools")
         shutil.copytree(ROOT / "policies", self.dir / "policies")
         self.key = secrets.token_hex(24) if key == "" else key
         self.port = free_port()
@@ -85,6 +86,13 @@ class Launcher:
             except OSError:  # it ended meanwhile
                 continue
         raise AssertionError("the launcher has no agent")
+
+    def owns(self, pid: int) -> bool:
+        """Whether a process descends from this launcher."""
+        while pid > 1 and pid != self.pid:
+            status = pathlib.Path(f"/proc/{pid}/status").read_text()
+            pid = int(status.split("\nPPid:\t")[1].split("\n")[0])
+        return pid == self.pid
 
     def memory_peaks(self) -> dict[str, int]:
         """Peak resident bytes of launcher and agent so far."""

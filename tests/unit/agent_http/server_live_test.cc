@@ -228,5 +228,48 @@ TEST_F(ServerTest, StopClosesWebSockets) {
   EXPECT_TRUE(client.read_all().starts_with("\x88"));
 }
 
+// --- bodies in pieces ---
+
+TEST_F(ServerTest, StreamedBodiesComeInPieces) {
+  start();
+  const std::string body(5'000'000, 'x');
+  Client client(port_);
+  client.send(post("/count", body));
+  EXPECT_NE(client.response().find("\"bounded\":true,\"size\":5000000"), std::string::npos);
+  client.send(get("/open"));  // the connection goes on
+  EXPECT_TRUE(client.response().starts_with("HTTP/1.1 200"));
+}
+
+TEST_F(ServerTest, StreamedBodiesMayBeChunked) {
+  start();
+  Client client(port_);
+  client.send(
+      "POST /count HTTP/1.1\r\nHost: localhost\r\nX-AIO-API-Key: secret\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
+  client.send("2\r\nde\r\n0\r\n\r\n");
+  EXPECT_NE(client.response().find("\"size\":5"), std::string::npos);
+}
+
+TEST_F(ServerTest, AStreamedBodyThatIsNotReadToItsEndEndsTheConnection) {
+  start();
+  Client client(port_);
+  client.send("POST /count HTTP/1.1\r\nHost: localhost\r\nX-AIO-API-Key: secret\r\nContent-Length: 60000000\r\n\r\n");
+  client.send(std::string(55'000'000, 'x'));
+  const std::string answer = client.read_all();
+  EXPECT_NE(answer.find("connection: close"), std::string::npos) << answer.substr(0, 500);
+  EXPECT_NE(answer.find("\"bounded\":true"), std::string::npos);
+}
+
+TEST_F(ServerTest, ASizedBodyThatIsCutEndsTheConnection) {
+  start();
+  Client whole(port_);
+  whole.send(get("/sized"));
+  EXPECT_TRUE(whole.response().ends_with("\r\n\r\n0123456789"));
+  whole.send("HEAD /sized HTTP/1.1\r\nHost: localhost\r\nX-AIO-API-Key: secret\r\n\r\n");
+  EXPECT_NE(whole.read_until("\r\n\r\n").find("content-length: 10"), std::string::npos);
+  Client cut(port_);
+  cut.send(get("/sized?cut=1"));
+  EXPECT_TRUE(cut.read_all().ends_with("\r\n\r\n01234"));
+}
+
 }  // namespace
 }  // namespace caisson

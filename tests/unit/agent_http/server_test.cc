@@ -62,6 +62,27 @@ task<Response> events(Call call) {
   CO_TRY(co_await stream.send(std::move(last)));
   co_return http::already_sent();
 }
+task<Response> count(Call call) {
+  std::size_t size = 0, most = 0;
+  while (true) {
+    CO_TRY_ASSIGN(const std::string piece, co_await call.writer->read_piece());
+    if (piece.empty()) break;
+    size += piece.size();
+    most = std::max(most, piece.size());
+    if (size > 50'000'000) break;  // the rest is left unread
+  }
+  json::Value data = {{"size", size}, {"bounded", most <= 256 * 1024}};
+  co_return http::ok(std::move(data));
+}
+task<Response> sized(Call call) {
+  Response head;
+  head.content_type = "application/octet-stream";
+  CO_TRY(co_await call.writer->start_sized(std::move(head), 10));
+  CO_TRY(co_await call.writer->write("01234"));
+  if (call.request.query_value("cut")) co_return http::already_sent();
+  CO_TRY(co_await call.writer->write("56789"));
+  co_return http::already_sent();
+}
 task<void> talk(Call, http::WebSocket socket) {
   while (true) {
     CO_TRY_ASSIGN(auto text, co_await socket.receive());
@@ -88,6 +109,8 @@ constexpr routes::Route kTable[] = {
     {Method::get, "/split", "split", Scope::system, 0, Unknown::ignore, "", bind<split>()},
     {Method::get, "/slow", "slow", Scope::system, 0, Unknown::ignore, "", bind<slow>()},
     {Method::post, "/events", "events", Scope::system, routes::kEventStream, Unknown::ignore, "", bind<events>()},
+    {Method::post, "/count", "count", Scope::system, routes::kStreamedBody, Unknown::ignore, "", bind<count>(), 100'000'000},
+    {Method::get, "/sized", "sized", Scope::system, routes::kBinary, Unknown::ignore, "", bind<sized>()},
     {Method::get, "/talk", "talk", Scope::system, 0, Unknown::ignore, "", routes::bind_websocket<talk>()},
 };
 

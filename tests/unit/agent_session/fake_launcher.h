@@ -139,6 +139,7 @@ class FakeLauncher {
       ++sessions_created;
       reply["session"] = "s-" + sys::random_hex(8);
       reply["report"] = {{"schema", 1}};
+      reply["tools"] = CAISSON_TOOLS_DIR;
     } else if (op == "session_exec") {
       return exec(id, request);
     } else if (op == "exec_signal") {

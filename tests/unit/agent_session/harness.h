@@ -8,6 +8,7 @@
 #include "agent/routes/route.h"
 #include "agent/routes/table.h"
 #include "agent/session/bash_service.h"
+#include "agent/session/file_watches.h"
 #include "agent/session/shell_service.h"
 #include "tests/unit/agent_session/fake_launcher.h"
 
@@ -32,9 +33,13 @@ class Harness {
     EXPECT_TRUE(greeted) << greeted.error().text();
     bash = std::make_unique<session::BashService>(client, config);
     shell = std::make_unique<session::ShellService>(client, config);
+    file = std::make_unique<session::FileService>(client, config);
+    watches = std::make_unique<session::FileWatches>(*file, client, config.idle_expiry);
     services.launcher = &client;
     services.bash = bash.get();
     services.shell = shell.get();
+    services.file = file.get();
+    services.watches = watches.get();
   }
   ~Harness() { fake.stop(); }
 
@@ -81,7 +86,8 @@ class Harness {
     if (e) std::rethrow_exception(e);
   }
   static const routes::Route* find(http::Method method, std::string_view path, http::Pairs& params) {
-    for (const routes::Area area : {routes::bash_routes(), routes::shell_routes()})
+    for (const routes::Area area : {routes::bash_routes(), routes::shell_routes(), routes::file_routes(),
+                                    routes::file_lookup_routes(), routes::file_editor_routes(), routes::file_watch_routes()})
       for (const routes::Route& route : area) {
         const std::size_t open = route.path.find('{');
         if (route.method != method) continue;
@@ -91,7 +97,7 @@ class Harness {
         if (!path.ends_with(tail) || path.size() <= open + tail.size()) continue;
         const std::string value(path.substr(open, path.size() - open - tail.size()));
         if (value.contains('/')) continue;
-        params.emplace_back("session_id", value);
+        params.emplace_back(route.path.substr(open + 1, route.path.find('}') - open - 1), value);
         return &route;
       }
     return nullptr;
@@ -112,6 +118,8 @@ class Harness {
   bridge::LauncherClient client;
   std::unique_ptr<session::BashService> bash;
   std::unique_ptr<session::ShellService> shell;
+  std::unique_ptr<session::FileService> file;
+  std::unique_ptr<session::FileWatches> watches;
   routes::Services services;
   [[nodiscard]] std::string home() const { return home_.path.string(); }
 };

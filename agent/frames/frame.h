@@ -1,0 +1,71 @@
+// Frames between the agent and a worker program over a pair of pipes, the same in both directions: the length of the head as
+// u32 in little-endian, the head (a JSON object), then as many raw bytes as its member "bytes" says (absent: none). Used by
+// both ends; each takes the other's frames as hostile. Pure, no I/O.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "launcher/base/json.h"
+
+namespace caisson::frames {
+
+// What one end accepts of the other. A frame beyond it ends the conversation: nothing behind it can be trusted to be a frame.
+struct Limits {
+  std::size_t head_bytes = 1024 * 1024;
+  std::size_t body_bytes = 4 * 1024 * 1024;
+  std::size_t head_values = 64 * 1024;
+};
+
+struct Frame {
+  json::Value head = json::Value::object();
+  std::string body;
+};
+
+// Length and head, to be followed by `body_bytes` bytes. Code::limit when the head is larger than any peer takes.
+[[nodiscard]] Result<std::string> encode_head(json::Value head, std::size_t body_bytes);
+
+class Decoder {
+ public:
+  explicit Decoder(Limits limits) : limits_(limits) {}
+
+  // Takes bytes from the front of `bytes` until a frame is complete (which it returns) or none are left (nullopt). After an
+  // error (Code::protocol) every call fails. What it holds is a MiB more than the bytes that came at most, and never more than
+  // the limits.
+  [[nodiscard]] Result<std::optional<Frame>> take(std::string_view& bytes);
+  // Bytes of a body that are still to come; 0 elsewhere.
+  [[nodiscard]] std::size_t body_wanted() const { return part_ == Part::body ? wanted_ - frame_.body.size() : 0; }
+  // As take() of at most `most` bytes of a body, which read(char*, size) puts where they belong. Returns what read returned;
+  // take() with nothing gives the frame when it is complete.
+  template <class Read>
+  [[nodiscard]] std::ptrdiff_t read_body(std::size_t most, Read&& read) {
+    const std::size_t have = frame_.body.size(), room = std::min(most, body_wanted());
+    std::ptrdiff_t n = 0;
+    frame_.body.resize_and_overwrite(have + room, [&](char* bytes, std::size_t) {
+      n = read(bytes + have, room);
+      return have + static_cast<std::size_t>(std::max<std::ptrdiff_t>(n, 0));
+    });
+    return n;
+  }
+  // Nothing of a next frame has come yet.
+  [[nodiscard]] bool at_boundary() const { return part_ == Part::length && length_have_ == 0; }
+
+ private:
+  enum class Part { length, head, body, broken };
+  [[nodiscard]] Status take_length(std::string_view& bytes);
+  [[nodiscard]] Status take_head(std::string_view& bytes);
+
+  Limits limits_;
+  Part part_ = Part::length;
+  std::array<unsigned char, 4> length_{};
+  std::size_t length_have_ = 0;
+  std::size_t wanted_ = 0;  // of the head or the body
+  std::string text_;        // of the head, as far as it came
+  Frame frame_;
+};
+
+}  // namespace caisson::frames

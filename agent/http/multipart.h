@@ -1,0 +1,42 @@
+// multipart/form-data (RFC 7578), read as it comes: the parts of an upload may be larger than memory.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "launcher/base/result.h"
+
+namespace caisson::http {
+
+// The boundary of a Content-Type; nullopt: it is no multipart/form-data with a usable one.
+[[nodiscard]] std::optional<std::string> multipart_boundary(std::string_view content_type);
+
+class Multipart {
+ public:
+  enum class Kind { begin, data, end, done };
+  struct Event {
+    Kind kind = Kind::done;
+    std::string name;                     // begin: of the form's field
+    std::optional<std::string> filename;  // begin
+    std::string data;                     // data
+  };
+
+  explicit Multipart(const std::string& boundary) : delimiter_("\r\n--" + boundary), buffer_("\r\n") {}
+
+  void feed(std::string_view bytes) { buffer_.append(bytes); }
+  // What came next; nullopt: more bytes are needed. invalid_argument: this is no form.
+  [[nodiscard]] Result<std::optional<Event>> next();
+
+ private:
+  enum class State { preamble, headers, data, done };
+  [[nodiscard]] Result<std::optional<Event>> next_headers();
+
+  std::string delimiter_;
+  std::string buffer_;
+  State state_ = State::preamble;
+  bool at_start_ = false;  // of a part's data: the line break behind its headers is still there
+};
+
+}  // namespace caisson::http

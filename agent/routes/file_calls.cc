@@ -1,0 +1,29 @@
+#include "agent/routes/file_calls.h"
+
+#include "agent/session/text.h"
+#include "launcher/base/sys.h"
+
+namespace caisson::routes {
+
+std::string text_in(const json::Value& head, std::string_view key) {
+  return session::to_utf8(json::get_string(head, key).value_or(std::nullopt).value_or(""));
+}
+
+std::int64_t number_in(const json::Value& head, std::string_view key) {
+  return json::get_int(head, key).value_or(std::nullopt).value_or(0);
+}
+
+Result<json::Value> list_in(const std::string& bytes) {
+  auto list = json::parse(bytes, {.max_bytes = 17u << 20, .max_depth = 8, .max_values = 2'000'000});
+  if (!list || !list->is_array()) return fail(Code::io, "the file worker answered without a list");
+  return list;
+}
+
+std::string iso_time(std::int64_t ns) { return sys::rfc3339(ns); }
+
+http::Response answer_failure(const session::FileFailure& why, const FileOperation& operation, const std::string& path,
+                              json::Value empty) {
+  return file_failure(file_error(why, operation, path), std::move(empty));
+}
+
+}  // namespace caisson::routes

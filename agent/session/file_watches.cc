@@ -1,0 +1,164 @@
+#include "agent/session/file_watches.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "agent/session/text.h"
+#include "launcher/base/sys.h"
+
+namespace caisson::session {
+namespace {
+
+std::string text_of(const json::Value& object, std::string_view key) {
+  return to_utf8(json::get_string(object, key).value_or(std::nullopt).value_or(""));
+}
+
+std::optional<std::int64_t> number_of(const json::Value& object, std::string_view key) {
+  return json::get_int(object, key).value_or(std::nullopt);
+}
+
+bool flag_of(const json::Value& object, std::string_view key) {
+  return json::get_bool(object, key).value_or(std::nullopt).value_or(false);
+}
+
+void lose(FileWatcher& watcher) { watcher.lost_seq = ++watcher.last_seq; }
+
+bool known_type(const std::string& type) {
+  return type == "create" || type == "write" || type == "remove" || type == "rename" || type == "chmod";
+}
+
+}  // namespace
+
+FileWatches::FileWatches(FileService& files, bridge::LauncherClient& launcher, std::chrono::seconds idle_expiry)
+    : files_(files), launcher_(launcher), idle_expiry_(idle_expiry) {
+  files_.on_event = [this](frames::Frame frame) { take(frame); };
+  files_.on_worker_end = [this] { worker_ended(); };
+  files_.in_use = [this] { return in_use(); };
+}
+
+FileWatches::~FileWatches() {
+  files_.on_event = nullptr;
+  files_.on_worker_end = nullptr;
+  files_.in_use = nullptr;
+}
+
+asio::awaitable<FileReply> FileWatches::ask(Pointer watcher) {
+  const WatchParams& params = watcher->params;
+  json::Value head = {{"watcher", watcher->id},    {"path", params.path},       {"recursive", params.recursive},
+                      {"exclude", params.exclude}, {"include", params.include}, {"debounce", params.debounce_ms},
+                      {"exact", params.exact}};
+  co_return co_await files_.call("watch_start", std::move(head));
+}
+
+asio::awaitable<FileWatches::Made> FileWatches::create(WatchParams params) {
+  if (watchers_.size() >= kMost)
+    co_return std::unexpected(
+        FileFailure{EMFILE, params.path, "",
+                    "the workspace has " + std::to_string(kMost) + " watchers, and may have no more: stop one first"});
+  auto watcher = std::make_shared<FileWatcher>(launcher_.executor());
+  watcher->id = "watch-" + sys::random_hex(8);
+  watcher->params = std::move(params);
+  watcher->created_ns = sys::realtime_ns();
+  watcher->last_used = bridge::Clock::now();
+  watchers_[watcher->id] = watcher;  // before the worker's first event
+  auto reply = co_await ask(watcher);
+  if (!reply) {
+    watchers_.erase(watcher->id);
+    co_return std::unexpected(std::move(reply).error());
+  }
+  watcher->path = text_of(reply->head, "path");
+  watcher->directory = flag_of(reply->head, "directory");
+  watcher->exists = flag_of(reply->head, "exists");
+  co_return watcher;
+}
+
+FileWatches::Pointer FileWatches::find(const std::string& id) const {
+  const auto it = watchers_.find(id);
+  return it == watchers_.end() ? nullptr : it->second;
+}
+
+std::vector<FileWatches::Pointer> FileWatches::all() const {
+  std::vector<Pointer> out;
+  for (const auto& [id, watcher] : watchers_) out.push_back(watcher);
+  return out;
+}
+
+asio::awaitable<void> FileWatches::stop(Pointer watcher) {
+  watchers_.erase(watcher->id);
+  watcher->stopped = true;
+  watcher->changed.notify_all();
+  if (!watcher->attached) co_return;
+  json::Value head = json::Value::object();
+  head["watcher"] = watcher->id;
+  (void)co_await files_.call("watch_stop", std::move(head));  // a worker that is gone looks for nothing
+}
+
+void FileWatches::forget_all() {
+  for (const auto& [id, watcher] : watchers_) {
+    watcher->stopped = true;
+    watcher->changed.notify_all();
+  }
+  watchers_.clear();
+}
+
+asio::awaitable<void> FileWatches::attach(Pointer watcher) {
+  watcher->last_used = bridge::Clock::now();
+  if (watcher->attached || watcher->stopped) co_return;
+  watcher->attached = true;
+  auto reply = co_await ask(watcher);
+  if (!reply) watcher->attached = false;  // the next request tries again
+}
+
+asio::awaitable<void> FileWatches::wait(Pointer watcher, std::uint64_t cursor, bridge::Clock::time_point deadline) {
+  ++watcher->readers;
+  while (!watcher->stopped && watcher->last_seq <= cursor && !watcher->missed(cursor))
+    if (!co_await watcher->changed.wait_until(deadline)) break;
+  --watcher->readers;
+  watcher->last_used = bridge::Clock::now();
+}
+
+void FileWatches::take(const frames::Frame& frame) {
+  if (text_of(frame.head, "event") != "watch") return;
+  const Pointer watcher = find(text_of(frame.head, "watcher"));
+  if (!watcher) return;
+  if (flag_of(frame.head, "overflow")) lose(*watcher);
+  const auto changes = frame.head.find("changes");
+  if (changes != frame.head.end() && changes->is_array())
+    for (const json::Value& change : *changes) {
+      FileEvent event{.type = text_of(change, "t"),
+                      .path = text_of(change, "p"),
+                      .relative_path = text_of(change, "r"),
+                      .old_path = text_of(change, "o"),
+                      .is_dir = flag_of(change, "d"),
+                      .timestamp_ns = number_of(change, "at").value_or(0),
+                      .mtime_ns = number_of(change, "m"),
+                      .size = number_of(change, "s"),
+                      .inode = number_of(change, "i")};
+      if (!known_type(event.type)) continue;
+      event.seq = ++watcher->last_seq;
+      watcher->events.push_back(std::move(event));
+      if (watcher->events.size() <= kKept) continue;
+      watcher->lost_seq = std::max(watcher->lost_seq, watcher->events.front().seq);
+      watcher->events.pop_front();
+    }
+  watcher->changed.notify_all();
+}
+
+void FileWatches::worker_ended() {
+  for (const auto& [id, watcher] : watchers_) {
+    watcher->attached = false;
+    lose(*watcher);
+    watcher->changed.notify_all();
+  }
+}
+
+// Watchers that nobody asks for any more end here, and then the worker may be idle.
+bool FileWatches::in_use() {
+  if (idle_expiry_.count() != 0)
+    std::erase_if(watchers_, [&](const auto& entry) {
+      return entry.second->readers == 0 && bridge::Clock::now() - entry.second->last_used > idle_expiry_;
+    });
+  return !watchers_.empty();
+}
+
+}  // namespace caisson::session

@@ -1,0 +1,326 @@
+#include "agent/session/worker.h"
+
+#include <unistd.h>
+
+#include <csignal>
+
+namespace caisson::session {
+namespace {
+
+// One turn of the output. Other coroutines run between turns, however fast a program floods.
+constexpr std::size_t kTurnBytes = 1024 * 1024;
+constexpr std::size_t kPieceBytes = 64 * 1024;
+constexpr std::size_t kBodyBytes = 1024 * 1024;  // of a body, in one read: no pipe holds more
+constexpr std::size_t kTailBytes = 8 * 1024;
+// A program that has exited may have left output in its pipe; one that has closed a pipe may be about to exit.
+constexpr double kLastOutputSeconds = 0.2, kExitSeconds = 2;
+
+// What a person needs of the tail: its last line.
+std::string last_line(std::string_view text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
+  const std::size_t line = text.find_last_of("\r\n");
+  return quote(line == std::string_view::npos ? text : text.substr(line + 1));
+}
+
+}  // namespace
+
+// However a caller leaves, the reply that is still to come is nobody's.
+struct Worker::Abandon {
+  Worker& worker;
+  Pending& pending;
+  std::int64_t id;
+  ~Abandon() {
+    if (pending.reply || !worker.alive()) return;
+    pending.abandoned = true;
+    worker.cancel(id);
+  }
+};
+
+Worker::Worker(bridge::LauncherClient& launcher, std::string name, WorkerOptions options,
+               std::shared_ptr<bridge::SessionHandle> session, bridge::ExecStarted started)
+    : launcher_(launcher),
+      name_(std::move(name)),
+      options_(std::move(options)),
+      session_(std::move(session)),
+      exec_(std::move(started.handle)),
+      pid_(started.pid),
+      stdin_(make_descriptor(launcher.executor(), std::move(started.stdin_pipe))),
+      stdout_(make_descriptor(launcher.executor(), std::move(started.stdout_pipe))),
+      stderr_(make_descriptor(launcher.executor(), std::move(started.stderr_pipe))),
+      decoder_(options_.limits),
+      room_(launcher.executor()),
+      unheld_(launcher.executor()) {}
+
+task<Worker::Pointer> Worker::start(bridge::LauncherClient& launcher, std::string domain, std::string label,
+                                    std::string workspace, bridge::ExecRequest request, WorkerOptions options) {
+  (void)std::signal(SIGPIPE, SIG_IGN);  // a program that closes its stdin must not end the agent
+  request.pty.reset();
+  request.with_stdin = true;
+  const std::string name = domain + " worker";
+  CO_TRY_ASSIGN(auto session, co_await launcher.session_create(std::move(domain), std::move(label), std::move(workspace)));
+  if (request.tool) request.argv.at(0).insert(0, session->tools + "/");
+  auto outcome = co_await launcher.session_exec(session, std::move(request));
+  std::optional<Error> refused;
+  if (!outcome) refused = std::move(outcome).error();
+  else if (const auto* refusal = std::get_if<bridge::ExecRefused>(&*outcome)) refused = refusal->error;
+  else if (session->ended) refused = Error(Code::io, "its session has ended: " + session->end_reason);
+  if (refused) {
+    (void)co_await launcher.session_destroy(session, "the worker did not start");  // the first error is the one to report
+    co_return std::unexpected(std::move(*refused).wrap("start the " + name));
+  }
+  const Pointer self(new Worker(launcher, name, std::move(options), session, std::move(std::get<bridge::ExecStarted>(*outcome))));
+  const std::weak_ptr<Worker> weak = self;
+  session->on_end = [weak] {
+    const Pointer worker = weak.lock();
+    if (worker) worker->end(Error(Code::io, worker->name_ + ": its session ended: " + worker->session_->end_reason));
+  };
+  spawn(launcher.executor(), name + " output", read_output(self));
+  spawn(launcher.executor(), name + " errors", read_errors(self));
+  spawn(launcher.executor(), name + " end", await_end(self));
+  co_return self;
+}
+
+// --- requests ---
+
+bool Worker::has_room(std::size_t bytes) const {
+  // A request larger than the bound may go when nothing else waits: one at a time, it is bounded by its sender.
+  return pending_.size() < options_.most_calls && (outbox_.empty() || outbox_bytes_ + bytes <= options_.most_waiting_bytes);
+}
+
+task<void> Worker::await_room(Pointer self, std::size_t bytes, bridge::Clock::time_point deadline) {
+  while (self->alive() && !self->has_room(bytes))
+    if (!co_await self->room_.wait_until(deadline))
+      co_return fail(Code::limit, self->name_ + " is busy: " + std::to_string(self->pending_.size()) + " calls are under way");
+  if (!self->alive()) co_return std::unexpected(*self->end_error_);
+  co_return Status{};
+}
+
+task<frames::Frame> Worker::call(Pointer self, json::Value head, std::string body, bridge::Clock::time_point deadline) {
+  CO_TRY(co_await await_room(self, body.size(), deadline));
+  const std::int64_t id = self->next_id_++;
+  head["id"] = id;
+  CO_TRY_ASSIGN(std::string text, frames::encode_head(std::move(head), body.size()));
+  auto pending = std::make_shared<Pending>(self->launcher_.executor());
+  self->pending_[id] = pending;
+  const Abandon abandon{*self, *pending, id};
+  self->push_and_flush(self, std::move(text), std::move(body));
+  while (!pending->reply && self->alive())
+    if (!co_await pending->changed.wait_until(deadline)) break;
+  if (pending->reply) co_return std::move(*pending->reply);
+  if (!self->alive()) co_return std::unexpected(*self->end_error_);
+  co_return fail(Code::timeout, self->name_ + " does not answer");
+}
+
+Status Worker::tell(Pointer self, json::Value head, std::string body) {
+  if (!self->alive()) return std::unexpected(*self->end_error_);
+  if (!self->outbox_.empty() && self->outbox_bytes_ + body.size() > self->options_.most_waiting_bytes)
+    return fail(Code::limit, self->name_ + " does not read its input");
+  TRY_ASSIGN(std::string text, frames::encode_head(std::move(head), body.size()));
+  self->push_and_flush(self, std::move(text), std::move(body));
+  return {};
+}
+
+void Worker::push(std::string head, std::string body) {
+  outbox_bytes_ += head.size() + body.size();
+  outbox_.push_back(std::move(head));
+  if (!body.empty()) outbox_.push_back(std::move(body));
+}
+
+void Worker::push_and_flush(const Pointer& self, std::string head, std::string body) {
+  push(std::move(head), std::move(body));
+  if (writing_ || input_broken_ || !flush()) return;
+  writing_ = true;
+  spawn(launcher_.executor(), name_ + " input", write_input(self));
+}
+
+// Writes what the kernel takes now. True: something is left.
+bool Worker::flush() {
+  while (!outbox_.empty() && stdin_.is_open()) {
+    const std::string& front = outbox_.front();
+    const ssize_t n = ::write(stdin_.native_handle(), front.data() + front_done_, front.size() - front_done_);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      room_.notify_all();
+      return true;
+    }
+    if (n < 0) {  // closed by the program: await_end() learns why and ends what is pending
+      input_broken_ = true;
+      exec_->changed.notify_all();
+      return false;
+    }
+    front_done_ += static_cast<std::size_t>(n);
+    outbox_bytes_ -= static_cast<std::size_t>(n);
+    if (front_done_ < front.size()) continue;
+    outbox_.pop_front();
+    front_done_ = 0;
+  }
+  room_.notify_all();
+  return false;
+}
+
+task<void> Worker::write_input(Pointer self) {
+  while (self->alive() && !self->input_broken_ && self->flush()) {
+    const auto [error] = co_await self->stdin_.async_wait(Descriptor::wait_write, as_values);
+    if (error) break;
+  }
+  self->writing_ = false;
+  co_return Status{};
+}
+
+// Called while a coroutine's frame is destroyed, so it starts nothing: a note that cannot be written now is left out.
+void Worker::cancel(std::int64_t id) {
+  json::Value head = json::Value::object();
+  head["cancel"] = id;
+  auto note = frames::encode_head(std::move(head), 0);
+  if (!note || !stdin_.is_open() || input_broken_) return;
+  if (!outbox_.empty()) push(std::move(*note), "");                         // write_input() is at it
+  else (void)!::write(stdin_.native_handle(), note->data(), note->size());  // less than PIPE_BUF: whole or not at all
+}
+
+// --- what the program sends ---
+
+void Worker::hold_output(bool held) {
+  held_ = held;
+  if (!held) unheld_.notify_all();
+}
+
+task<void> Worker::read_output(Pointer self) {
+  while (self->alive() && !self->output_over_) {
+    while (self->held_ && self->alive()) (void)co_await self->unheld_.wait_until(bridge::no_deadline());
+    if (!self->alive()) break;
+    const auto [error] = co_await self->stdout_.async_wait(Descriptor::wait_read, as_values);
+    if (error) break;
+    if (self->held_) continue;
+    if (Status turn = self->read_turn(); !turn) {
+      self->end(Error(Code::io, self->name_ + " broke its protocol: " + turn.error().what));
+      spawn(self->launcher_.executor(), self->name_ + " session", destroy(self, "the worker broke its protocol"));
+    }
+  }
+  co_return Status{};
+}
+
+Status Worker::read_turn() {
+  Status taken;
+  const auto keep = [this, &taken](std::string_view bytes) {
+    if (taken) taken = take_bytes(bytes);
+  };
+  for (std::size_t turn = 0; turn < kTurnBytes && taken && alive() && !held_; turn += kPieceBytes) {
+    // What is surely of one body goes where it belongs, without being copied.
+    const bool large = decoder_.body_wanted() >= kPieceBytes;
+    const ReadEnd read = large ? read_body() : read_available(stdout_, kPieceBytes, keep);
+    if (large && decoder_.body_wanted() == 0) taken = take_bytes("");
+    if (read == ReadEnd::more) continue;
+    if (read == ReadEnd::closed) {
+      output_over_ = true;
+      exec_->changed.notify_all();
+    }
+    break;
+  }
+  return taken;
+}
+
+ReadEnd Worker::read_body() {
+  const auto read = [this](char* to, std::size_t size) {
+    ssize_t n = -1;
+    do n = ::read(stdout_.native_handle(), to, size);
+    while (n < 0 && errno == EINTR);
+    return n;
+  };
+  const std::ptrdiff_t n = decoder_.read_body(kBodyBytes, read);
+  if (n > 0) return ReadEnd::more;
+  return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? ReadEnd::blocked : ReadEnd::closed;
+}
+
+Status Worker::take_bytes(std::string_view bytes) {
+  do {
+    TRY_ASSIGN(auto frame, decoder_.take(bytes));
+    if (frame) TRY(take(std::move(*frame)));
+  } while (!bytes.empty() && alive());
+  return {};
+}
+
+Status Worker::take(frames::Frame frame) {
+  if (!frame.head.contains("id")) {
+    if (alive() && options_.on_event) options_.on_event(std::move(frame));
+    return {};
+  }
+  TRY_ASSIGN(const auto id, json::get_int(frame.head, "id"));
+  const auto it = pending_.find(id.value_or(0));
+  if (it == pending_.end()) return fail(Code::protocol, "a reply to no request");
+  const std::shared_ptr<Pending> pending = std::move(it->second);
+  pending_.erase(it);
+  room_.notify_all();
+  if (pending->abandoned) return {};
+  pending->reply = std::move(frame);
+  pending->changed.notify_all();
+  return {};
+}
+
+void Worker::take_errors() {
+  const auto keep = [this](std::string_view bytes) {
+    stderr_tail_.append(bytes);
+    if (stderr_tail_.size() > kTailBytes) stderr_tail_.erase(0, stderr_tail_.size() - kTailBytes);
+  };
+  if (read_available(stderr_, kPieceBytes, keep) == ReadEnd::closed) close_quietly(stderr_);
+}
+
+task<void> Worker::read_errors(Pointer self) {
+  while (self->alive() && self->stderr_.is_open()) {
+    const auto [error] = co_await self->stderr_.async_wait(Descriptor::wait_read, as_values);
+    if (error) break;
+    self->take_errors();
+  }
+  co_return Status{};
+}
+
+// --- its end ---
+
+Error Worker::exit_error() const {
+  std::string what = name_;
+  if (!exec_->exit) what += " closed its pipes";
+  else if (exec_->exit->reason == "oom") what += " was killed by the kernel: the session's memory limit was reached";
+  else if (!exec_->exit->signal.empty()) what += " was ended by " + exec_->exit->signal;
+  else what += " ended with exit code " + std::to_string(exec_->exit->exit_code);
+  if (!stderr_tail_.empty()) what += ": " + last_line(stderr_tail_);
+  return Error(Code::io, std::move(what));
+}
+
+task<void> Worker::await_end(Pointer self) {
+  const std::shared_ptr<bridge::ExecHandle> exec = self->exec_;
+  while (self->alive() && !exec->exit && !self->output_over_ && !self->input_broken_)
+    (void)co_await exec->changed.wait_until(bridge::no_deadline());
+  // Replies that were written before the end are still delivered, and the end of a pipe is mostly the end of the program.
+  const bridge::Clock::time_point deadline = bridge::deadline_after(exec->exit ? kLastOutputSeconds : kExitSeconds);
+  while (self->alive() && !(exec->exit && self->output_over_))
+    if (!co_await exec->changed.wait_until(deadline)) break;
+  if (!self->alive()) co_return Status{};
+  self->take_errors();
+  self->end(self->exit_error());
+  co_return co_await destroy(self, "the worker ended");
+}
+
+void Worker::end(Error why) {
+  if (end_error_) return;
+  end_error_ = std::move(why);
+  for (auto& [id, pending] : pending_) pending->changed.notify_all();
+  pending_.clear();
+  outbox_.clear();
+  outbox_bytes_ = front_done_ = 0;
+  for (Descriptor* descriptor : {&stdin_, &stdout_, &stderr_}) close_quietly(*descriptor);
+  room_.notify_all();
+  unheld_.notify_all();
+  exec_->changed.notify_all();
+  if (const auto told = std::exchange(options_.on_end, nullptr)) told(*end_error_);
+}
+
+task<void> Worker::destroy(Pointer self, std::string reason) {
+  co_return co_await self->launcher_.session_destroy(self->session_, std::move(reason));
+}
+
+task<void> Worker::close(Pointer self, std::string reason) {
+  self->options_.on_end = nullptr;
+  self->end(Error(Code::io, self->name_ + " was closed: " + reason));
+  co_return co_await destroy(self, std::move(reason));
+}
+
+}  // namespace caisson::session

@@ -1,0 +1,114 @@
+// Worker: one program in one confined session of its own that serves requests over its stdin and stdout (agent/frames). A request
+// carries an "id", its reply the same; a frame without one is an event. Requests may be answered in any order. What is larger
+// than a frame is moved in parts, one call each: whoever asks for the next part when the last one is used is the back-pressure.
+// The program runs among a client's own code and may be in its hands: whatever it says is untrusted and bounded, and
+// when it dies, talks nonsense, floods or falls silent, every call ends with an error.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "agent/bridge/launcher_client.h"
+#include "agent/frames/frame.h"
+#include "agent/session/fd_stream.h"
+
+namespace caisson::session {
+
+struct WorkerOptions {
+  frames::Limits limits;                             // of what it sends
+  std::size_t most_calls = 256;                      // under way, those nobody waits for any more included
+  std::size_t most_waiting_bytes = 4 * 1024 * 1024;  // of requests that it has not read
+  std::function<void(frames::Frame)> on_event;       // absent: events are dropped. Never after the end; holds no Pointer
+  std::function<void(const Error&)> on_end;          // once, unless close() ended it
+};
+
+class Worker {
+ public:
+  using Pointer = std::shared_ptr<Worker>;
+
+  // Makes the session and starts the program: with request.tool, the agent's own of that name. Errors: what the launcher says;
+  // Code::not_found when there is no such program.
+  [[nodiscard]] static task<Pointer> start(bridge::LauncherClient& launcher, std::string domain, std::string label,
+                                           std::string workspace, bridge::ExecRequest request, WorkerOptions options);
+
+  // The reply to {...head, id, bytes}. Waits for room first when the program reads or answers slowly. Errors: timeout (the
+  // program is told {"cancel": id} and its late reply is dropped), limit (no room until the deadline, or head too large), and
+  // end_error() when it is no more.
+  [[nodiscard]] static task<frames::Frame> call(Pointer self, json::Value head, std::string body,
+                                                bridge::Clock::time_point deadline);
+  // A frame that has no answer. limit: the program does not read.
+  [[nodiscard]] static Status tell(Pointer self, json::Value head, std::string body);
+  // Ends the program with its session; every pending call fails. Returns when nothing of it is left.
+  [[nodiscard]] static task<void> close(Pointer self, std::string reason);
+
+  // While it is held nothing of the program's output is read, replies included: for an owner that cannot keep up with events.
+  // What has been read (64 KiB at most) still comes.
+  void hold_output(bool held);
+
+  [[nodiscard]] bool alive() const { return !end_error_; }
+  [[nodiscard]] const std::optional<Error>& end_error() const { return end_error_; }
+  [[nodiscard]] std::size_t calls() const { return pending_.size(); }
+  [[nodiscard]] const std::string& stderr_tail() const { return stderr_tail_; }
+  [[nodiscard]] const std::shared_ptr<bridge::SessionHandle>& session() const { return session_; }
+  [[nodiscard]] std::int64_t pid() const { return pid_; }  // as seen inside the session
+
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+ private:
+  struct Pending {
+    explicit Pending(asio::any_io_executor executor) : changed(std::move(executor)) {}
+    std::optional<frames::Frame> reply;
+    bool abandoned = false;
+    bridge::Notifier changed;
+  };
+  struct Abandon;
+
+  Worker(bridge::LauncherClient& launcher, std::string name, WorkerOptions options,
+         std::shared_ptr<bridge::SessionHandle> session, bridge::ExecStarted started);
+
+  static task<void> read_output(Pointer self);
+  static task<void> read_errors(Pointer self);
+  static task<void> write_input(Pointer self);
+  static task<void> await_end(Pointer self);
+  static task<void> destroy(Pointer self, std::string reason);
+  static task<void> await_room(Pointer self, std::size_t bytes, bridge::Clock::time_point deadline);
+
+  [[nodiscard]] bool has_room(std::size_t bytes) const;
+  [[nodiscard]] Status read_turn();
+  [[nodiscard]] ReadEnd read_body();
+  [[nodiscard]] Status take_bytes(std::string_view bytes);
+  [[nodiscard]] Status take(frames::Frame frame);
+  void take_errors();
+  void push(std::string head, std::string body);
+  void push_and_flush(const Pointer& self, std::string head, std::string body);
+  [[nodiscard]] bool flush();
+  void cancel(std::int64_t id);
+  [[nodiscard]] Error exit_error() const;
+  // The end for whatever reason: fails what is pending and closes the pipes. The session is the caller's to destroy.
+  void end(Error why);
+
+  bridge::LauncherClient& launcher_;
+  const std::string name_;  // "file worker", for messages
+  WorkerOptions options_;
+  const std::shared_ptr<bridge::SessionHandle> session_;
+  const std::shared_ptr<bridge::ExecHandle> exec_;
+  const std::int64_t pid_;
+  Descriptor stdin_, stdout_, stderr_;
+  frames::Decoder decoder_;
+  std::string stderr_tail_;
+  std::map<std::int64_t, std::shared_ptr<Pending>> pending_;
+  std::int64_t next_id_ = 1;
+  std::deque<std::string> outbox_;
+  std::size_t outbox_bytes_ = 0, front_done_ = 0;
+  bool writing_ = false;
+  bool held_ = false;
+  bool output_over_ = false, input_broken_ = false;  // the program has closed its end, or is gone
+  bridge::Notifier room_, unheld_;
+  std::optional<Error> end_error_;
+};
+
+}  // namespace caisson::session

@@ -1,0 +1,29 @@
+// A program run for one request: its input is a descriptor, its output comes line by line, and it ends with the request.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "agent/worker/paths.h"
+
+namespace caisson::worker {
+
+struct ChildRequest {
+  std::vector<std::string> argv;
+  const Fd* input = nullptr;                 // absent: /dev/null
+  const Fd* directory = nullptr;             // to run in; absent: ours
+  double seconds = 120;                      // until it is killed
+  std::size_t line_bytes = 4 * 1024 * 1024;  // a longer line ends it
+};
+struct ChildEnd {
+  int exit_code = 0;     // 128 + number when a signal ended it
+  bool stopped = false;  // line() said so, or a bound was met
+  std::string errors;    // the start of its stderr
+};
+
+// line() returns false to end the program. Failure: it cannot be started, or nobody waits for it any more (ECANCELED).
+[[nodiscard]] Done<ChildEnd> run_child(const ChildRequest& child, const Request& request,
+                                       const std::function<bool(std::string_view)>& line);
+
+}  // namespace caisson::worker

@@ -1,0 +1,20 @@
+// Documents for str_replace_editor's view: their text, by document_view.py beside this program, which is a process of its own:
+// what a parser does to itself ends with it.
+#pragma once
+
+#include "agent/worker/paths.h"
+
+namespace caisson::worker {
+
+// "pdf", "xlsx", "pptx" by the name's ending; "" otherwise.
+[[nodiscard]] std::string document_kind(const std::string& path);
+
+struct Document {
+  std::string text;
+  json::Value metadata;
+};
+// invalid_target: the reader's own words, as the whole message.
+[[nodiscard]] Done<Document> view_document(const Fd& file, const std::string& path, const std::string& kind,
+                                           const Request& request);
+
+}  // namespace caisson::worker

@@ -1,0 +1,34 @@
+// str_replace_editor: view, create, str_replace, insert, undo_edit. The sentences are part of its contract: agents have learned
+// them, and clients look for parts of them.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <mutex>
+
+#include "agent/worker/paths.h"
+
+namespace caisson::worker {
+
+// The texts before the last edits of each file, bounded together: the file edited longest ago forgets first.
+class EditHistory {
+ public:
+  void push(const std::string& path, std::string text);
+  [[nodiscard]] std::optional<std::string> pop(const std::string& path);
+
+ private:
+  static constexpr std::size_t kMostEdits = 10;
+  static constexpr std::size_t kMostBytes = 64 * 1024 * 1024;
+  void forget_oldest();
+
+  std::mutex lock_;
+  std::map<std::string, std::deque<std::string>> edits_;
+  std::deque<std::string> order_;  // paths, the one edited last at the end
+  std::size_t bytes_ = 0;
+};
+
+// {command, path, parts: {file_text?, old_str?, new_str?: sizes}, insert_line?, view_range?, replace_mode?} + these texts
+// -> {path, existed, sizes: [output, old, new], has_old, has_new, metadata?} + output, old and new text behind each other
+[[nodiscard]] Outcome edit_file(EditHistory& history, const Request& request);
+
+}  // namespace caisson::worker

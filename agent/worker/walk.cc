@@ -1,0 +1,96 @@
+#include "agent/worker/walk.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+#include <deque>
+#include <memory>
+
+namespace caisson::worker {
+namespace {
+
+constexpr std::size_t kMostDepth = 256;
+
+int open_below(const Fd& top, const std::string& relative) {
+  open_how how{};
+  how.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  long fd = -1;
+  do fd = ::syscall(SYS_openat2, top.get(), relative.empty() ? "." : relative.c_str(), &how, sizeof how);
+  while (fd < 0 && (errno == EINTR || errno == EAGAIN));
+  return static_cast<int>(fd);
+}
+
+struct CloseDir {
+  void operator()(DIR* dir) const { ::closedir(dir); }
+};
+using Dir = std::unique_ptr<DIR, CloseDir>;
+
+bool leads_to_directory(int dir, const char* name) {
+  struct stat st{};
+  return ::fstatat(dir, name, &st, 0) == 0 && S_ISDIR(st.st_mode);
+}
+
+// d_type, where the filesystem gives it.
+Entry entry_of(int dir, const dirent& found, const std::string& above, std::size_t depth) {
+  Entry entry{above.empty() ? std::string(found.d_name) : above + "/" + found.d_name, found.d_name, depth, false, false};
+  unsigned char type = found.d_type;
+  if (type == DT_UNKNOWN) {
+    struct stat st{};
+    if (::fstatat(dir, found.d_name, &st, AT_SYMLINK_NOFOLLOW) == 0) type = static_cast<unsigned char>(IFTODT(st.st_mode));
+  }
+  entry.link = type == DT_LNK;
+  entry.directory = type == DT_DIR || (entry.link && leads_to_directory(dir, found.d_name));
+  return entry;
+}
+
+}  // namespace
+
+Done<void> walk(const Fd& top, const std::string& path, const Request& request, const std::function<Step(const Entry&)>& visit,
+                bool& complete) {
+  std::deque<std::pair<std::string, std::size_t>> waiting = {{"", 0}};
+  std::size_t seen = 0;
+  complete = true;
+  while (!waiting.empty()) {
+    const auto [above, depth] = std::move(waiting.front());
+    waiting.pop_front();
+    const int fd = open_below(top, above);
+    if (fd < 0 && above.empty()) return failed(errno, path);
+    if (fd < 0) continue;
+    const Dir dir(::fdopendir(fd));
+    if (!dir) {
+      ::close(fd);
+      return failed(errno, path);
+    }
+    while (const dirent* found = ::readdir(dir.get())) {
+      const std::string_view name = found->d_name;
+      if (name == "." || name == "..") continue;
+      if (request.stopped()) return failed(ECANCELED, path);
+      if (++seen > kMostEntries) {
+        complete = false;
+        return {};
+      }
+      const Entry entry = entry_of(fd, *found, above, depth + 1);
+      const Step step = visit(entry);
+      if (step == Step::stop) return {};
+      if (step == Step::skip || !entry.directory || entry.link) continue;
+      if (entry.depth >= kMostDepth || entry.relative.size() >= PATH_MAX) complete = false;
+      else waiting.emplace_back(entry.relative, entry.depth);
+    }
+  }
+  return {};
+}
+
+Facts facts_of(const Fd& top, const Entry& entry) {
+  struct stat st{};
+  if (::fstatat(top.get(), entry.relative.c_str(), &st, 0) != 0 &&
+      ::fstatat(top.get(), entry.relative.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0)
+    return {};
+  return {st.st_size, st.st_mtim.tv_sec * 1'000'000'000 + st.st_mtim.tv_nsec, st.st_mode & 07777};
+}
+
+}  // namespace caisson::worker

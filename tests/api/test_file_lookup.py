@@ -1,0 +1,127 @@
+"""/v1/file: list, glob, find, search, grep."""
+import shutil
+
+import pytest
+
+needs_ripgrep = pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed on this host")
+
+
+@pytest.fixture(scope="module")
+def tree(api):
+    """A directory with files of known names, sizes and times."""
+    top = api.bash("mktemp -d -p ~ tree-XXXXXX")["stdout"].strip()
+    api.bash(f"""cd {top} && mkdir -p src/inner docs .hidden node_modules/x && printf 'import os\\nx = 1\\n' > src/a.py
+        printf 'line one\\nNeedle here\\nline three\\nneedle again\\nlast\\n' > src/inner/b.py
+        printf 'alpha\\nbeta\\ngamma\\ndelta\\n' > docs/c.txt; echo needle > .hidden/d.txt; echo needle > node_modules/x/e.js
+        echo top > readme.md; ln -s docs linked; touch -d 2020-01-01 readme.md; chmod 640 readme.md""")
+    yield top
+    api.bash(f"rm -rf {top}")
+
+
+def names(top, entries, key="path"):
+    return [entry[key].removeprefix(top + "/") for entry in entries]
+
+
+# --- list ---
+
+def test_list_gives_what_is_there_once(api, tree):
+    got = api.data("/v1/file/list", {"path": tree})
+    assert names(tree, got["files"]) == [".hidden", "docs", "linked", "node_modules", "readme.md", "src"]
+    assert (got["total_count"], got["directory_count"], got["file_count"]) == (6, 5, 1)
+    readme = got["files"][4]
+    assert (readme["size"], readme["extension"], readme["is_directory"]) == (4, ".md", False)
+    assert readme["modified_time"].startswith("20") and readme["permissions"] is None
+
+
+def test_list_options(api, tree):
+    listed = lambda **fields: names(tree, api.data("/v1/file/list", {"path": tree, **fields})["files"])  # noqa: E731
+    assert ".hidden" not in listed(show_hidden=False)
+    assert "src/inner/b.py" in listed(recursive=True) and "linked/c.txt" not in listed(recursive=True)
+    assert "src/inner/b.py" not in listed(recursive=True, max_depth=2)
+    assert [n for n in listed(recursive=True, file_types=[".py"]) if "." in n and not n.startswith(".")] == ["src/a.py", "src/inner/b.py"]
+    assert listed(sort_desc=True)[0] == "src"
+    by_type = listed(sort_by="type")
+    assert by_type[-1] == "readme.md"
+    info = api.data("/v1/file/list", {"path": tree, "include_permissions": True, "include_size": False})["files"][4]
+    assert (info["permissions"], info["size"]) == ("640", None)
+
+
+# --- glob and find ---
+
+def test_glob_patterns(api, tree):
+    globbed = lambda pattern, **fields: names(tree, api.data("/v1/file/glob", {"path": tree, "pattern": pattern, **fields})["files"])  # noqa: E731
+    assert globbed("**/*.py") == ["src/a.py", "src/inner/b.py"]
+    assert globbed("*.py") == []
+    assert globbed("src/*.py") == ["src/a.py"]
+    assert globbed("**/?.{py,txt}") == ["docs/c.txt", "src/a.py", "src/inner/b.py"]
+    assert globbed("**/[a-b].*") == ["src/a.py", "src/inner/b.py"]
+    assert globbed("**", exclude=["node_modules", "*.md"]) == ["docs/c.txt", "src/a.py", "src/inner/b.py"]
+    assert ".hidden/d.txt" in globbed("**/*.txt", include_hidden=True)
+    assert globbed(".hidden/*") == [".hidden/d.txt"]
+    assert "src" in globbed("*", files_only=False) and "src" not in globbed("*")
+
+
+def test_glob_sorts_counts_and_cuts(api, tree):
+    got = api.data("/v1/file/glob", {"path": tree, "pattern": "**/*.*", "max_results": 2, "sort_by": "size", "sort_desc": True})
+    assert len(got["files"]) == 2 and got["total_count"] == 5 and got["truncated"] is True
+    assert got["files"][0]["size"] >= got["files"][1]["size"]
+    bare = api.data("/v1/file/glob", {"path": tree, "pattern": "*.md", "include_metadata": False})["files"][0]
+    assert (bare["name"], bare["size"], bare["modified_time"]) == ("readme.md", None, None)
+    assert api.post("/v1/file/glob", {"path": tree, "pattern": "*", "max_results": 50001}).status_code == 422
+
+
+def test_find_takes_names_at_any_depth(api, tree):
+    found = lambda glob: [f.removeprefix(tree + "/") for f in api.data("/v1/file/find", {"path": tree, "glob": glob})["files"]]  # noqa: E731
+    assert found("*.py") == ["src/a.py", "src/inner/b.py"]
+    assert found("src/*.py") == ["src/a.py"]
+    assert found("nothing*") == []
+
+
+# --- search and grep ---
+
+@needs_ripgrep
+def test_trap_10_search_numbers_lines_from_1(api, tree):
+    got = api.data("/v1/file/search", {"file": f"{tree}/src/inner/b.py", "regex": "(?i)needle"})
+    assert got == {"file": f"{tree}/src/inner/b.py", "matches": ["Needle here", "needle again"], "line_numbers": [2, 4]}
+
+
+@needs_ripgrep
+def test_a_bad_expression_is_named(api, tree):
+    for operation, field in (("search", {"file": f"{tree}/src/a.py", "regex": "("}), ("grep", {"path": tree, "pattern": "("})):
+        answer = api.fails(f"/v1/file/{operation}", field)
+        assert "regex" in answer["message"], answer
+
+
+@needs_ripgrep
+def test_trap_10_grep_gives_matches_of_many_files_with_lines_from_1(api, tree):
+    got = api.data("/v1/file/grep", {"path": tree, "pattern": "needle", "context_before": 1, "context_after": 1, "exclude": ["node_modules"]})
+    assert [(m["file"].removeprefix(tree + "/"), m["line_number"], m["line_content"]) for m in got["matches"]] == [
+        ("src/inner/b.py", 4, "needle again")]
+    assert (got["matches"][0]["context_before"], got["matches"][0]["context_after"]) == (["line three"], ["last"])
+    assert (got["match_count"], got["files_matched"], got["truncated"]) == (1, 1, False) and got["files_searched"] is None
+
+
+@needs_ripgrep
+def test_grep_options(api, tree):
+    lines = lambda **fields: [(m["file"].removeprefix(tree + "/"), m["line_number"])  # noqa: E731
+                              for m in api.data("/v1/file/grep", {"path": tree, **fields})["matches"]]
+    assert lines(pattern="needle", case_insensitive=True, include=["*.py"]) == [("src/inner/b.py", 2), ("src/inner/b.py", 4)]
+    assert lines(pattern="needle", type="js") == [("node_modules/x/e.js", 1)]
+    assert lines(pattern="x = .", fixed_strings=True) == []
+    assert lines(pattern="beta\ngam", multiline=True) == [("docs/c.txt", 2)]
+    assert lines(pattern="top", recursive=False) == [("readme.md", 1)]
+    assert lines(pattern="needle", max_file_size="5") == []
+    assert lines(pattern="a", include=["c.txt"], max_results=1, offset=1) == [("docs/c.txt", 2)]
+    assert api.fails("/v1/file/grep", {"path": tree, "pattern": "x", "type": "nosuchtype"})["message"]
+
+
+@needs_ripgrep
+def test_grep_in_one_file_names_it(api, tree):
+    got = api.data("/v1/file/grep", {"path": f"{tree}/docs/c.txt", "pattern": "a$"})
+    assert {m["file"] for m in got["matches"]} == {f"{tree}/docs/c.txt"} and got["match_count"] == 4
+
+
+@needs_ripgrep
+def test_neighbouring_matches_are_each_others_context(api, tree):
+    got = api.data("/v1/file/grep", {"path": f"{tree}/docs/c.txt", "pattern": "beta|gamma", "context_before": 1, "context_after": 1})
+    assert [(m["context_before"], m["context_after"]) for m in got["matches"]] == [(["alpha"], ["gamma"]), (["beta"], ["delta"])]
