@@ -14,6 +14,7 @@ using Area = std::span<const Route>;
 [[nodiscard]] Area sandbox_routes();      // routes/sandbox.cc
 [[nodiscard]] Area bash_routes();         // routes/bash.cc
 [[nodiscard]] Area shell_routes();        // routes/shell.cc
+[[nodiscard]] Area jupyter_routes();      // routes/jupyter.cc
 [[nodiscard]] Area attestation_routes();  // routes/attestation.cc
 [[nodiscard]] Area sessions_routes();     // routes/sessions.cc
 [[nodiscard]] Area workspace_routes();    // routes/workspaces.cc

@@ -19,12 +19,13 @@ Config named_config(Config config, std::string home) {
 }  // namespace
 
 Tenant::Tenant(bridge::LauncherClient& launcher, const Config& config)
-    : name(config.tenant), bash(launcher, config), shell(launcher, config) {}
+    : name(config.tenant), bash(launcher, config), shell(launcher, config), jupyter(launcher, config) {}
 
 void Tenant::become(const std::string& new_name) {
   name = new_name;
   bash.serve_workspace(new_name);
   shell.serve_workspace(new_name);
+  jupyter.serve_workspace(new_name);
 }
 
 Tenants::Tenants(bridge::LauncherClient& launcher, Config config)
