@@ -30,7 +30,7 @@ from IPython import get_ipython
 def settle(*_):
     for stream in (sys.stdout, sys.stderr):
         fd = getattr(stream, "_fid", None)
-        if fd is None:
+        if fd is None or getattr(stream, "_exc", None):
             continue
         left, waited = array.array("i", [0]), False
         for _ in range(400):

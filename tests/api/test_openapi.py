@@ -119,9 +119,9 @@ def test_every_described_operation_is_served(api, operations):
         assert answer.status_code != 405 and answer.json().get("message") != "Not Found", (method, path)
 
 
-def test_it_describes_all_19_operations_and_the_context_and_probes(operations):
+def test_it_describes_all_operations_of_each_area_and_the_context_and_probes(operations):
     areas = [path.split("/")[2] if path.startswith("/v1/") else path for _, path in operations]
-    assert (areas.count("bash"), areas.count("shell"), areas.count("sandbox")) == (7, 12, 1)
+    assert (areas.count("bash"), areas.count("shell"), areas.count("sandbox"), areas.count("jupyter")) == (7, 12, 1, 6)
     assert FREE <= {path for _, path in operations}
 
 
