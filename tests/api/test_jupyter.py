@@ -294,13 +294,14 @@ def prepared(api) -> int:
 def test_a_first_cell_runs_in_a_kernel_that_was_started_before_it_was_asked_for(ready):
     eventually(lambda: prepared(ready) == 1, 60)
 
-    def first_cell_was_expected():
+    def first_cell_was_expected(pause):
+        time.sleep(pause)  # a session is in the list before its kernel runs, and a kernel that was taken is replaced
         asked = uptime()
         first = Cells(ready)
         warm = started(first) < asked
         ready.http.delete(f"/v1/jupyter/sessions/{first.session}")
         return warm
-    eventually(first_cell_was_expected, 60)
+    assert any(map(first_cell_was_expected, (0.5, 1, 2, 4, 8, 16)))
 
 
 def test_a_prepared_kernel_is_used_once_and_replaced(ready):
