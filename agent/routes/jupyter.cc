@@ -1,5 +1,6 @@
-// /v1/jupyter: Python cells in notebook kernels. A cell that fails or takes too long is 200 with success:true and its status, as a
-// command that exits with 1 is; what could not be run at all is success:false. An unknown session to delete is 404 in the envelope.
+// /v1/jupyter: Python cells in notebook kernels. A cell that fails or takes too long is 200 with success:true and its status, as
+// a command that exits with 1 is; what could not be run at all is success:false. An unknown session to delete is 404 in the
+// envelope.
 #include "agent/routes/jupyter_types.h"
 #include "agent/routes/table.h"
 #include "agent/session/jupyter_service.h"
@@ -45,7 +46,8 @@ task<http::Response> jupyter_info(Call call) {
   for (const session::KernelSpec& kernel : found->kernels) info.available_kernels.push_back(kernel.name);
   info.kernel_detection = "interpreters with ipykernel at /usr/bin/python3 and /opt/python/*/bin/python3";
   const std::string& wanted = service.config().python_version;
-  if (!wanted.empty() && wanted != info.default_kernel) info.kernel_detection += "; PYTHON_VERSION names one that is not installed";
+  if (!wanted.empty() && wanted != info.default_kernel)
+    info.kernel_detection += "; PYTHON_VERSION names one that is not installed";
   co_return http::ok(encode(info));
 }
 
@@ -84,8 +86,8 @@ task<http::Response> jupyter_delete_sessions(Call call) {
 using http::Method;
 
 constexpr Route kJupyter[] = {
-    {Method::post, "/v1/jupyter/execute", "jupyter_execute_code", Scope::jupyter, kNone, Unknown::ignore, "Run Python in a kernel",
-     bind<jupyter_execute, JupyterExecuteResponse>()},
+    {Method::post, "/v1/jupyter/execute", "jupyter_execute_code", Scope::jupyter, kNone, Unknown::ignore,
+     "Run Python in a kernel", bind<jupyter_execute, JupyterExecuteResponse>()},
     {Method::get, "/v1/jupyter/info", "get_jupyter_info", Scope::jupyter, kNone, Unknown::ignore, "Which kernels there are",
      bind<jupyter_info, JupyterInfoResponse>()},
     {Method::get, "/v1/jupyter/sessions", "list_jupyter_sessions", Scope::jupyter, kNone, Unknown::ignore, "List the sessions",

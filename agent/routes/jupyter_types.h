@@ -117,18 +117,18 @@ template <>
 struct Schema<JupyterCreateSessionRequest> {
   using T = JupyterCreateSessionRequest;
   static constexpr std::string_view name = "JupyterCreateSessionRequest";
-  static constexpr auto fields =
-      std::tuple{field("session_id", &T::session_id, "Id of the session; made up when absent. The session of that id if there is one"),
-                 field("kernel_name", &T::kernel_name, "One of available_kernels; the default kernel when absent"),
-                 field("cwd", &T::cwd, "Directory to start in; relative ones start in the workspace")};
+  static constexpr auto fields = std::tuple{
+      field("session_id", &T::session_id, "Id of the session; made up when absent. The session of that id if there is one"),
+      field("kernel_name", &T::kernel_name, "One of available_kernels; the default kernel when absent"),
+      field("cwd", &T::cwd, "Directory to start in; relative ones start in the workspace")};
 };
 template <>
 struct Schema<JupyterCreateSessionResponse> {
   using T = JupyterCreateSessionResponse;
   static constexpr std::string_view name = "JupyterCreateSessionResponse";
-  static constexpr auto fields = std::tuple{field("session_id", &T::session_id, "Id of the session"),
-                                            field("kernel_name", &T::kernel_name, "Name of its kernel"),
-                                            field("message", &T::message, "What was done")};
+  static constexpr auto fields =
+      std::tuple{field("session_id", &T::session_id, "Id of the session"),
+                 field("kernel_name", &T::kernel_name, "Name of its kernel"), field("message", &T::message, "What was done")};
 };
 
 }  // namespace caisson::routes

@@ -63,7 +63,8 @@ task<KernelCatalog> JupyterService::catalog() {
   if (!catalog_) {
     CO_TRY_ASSIGN(KernelCatalog found, co_await Kernel::ask_catalog(launcher_, place_of("kernels")));
     if (found.kernels.empty())
-      co_return fail(Code::unavailable, "no Python with ipykernel is installed (Debian: python3-ipykernel, python3-jupyter-client)");
+      co_return fail(Code::unavailable,
+                     "no Python with ipykernel is installed (Debian: python3-ipykernel, python3-jupyter-client)");
     catalog_ = std::move(found);
     keep_ready(*catalog_);
   }
@@ -172,7 +173,8 @@ task<void> JupyterService::ensure_kernel(SessionPtr session) {
   if (spec == known.kernels.end()) co_return fail(Code::internal, "the session's kernel is not in the catalog");
   keep_ready(known);
   const bool is_default = pool_.keeps(session->kernel_path);
-  auto kernel = is_default ? co_await pool_.take() : co_await Kernel::start(launcher_, place_of(session->id), *spec, session->cwd);
+  auto kernel =
+      is_default ? co_await pool_.take() : co_await Kernel::start(launcher_, place_of(session->id), *spec, session->cwd);
   if (kernel && session->cwd != (*kernel)->cwd()) {
     auto entered = co_await Kernel::enter(*kernel, session->cwd);
     if (!entered) {

@@ -1,7 +1,10 @@
-// JupyterService: the notebook sessions of one workspace, each a kernel in a confined session. Decisions where the contract is silent:
-// - execute with an unknown session_id makes that session (clients name one without creating it); without one (or with "") it makes
-//   a session and returns its id, with which the kernel can be used again. Of such sessions that nobody has come back to there are few:
-//   the one idle for longest makes room. At the cap for all sessions the longest idle one is closed, never one that is busy.
+// JupyterService: the notebook sessions of one workspace, each a kernel in a confined session. Decisions where the contract is
+// silent:
+// - execute with an unknown session_id makes that session (clients name one without creating it); without one (or with "") it
+// makes
+//   a session and returns its id, with which the kernel can be used again. Of such sessions that nobody has come back to there
+//   are few: the one idle for longest makes room. At the cap for all sessions the longest idle one is closed, never one that is
+//   busy.
 // - "python3" is the default kernel, whatever its version; a session keeps its kernel, and naming another one is an error.
 // - cells of one session run in the order in which they came; the timeout of each begins with its turn. A client that has left
 //   before its turn is not run.

@@ -55,7 +55,8 @@ void add_hint(std::string& hint, const std::string& more) {
 
 }  // namespace
 
-task<Worker::Pointer> Kernel::start_worker(bridge::LauncherClient& launcher, Place place, std::string cwd, WorkerOptions options) {
+task<Worker::Pointer> Kernel::start_worker(bridge::LauncherClient& launcher, Place place, std::string cwd,
+                                           WorkerOptions options) {
   bridge::ExecRequest request;
   request.argv = {"/usr/bin/python3", "-I", "-c", std::string(kernel::kBridge)};
   request.cwd = std::move(cwd);

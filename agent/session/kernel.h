@@ -1,6 +1,6 @@
-// Kernel: one notebook kernel in a confined session of its own (domain jupyter), behind agent/kernel/bridge.py. Runs one cell at a
-// time. What the session says is untrusted: outputs are bounded (KernelOutputs), and a bridge that does not answer in time, however
-// its kernel stopped it, ends with its session.
+// Kernel: one notebook kernel in a confined session of its own (domain jupyter), behind agent/kernel/bridge.py. Runs one cell at
+// a time. What the session says is untrusted: outputs are bounded (KernelOutputs), and a bridge that does not answer in time,
+// however its kernel stopped it, ends with its session.
 #pragma once
 
 #include <functional>
@@ -52,7 +52,8 @@ class Kernel {
   // Returns when the kernel has answered. not_found: cwd or the interpreter are not there.
   [[nodiscard]] static task<Pointer> start(bridge::LauncherClient& launcher, Place place, KernelSpec spec, std::string cwd);
 
-  // Runs a cell; nobody else's may be under way. A cell that fails, is too slow or ends its kernel is a result. Error: it was not run.
+  // Runs a cell; nobody else's may be under way. A cell that fails, is too slow or ends its kernel is a result. Error: it was not
+  // run.
   [[nodiscard]] static task<KernelResult> execute(Pointer self, KernelCell cell);
   // Changes its directory. not_found: it cannot.
   [[nodiscard]] static task<void> enter(Pointer self, std::string cwd);

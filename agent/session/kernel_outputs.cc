@@ -121,7 +121,8 @@ void KernelOutputs::clear() {
 
 void KernelOutputs::add_error(std::string ename, std::string evalue, std::vector<std::string> traceback) {
   clear_next_ = false;
-  outputs_.push_back({.output_type = "error", .ename = std::move(ename), .evalue = std::move(evalue), .traceback = std::move(traceback)});
+  outputs_.push_back(
+      {.output_type = "error", .ename = std::move(ename), .evalue = std::move(evalue), .traceback = std::move(traceback)});
   origins_.emplace_back();
 }
 

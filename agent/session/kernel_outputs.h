@@ -14,11 +14,11 @@
 namespace caisson::session {
 
 struct KernelOutput {
-  std::string output_type;                          // stream, display_data, execute_result, error
-  std::optional<std::string> name, text;            // stream
-  std::optional<json::Value> data, metadata;        // display_data, execute_result: objects
-  std::optional<std::int64_t> execution_count;      // execute_result
-  std::optional<std::string> ename, evalue;         // error
+  std::string output_type;                      // stream, display_data, execute_result, error
+  std::optional<std::string> name, text;        // stream
+  std::optional<json::Value> data, metadata;    // display_data, execute_result: objects
+  std::optional<std::int64_t> execution_count;  // execute_result
+  std::optional<std::string> ename, evalue;     // error
   std::optional<std::vector<std::string>> traceback;
 };
 

@@ -24,7 +24,8 @@ KernelPool::~KernelPool() {
 
 void KernelPool::end(const std::shared_ptr<Shared>& shared, Kernel::Pointer kernel, std::string reason) {
   kernel->on_end(nullptr);
-  if (kernel->alive()) spawn(shared->launcher.executor(), "end a prepared kernel", close_kernel(std::move(kernel), std::move(reason)));
+  if (kernel->alive())
+    spawn(shared->launcher.executor(), "end a prepared kernel", close_kernel(std::move(kernel), std::move(reason)));
 }
 
 void KernelPool::want(Wanted wanted) {

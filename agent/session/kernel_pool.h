@@ -1,5 +1,6 @@
-// KernelPool: kernels of one workspace that are started before anybody asks, so that a first cell runs at once. Each is handed out
-// once and never comes back. There are few, they are replaced in the background, and those that nobody took for a while are ended.
+// KernelPool: kernels of one workspace that are started before anybody asks, so that a first cell runs at once. Each is handed
+// out once and never comes back. There are few, they are replaced in the background, and those that nobody took for a while are
+// ended.
 #pragma once
 
 #include <deque>

@@ -17,7 +17,8 @@ std::string stream(std::string name, std::string text) {
   return json::dump({{"output_type", "stream"}, {"name", std::move(name)}, {"text", std::move(text)}});
 }
 std::string shown(std::string text) {
-  return json::dump({{"output_type", "display_data"}, {"data", {{"text/plain", std::move(text)}}}, {"metadata", json::Value::object()}});
+  return json::dump(
+      {{"output_type", "display_data"}, {"data", {{"text/plain", std::move(text)}}}, {"metadata", json::Value::object()}});
 }
 std::string text_of(const session::KernelOutput& output) { return (*output.data)["text/plain"].get<std::string>(); }
 
