@@ -51,6 +51,12 @@ def test_trap_6_an_error_in_the_code_is_no_failure_of_the_tool(cells):
     assert cells.whole("raise SystemError('x')")["success"] is True
 
 
+@pytest.mark.parametrize("accept", ["*/*", "text/event-stream", "application/json"])
+def test_trap_13_the_answer_is_json_whatever_is_accepted_and_never_a_5xx(cells, accept):
+    answer = cells.api.post("/v1/jupyter/execute", {"code": "1/0", "session_id": cells.session}, headers={"Accept": accept}, timeout=120)
+    assert answer.status_code == 200 and answer.json()["data"]["status"] == "error"
+
+
 def test_streams_are_merged_and_keep_their_order(cells):
     done = cells.run("import sys\nfor i in range(3): print(i, flush=True)\nprint('e', file=sys.stderr, flush=True)\nprint('end')")
     assert [(o["name"], o["text"]) for o in done["outputs"]] == [("stdout", "0\n1\n2\n"), ("stderr", "e\n"), ("stdout", "end\n")]
