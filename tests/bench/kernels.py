@@ -2,6 +2,7 @@
 turn; then how long a first cell takes, with a kernel that was ready and with one that had to be started."""
 import http.client
 import json
+import os
 import sys
 import time
 
@@ -40,6 +41,7 @@ def timed(work, *arguments):
 
 
 api = Api(int(sys.argv[1]), sys.argv[2])
+os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # as the bridge starts its kernel
 manager = KernelManager(transport="ipc")
 manager.start_kernel()
 client = manager.client()
@@ -59,6 +61,7 @@ try:
 finally:
     client.stop_channels()
     manager.shutdown_kernel(now=True)
+    del client, manager
 
 firsts = {"ready": [], "not ready": []}
 for _ in range(FIRSTS):
