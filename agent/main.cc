@@ -76,6 +76,7 @@ struct Agent {
                  .shell = &tenants.standard()->shell,
                  .watches = &tenants.standard()->watches,
                  .file = &tenants.standard()->file,
+                 .jupyter = &tenants.standard()->jupyter,
                  .tenants = &tenants},
         app(services, {.api_key = settings.api_key, .auth_off = settings.auth_off, .allow_origin = settings.allow_origin},
             routes::all_routes()),
@@ -95,7 +96,10 @@ task<void> serve(Agent& agent, std::string workspace) {
   if (!greeting) die(std::move(greeting).error().wrap("greet the launcher"));
   agent.sandbox.set_places(greeting->home, workspace.empty() ? greeting->workspace : workspace);
   agent.server.start();
-  co_return co_await routes::probe_until_ready(agent.services);
+  CO_TRY(co_await routes::probe_until_ready(agent.services));
+  session::JupyterService& jupyter = agent.tenants.standard()->jupyter;
+  if (jupyter.config().prepare_at_start) CO_TRY(co_await jupyter.prepare());
+  co_return Status{};
 }
 
 task<void> stop_on_signal(Agent& agent) {

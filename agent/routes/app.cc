@@ -25,6 +25,7 @@ class RouteExchange final : public http::Exchange {
       services_.shell = &tenant_->shell;
       services_.file = &tenant_->file;
       services_.watches = &tenant_->watches;
+      services_.jupyter = &tenant_->jupyter;
     }
     response_headers = std::move(cors);
     body_limit = route.body_limit;

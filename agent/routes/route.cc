@@ -10,6 +10,8 @@ std::string_view scope_name(Scope scope) {
       return "sandbox";
     case Scope::bash:
       return "bash";
+    case Scope::jupyter:
+      return "jupyter";
     case Scope::workspaces:
       return "workspaces";
     case Scope::shell:

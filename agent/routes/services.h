@@ -9,6 +9,7 @@ namespace caisson::session {
 class BashService;
 class FileService;
 class FileWatches;
+class JupyterService;
 class ShellService;
 class Tenants;
 }  // namespace caisson::session
@@ -25,7 +26,8 @@ struct Services {
   session::BashService* bash = nullptr;
   session::ShellService* shell = nullptr;
   session::FileWatches* watches = nullptr;
-  session::FileService* file = nullptr;  // these four: of the workspace that the request names
+  session::FileService* file = nullptr;
+  session::JupyterService* jupyter = nullptr;  // from `bash` on: of the workspace that the request names
   session::Tenants* tenants = nullptr;
 };
 

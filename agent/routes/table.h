@@ -19,6 +19,7 @@ using Area = std::span<const Route>;
 [[nodiscard]] Area file_watch_routes();     // routes/file_watch.cc
 [[nodiscard]] Area file_editor_routes();    // routes/file_editor.cc
 [[nodiscard]] Area file_transfer_routes();  // routes/file_transfer.cc
+[[nodiscard]] Area jupyter_routes();        // routes/jupyter.cc
 [[nodiscard]] Area attestation_routes();    // routes/attestation.cc
 [[nodiscard]] Area sessions_routes();       // routes/sessions.cc
 [[nodiscard]] Area workspace_routes();      // routes/workspaces.cc

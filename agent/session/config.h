@@ -10,6 +10,12 @@ namespace caisson::session {
 struct Config {
   std::size_t max_bash_sessions = 128;       // MAX_BASH_SESSIONS
   std::size_t max_shell_sessions = 128;      // MAX_SHELL_SESSIONS
+  std::size_t max_jupyter_sessions = 32;     // MAX_JUPYTER_SESSIONS
+  std::size_t max_implicit_kernels = 8;      // jupyter sessions made because a request named none, until somebody names them
+  std::chrono::seconds jupyter_idle{1800};   // CAISSON_JUPYTER_IDLE_SECONDS; 0: they never expire
+  std::size_t prepared_kernels = 1;          // CAISSON_KERNEL_POOL: kept ready in each workspace that has used one
+  bool prepare_at_start = false;             // CAISSON_KERNEL_POOL is set: the default workspace's are ready before the first use
+  std::string python_version;                // PYTHON_VERSION: the default kernel's name; "": Debian's
   std::size_t max_implicit_sessions = 16;    // shell sessions made because a request named none, terminals included
   std::chrono::seconds idle_expiry{3600};    // CAISSON_SESSION_IDLE_SECONDS; 0: sessions never expire
   std::size_t stream_cap_bytes = 8u << 20;   // CAISSON_OUTPUT_CAP_BYTES: kept of one command's stdout or stderr

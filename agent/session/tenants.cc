@@ -19,7 +19,12 @@ Config named_config(Config config, std::string home) {
 }  // namespace
 
 Tenant::Tenant(bridge::LauncherClient& launcher, const Config& config)
-    : name(config.tenant), bash(launcher, config), shell(launcher, config), file(launcher, config), watches(file, launcher, config.idle_expiry) {}
+    : name(config.tenant),
+      bash(launcher, config),
+      shell(launcher, config),
+      file(launcher, config),
+      watches(file, launcher, config.idle_expiry),
+      jupyter(launcher, config) {}
 
 void Tenant::become(const std::string& new_name) {
   name = new_name;
@@ -27,6 +32,7 @@ void Tenant::become(const std::string& new_name) {
   shell.serve_workspace(new_name);
   file.serve_workspace(new_name);
   watches.forget_all();
+  jupyter.serve_workspace(new_name);
 }
 
 Tenants::Tenants(bridge::LauncherClient& launcher, Config config)

@@ -1,4 +1,4 @@
-// The workspaces as the agent serves them: for each its own bash and shell sessions, with limits of their own. What belongs to
+// The workspaces as the agent serves them: for each its own sessions of every kind, with limits of their own. What belongs to
 // one is found through it alone, so a request that names another finds nothing. The launcher decides which there are.
 #pragma once
 
@@ -8,6 +8,7 @@
 
 #include "agent/session/bash_service.h"
 #include "agent/session/file_watches.h"
+#include "agent/session/jupyter_service.h"
 #include "agent/session/shell_service.h"
 
 namespace caisson::session {
@@ -22,6 +23,7 @@ struct Tenant {
   ShellService shell;
   FileService file;
   FileWatches watches;
+  JupyterService jupyter;
 };
 using TenantPtr = std::shared_ptr<Tenant>;
 

@@ -25,9 +25,10 @@ def free_port() -> int:
 
 
 class Launcher:
-    """`key=None`: none is given, the launcher makes one. Other keywords are environment variables."""
+    """`key=None`: none is given, the launcher makes one. `policies`: a function that changes the policies in a folder. `before`: a
+    command that runs the launcher. Other keywords are environment variables."""
 
-    def __init__(self, key="", **environment):
+    def __init__(self, key="", policies=None, before=(), **environment):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="caisson-api-"))
         self.dir.chmod(0o755)  # the agent's uid must reach its own program
         for name in ("bin", "home", "audit", "run"):
@@ -39,6 +40,9 @@ class Launcher:
             shutil.copy(BUILD / program, self.dir / "bin")
         shutil.copytree(BUILD / "launcher/tools", self.dir / "bin/tools")
         shutil.copytree(ROOT / "policies", self.dir / "policies")
+        if policies:
+            policies(self.dir / "policies")
+        self.before = before
         self.key = secrets.token_hex(24) if key == "" else key
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
@@ -51,7 +55,7 @@ class Launcher:
     def start(self):
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
-                [self.dir / "bin/caisson-launcher", "--policies", self.dir / "policies", "--audit", self.dir / "audit", "--run",
+                [*self.before, self.dir / "bin/caisson-launcher", "--policies", self.dir / "policies", "--audit", self.dir / "audit", "--run",
                  self.dir / "run", "--home", self.dir / "home", "--port", str(self.port), "--bind", "127.0.0.1"],
                 env={"PATH": os.environ["PATH"], "HOME": "/root", **self.environment}, stdin=subprocess.DEVNULL, stdout=log,
                 stderr=log, start_new_session=True, cwd="/")

@@ -1,9 +1,10 @@
-"""The official Python SDK, unmodified: every method of bash.*, shell.* and sandbox.get_context in the way users call them. The
+"""The official Python SDK, unmodified: every method of bash.*, shell.*, jupyter.* and sandbox.get_context in the way users call them. The
 SDK's own models check required fields; every raw body is also validated against the contract (see conftest.Api.check)."""
 import inspect
 
 import httpx
 import pytest
+from cells import needs_kernel
 from conftest import NOT_FOUND, Api
 
 agent_sandbox = pytest.importorskip("agent_sandbox", reason="the SDK is not installed (scripts/test does it)")
@@ -40,6 +41,11 @@ def bash(sandbox):
 @pytest.fixture(scope="module")
 def shell(sandbox):
     return Recorded(sandbox.shell, "shell")
+
+
+@pytest.fixture(scope="module")
+def jupyter(sandbox):
+    return Recorded(sandbox.jupyter, "jupyter")
 
 
 # --- sandbox ---
@@ -182,6 +188,45 @@ def test_a_missing_field_is_the_sdks_validation_error(shell):
     assert raised.value.body.detail[0].loc == ["body", "command"]
 
 
+# --- jupyter ---
+
+@needs_kernel
+def test_jupyter_a_notebook_from_beginning_to_end(jupyter):
+    made = jupyter.create_session(session_id="sdk-notebook", kernel_name="python3", cwd="/tmp").data
+    assert (made.session_id, made.kernel_name) == ("sdk-notebook", "python3")
+    jupyter.execute_code(code="import os; x = 20", session_id=made.session_id)
+    done = jupyter.execute_code(code="print(os.getcwd())\nx + 22", session_id=made.session_id, timeout=30).data
+    assert (done.status, done.execution_count, done.session_id) == ("ok", 2, made.session_id)
+    assert [o.output_type for o in done.outputs] == ["stream", "execute_result"]
+    assert done.outputs[0].text == "/tmp\n" and done.outputs[1].data["text/plain"] == "42"
+    assert jupyter.list_sessions().data.sessions[made.session_id].kernel_name == "python3"
+    assert jupyter.delete_session(made.session_id).success is True
+
+
+@needs_kernel
+def test_trap_14_jupyter_an_exception_is_an_output_and_not_raised(jupyter):
+    done = jupyter.execute_code(code="1/0")
+    assert done.success is True and done.data.status == "error"
+    assert (done.data.outputs[0].ename, bool(done.data.outputs[0].traceback)) == ("ZeroDivisionError", True)
+    jupyter.delete_session(done.data.session_id)
+
+
+@needs_kernel
+def test_jupyter_info_names_kernels_that_work(jupyter):
+    info = jupyter.get_info().data
+    assert info.default_kernel in info.available_kernels and info.max_sessions >= 1
+    for name in info.available_kernels:
+        done = jupyter.execute_code(code="1", kernel_name=name, session_id=None, cwd=None, timeout=None).data
+        assert (done.status, done.kernel_name) == ("ok", name)
+
+
+@needs_kernel
+def test_jupyter_create_session_without_an_argument_sends_no_body_and_works(jupyter):
+    assert jupyter.create_session().data.session_id in jupyter.list_sessions().data.sessions
+    assert jupyter.delete_sessions().success is True
+    assert jupyter.list_sessions().data.sessions == {}
+
+
 def test_cleanup_all_sessions_closes_them(sandbox, launch, contract):
     launcher = launch()
     api = Api(launcher.url, launcher.key, contract)
@@ -217,13 +262,14 @@ def test_the_asynchronous_client_works_too(api):
     assert [r.data.stdout for r in asyncio.run(use())] == [f"{n}\n" for n in range(10)]
 
 
-def test_every_method_of_bash_and_shell_was_called(sandbox):
-    every = {f"{area}.{name}" for area in ("bash", "shell") for name, _ in inspect.getmembers(getattr(sandbox, area), inspect.ismethod)
+@needs_kernel
+def test_every_method_of_these_areas_was_called(sandbox):
+    every = {f"{area}.{name}" for area in ("bash", "shell", "jupyter") for name, _ in inspect.getmembers(getattr(sandbox, area), inspect.ismethod)
              if not name.startswith("_")}
     assert every - CALLED == set()
 
 
 def test_every_checked_answer_was_valid_and_had_no_field_beyond_the_contract(need_contract):
-    served = {name for name in need_contract.checked if name.split(" ")[1].startswith(("/v1/bash", "/v1/shell", "/v1/sandbox"))}
+    served = {name for name in need_contract.checked if name.split(" ")[1].startswith(("/v1/bash", "/v1/shell", "/v1/sandbox", "/v1/jupyter"))}
     assert len(served) >= 20
     assert {name: sorted(need_contract.extra[name]) for name in served if need_contract.extra[name]} == {}

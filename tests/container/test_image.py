@@ -37,6 +37,10 @@ def test_tools_of_the_sessions(inside):
     assert inside("for t in bash ls python3 node git curl rg ps less; do command -v $t >/dev/null || echo $t; done") == ""
 
 
+def test_packages_that_data_code_expects(inside):
+    assert inside("python3 -c 'import ipykernel, jupyter_client, matplotlib, numpy, openpyxl, pandas, PIL, pip, requests, scipy' 2>&1") == ""
+
+
 def test_no_build_tools_and_no_leftovers(inside):
     assert inside("for t in g++ g++-14 cmake ninja; do command -v $t; done; ls -d /build /src /etc/passwd- /run/build-ca; "
                   "find /var/lib/apt/lists /mnt -mindepth 1; true") == ""

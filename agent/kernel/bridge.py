@@ -1,0 +1,415 @@
+"""One notebook kernel, served to the agent over frames (agent/frames): runs inside the kernel's session, as /usr/bin/python3 -I.
+
+It starts the kernel on ZeroMQ sockets in a directory of the session's own, signs and checks every message (jupyter_client), and
+translates: calls on stdin, their replies and a cell's outputs as events on stdout. The kernel gets neither of the two, and cannot take
+them: this process is not dumpable, so nobody of its own uid may open its descriptors or its memory. What the kernel can do to it is
+end or stop it, and the agent has deadlines of its own."""
+import ctypes
+import glob
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+PR_SET_DUMPABLE = 4
+GRACE = 3.0           # from the interrupt to the kill
+SETTLE = 5.0          # from a cell's reply to its last output
+TAIL = 4096           # of the kernel's own stderr
+ERROR_ROOM = 1 << 18  # what errors may have beyond the limit of a cell's outputs: after a flood, they say why it ended
+UPDATES = 4           # how much more of everything updates may have than outputs
+MOST_FRAME = 1 << 26
+
+# Runs in the kernel before its first cell. What C code and child processes write to descriptors 1 and 2 comes through a pipe that
+# ipykernel reads in a thread: a cell is over when that pipe is empty, or its last lines would belong to no cell.
+PRELUDE = """
+import array, fcntl, sys, termios, time
+from IPython import get_ipython
+def settle(*_):
+    for stream in (sys.stdout, sys.stderr):
+        fd = getattr(stream, "_fid", None)
+        if fd is None or getattr(stream, "_exc", None):
+            continue
+        left, waited = array.array("i", [0]), False
+        for _ in range(400):
+            fcntl.ioctl(fd, termios.FIONREAD, left)
+            if left[0] == 0:
+                break
+            waited = True
+            time.sleep(0.0005)
+        if waited:
+            time.sleep(0.002)
+get_ipython().events.register("post_execute", settle)
+"""
+
+
+class Frames:
+    """Blocking frames on descriptors 0 and 1."""
+
+    def __init__(self):
+        self.waiting = bytearray()
+
+    def send(self, head, body=b""):
+        if body:
+            head["bytes"] = len(body)
+        text = encode(head)
+        data = memoryview(struct.pack("<I", len(text)) + text + body)
+        while data:
+            data = data[os.write(1, data):]
+
+    def take(self):
+        """The next frame that is complete, or None."""
+        if len(self.waiting) < 4:
+            return None
+        size = struct.unpack_from("<I", self.waiting)[0]
+        if size > MOST_FRAME:
+            sys.exit("a frame of %d bytes" % size)
+        if len(self.waiting) < 4 + size:
+            return None
+        head = json.loads(self.waiting[4:4 + size])
+        end = 4 + size + head.get("bytes", 0)
+        if len(self.waiting) < end:
+            return None
+        body = bytes(self.waiting[4 + size:end])
+        del self.waiting[:end]
+        return head, body
+
+    def read(self):
+        """Reads what is there, at least one byte; the end of the input is the end of this program."""
+        data = os.read(0, 1 << 16)
+        if not data:
+            sys.exit(0)
+        self.waiting += data
+
+
+def encode(value):
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def installed_kernels():
+    """Debian's Python and those under /opt/python that have ipykernel; one for each version, by its name."""
+    found, without = {}, []
+    ask = "import importlib.util as u, sys; print(*sys.version_info[:3], int(u.find_spec('ipykernel') is not None))"
+    for path in ["/usr/bin/python3", *sorted(glob.glob("/opt/python/*/bin/python3"))[:32]]:
+        try:
+            said = subprocess.run([path, "-I", "-c", ask], stdin=subprocess.DEVNULL, capture_output=True, timeout=20, check=True)
+            major, minor, micro, has = map(int, said.stdout.split())
+        except (OSError, subprocess.SubprocessError, ValueError):
+            continue
+        name = "python%d.%d" % (major, minor)
+        if not has:
+            without.append(name)
+        else:
+            found.setdefault(name, {"name": name, "version": "%d.%d.%d" % (major, minor, micro), "path": path})
+    return {"kernels": list(found.values()), "without": sorted(set(without) - set(found))}
+
+
+class Cell:
+    """A request under way. `call` is None where its outputs are nobody's."""
+
+    def __init__(self, call=None, number=0, limit=0, most=0):
+        self.call, self.number, self.limit, self.most = call, number, limit, most
+        self.msg_id = None
+        self.reply = None
+        self.idle = False
+        self.sent = self.events = self.dropped = 0
+        self.stream, self.texts = None, []  # what was printed since the last frame; the stream that goes on when more of it comes
+        self.deadline = self.kill_at = self.settle_at = None
+        self.timed_out = False
+
+
+class Kernel:
+    def __init__(self, frames):
+        self.frames = frames
+        self.cell = None
+        self.tail = b""
+
+    # --- start ---
+
+    def start(self, name, python, cwd, seconds):
+        """Starts it and returns when it has answered and executed; raises with what a person can use."""
+        os.chdir(cwd)
+        where = self.directory()
+        connection = {"transport": "ipc", "ip": where + "/k", "key": os.urandom(32).hex(), "signature_scheme": "hmac-sha256",
+                      "shell_port": 1, "iopub_port": 2, "stdin_port": 3, "control_port": 4, "hb_port": 5}
+        file = where + "/connection.json"
+        with os.fdopen(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as out:
+            json.dump(connection, out)
+        # The user's own packages are to be found as soon as there are any, but Python looks for their directory only when it starts.
+        packages = os.path.expanduser("~/.local/lib/%s/site-packages" % name)
+        try:
+            os.makedirs(packages, exist_ok=True)
+        except OSError:
+            pass  # a home that cannot be written gets no packages, either
+        # No history in the home: kernels that run side by side would wait for each other's lock on it.
+        os.mkdir(where + "/ipython", 0o700)
+        argv = [python, "-m", "ipykernel_launcher", "-f", file, "--ipython-dir=" + where + "/ipython", "--HistoryManager.enabled=False"]
+        self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                        env={**os.environ, "PYDEVD_DISABLE_FILE_VALIDATION": "1"}, start_new_session=True)
+        self.stderr = self.process.stderr.fileno()
+        os.set_blocking(self.stderr, False)
+        import zmq
+        from jupyter_client.session import Session
+        self.zmq = zmq
+        context = zmq.Context()
+        self.session = Session(key=connection["key"].encode(), signature_scheme="hmac-sha256")
+        self.shell, self.iopub = context.socket(zmq.DEALER), context.socket(zmq.SUB)
+        self.iopub.setsockopt(zmq.SUBSCRIBE, b"")
+        self.iopub.setsockopt(zmq.RCVHWM, 0)  # a message that is dropped may be the one which says that the cell is over
+        for socket, port in (self.shell, 1), (self.iopub, 2):
+            socket.setsockopt(zmq.LINGER, 0)
+            socket.setsockopt(zmq.RECONNECT_IVL, 5)
+            socket.connect("ipc://%s/k-%d" % (where, port))
+        self.poller = zmq.Poller()
+        for source in self.shell, self.iopub, self.stderr, 0:
+            self.poller.register(source, zmq.POLLIN)
+        self.pidfd = os.pidfd_open(self.process.pid)
+        self.poller.register(self.pidfd, zmq.POLLIN)
+        end = time.monotonic() + seconds
+        # Until something came over both sockets: what is published before a subscription has arrived is lost.
+        while not self.ask("kernel_info_request", {}, min(end, time.monotonic() + 0.2)):
+            if time.monotonic() > end:
+                raise RuntimeError("the kernel does not answer")
+        reply = self.ask("execute_request", self.quiet("exec(%r, {})" % PRELUDE), end)
+        if not reply or reply["status"] != "ok":
+            raise RuntimeError("the kernel cannot be prepared: %s" % ((reply or {}).get("evalue") or "no answer"))
+
+    @staticmethod
+    def directory():
+        """/dev/shm is the session's own wherever there are mount namespaces; elsewhere the mode keeps other users out."""
+        for base in "/dev/shm", "/tmp":
+            where = "%s/kernel-%s" % (base, os.urandom(8).hex())
+            try:
+                os.mkdir(where, 0o700)
+                return where
+            except OSError as why:
+                last = why
+        raise last
+
+    @staticmethod
+    def quiet(code):
+        return {"code": code, "silent": True, "store_history": False, "user_expressions": {}, "allow_stdin": False,
+                "stop_on_error": False}
+
+    def ask(self, kind, content, end):
+        """A request whose outputs are nobody's; its reply's content, None when it does not come."""
+        self.cell = cell = Cell()
+        cell.msg_id = self.session.send(self.shell, kind, content)["header"]["msg_id"]
+        try:
+            while not (cell.reply and cell.idle) and time.monotonic() < end:
+                self.turn(end)
+        finally:
+            self.cell = None
+        return cell.reply if cell.idle else None
+
+    # --- cells ---
+
+    def chdir(self, where):
+        said = self.ask("execute_request", self.quiet("__import__('os').chdir(%r)" % where), time.monotonic() + 10)
+        if not said or said["status"] != "ok":
+            why = "the kernel does not answer" if not said else "%s" % said.get("evalue", said["status"])
+            raise RuntimeError("cwd cannot be entered: " + why)
+
+    def execute(self, call, head, code):
+        if head.get("cwd"):
+            self.chdir(head["cwd"])
+        self.cell = cell = Cell(call, head["cell"], head["limit"], head["most"])
+        cell.deadline = time.monotonic() + head["timeout"]
+        content = {**self.quiet(code), "silent": False, "store_history": True}
+        cell.msg_id = self.session.send(self.shell, "execute_request", content)["header"]["msg_id"]
+
+    def finish(self, status, **more):
+        self.flush()
+        cell, self.cell = self.cell, None
+        reply = cell.reply or {}
+        self.frames.send({"id": cell.call, "status": "timeout" if cell.timed_out else status, "msg_id": cell.msg_id,
+                          "execution_count": reply.get("execution_count"), "dropped": cell.dropped, **more})
+
+    def flush(self):
+        """What was printed in this turn, as one frame. What goes on with the output before it is no new one."""
+        cell = self.cell
+        if cell is None or not cell.texts:
+            return
+        text, cell.texts = "".join(cell.texts), []
+        size = len(text.encode("utf-8", "replace"))
+        room = max(cell.limit - cell.sent, 0)
+        if size > room:  # its beginning
+            text = text.encode("utf-8", "replace")[:room].decode("utf-8", "ignore")
+            cell.dropped += size - room
+        if text:
+            cell.sent += min(size, room)
+            body = encode({"output_type": "stream", "name": cell.stream, "text": text})
+            self.frames.send({"event": "output", "cell": cell.number}, body)
+
+    def give(self, event, content, **more):
+        """An event with its content as body, within the limits of the cell."""
+        cell = self.cell
+        self.flush()
+        cell.stream = None
+        try:
+            body = encode(content)
+        except ValueError:  # not a number in JSON that a program has made
+            cell.dropped += 1
+            return
+        # What replaces what was there before is bounded by its sum only: a progress bar is one output.
+        share = 1 if event == "output" else UPDATES
+        room = cell.limit * share + (ERROR_ROOM if content.get("output_type") == "error" else 0)
+        if cell.events >= cell.most * share or cell.sent + len(body) > room:
+            cell.dropped += len(body)
+            return
+        cell.sent += len(body)
+        cell.events += 1
+        self.frames.send({"event": event, "cell": cell.number, **more}, body)
+
+    def publish(self, kind, content):
+        if self.cell.call is None:
+            return
+        if kind == "stream":
+            if content["name"] != self.cell.stream:
+                self.flush()
+                self.cell.events += 1
+                self.cell.stream = content["name"]
+            if self.cell.events > self.cell.most:
+                self.cell.dropped += len(content["text"])
+            else:
+                self.cell.texts.append(str(content["text"]))
+        elif kind in ("display_data", "execute_result"):
+            output = {"output_type": kind, "data": content["data"], "metadata": content["metadata"]}
+            if kind == "execute_result":
+                output["execution_count"] = content["execution_count"]
+            display = (content.get("transient") or {}).get("display_id")
+            self.give("output", output, **({"display": display} if isinstance(display, str) else {}))
+        elif kind == "update_display_data":
+            display = (content.get("transient") or {}).get("display_id")
+            self.give("update", {"data": content["data"], "metadata": content["metadata"]}, display=str(display))
+        elif kind == "clear_output":
+            self.give("clear", {}, wait=bool(content.get("wait")))
+        elif kind == "error":
+            self.give("output", {"output_type": "error", **{k: content[k] for k in ("ename", "evalue", "traceback")}})
+
+    def on_message(self, socket):
+        """One message; False when there is none. What is not signed or not of this cell is nobody's."""
+        try:
+            _, message = self.session.recv(socket, self.zmq.NOBLOCK)
+            if message is None:
+                return False
+            cell, content, kind = self.cell, message["content"], message["msg_type"]
+            if cell is None or message["parent_header"].get("msg_id") != cell.msg_id:
+                return True
+            if socket is self.shell:
+                cell.reply = content
+                cell.settle_at = time.monotonic() + SETTLE
+                for page in content.get("payload") or []:
+                    if page.get("source") == "page":
+                        self.publish("display_data", {"data": page["data"], "metadata": {}})
+            elif kind == "status":
+                cell.idle = cell.idle or content["execution_state"] == "idle"
+            else:
+                self.publish(kind, content)
+        except (ValueError, KeyError, TypeError, AttributeError) as why:  # a program in the kernel writes to these sockets as it likes
+            self.tail = ("a message that is none: %r" % why).encode()[-TAIL:]
+        return True
+
+    # --- one turn of the loop ---
+
+    def turn(self, end=None):
+        cell = self.cell
+        due = [t for t in (end, cell and cell.deadline, cell and cell.kill_at, cell and cell.settle_at) if t is not None]
+        wait = None if not due else max(0, min(due) - time.monotonic()) * 1000 + 1
+        ready = {source for source, _ in self.poller.poll(wait)}
+        for socket in self.iopub, self.shell:  # a cell's outputs before its reply, as far as they have come
+            for _ in range(200 if socket in ready else 0):  # a flood must not keep the deadline waiting
+                if not self.on_message(socket):
+                    break
+        self.flush()
+        if self.stderr in ready:
+            self.read_stderr()
+        if self.pidfd in ready:
+            self.on_death()
+        if 0 in ready:
+            self.frames.read()
+        if cell is not None and cell is self.cell and cell.call is not None:
+            self.on_time(cell, time.monotonic())
+
+    def on_time(self, cell, now):
+        if cell.reply and (cell.idle or now > cell.settle_at):
+            self.finish("ok" if cell.reply.get("status") == "ok" else "error")
+        elif cell.kill_at and now > cell.kill_at:
+            self.signal(signal.SIGKILL)
+            cell.kill_at = None
+        elif cell.deadline and now > cell.deadline:
+            cell.timed_out, cell.deadline, cell.kill_at = True, None, now + GRACE
+            self.signal(signal.SIGINT)
+
+    def read_stderr(self):
+        if self.process.stderr.closed:
+            return
+        data = self.process.stderr.read(1 << 16)
+        if data == b"":  # nobody has it open any more, and poll would say so for ever
+            self.poller.unregister(self.stderr)
+            self.process.stderr.close()
+        self.tail = (self.tail + (data or b""))[-TAIL:]
+
+    def signal(self, number):
+        try:
+            os.killpg(self.process.pid, number)
+        except ProcessLookupError:
+            pass
+
+    def on_death(self):
+        while self.iopub.poll(50) and self.on_message(self.iopub):  # what it said before its end
+            pass
+        code = self.process.wait()
+        how = {"exit_code": code} if code >= 0 else {"signal": signal.Signals(-code).name}
+        self.read_stderr()
+        how["stderr"] = self.tail.decode("utf-8", "replace")
+        if self.cell is not None and self.cell.call is not None:
+            self.finish("died", died=how)
+        elif self.cell is not None:
+            raise RuntimeError("the kernel ended: " + (how["stderr"].strip() or str(how)))
+        else:
+            self.frames.send({"event": "died", "died": how})
+        sys.exit(0)
+
+
+def serve(frames):
+    kernel = None
+    while True:
+        frame = frames.take()
+        if frame is None:
+            if kernel is None:
+                frames.read()
+            else:
+                kernel.turn()
+            continue
+        head, body = frame
+        call, op = head.get("id"), head.get("op")
+        if call is None:
+            continue  # nobody waits any more for what is being done
+        try:
+            if op == "kernels":
+                frames.send({"id": call, **installed_kernels()})
+            elif op == "start" and kernel is None:
+                kernel = Kernel(frames)
+                kernel.start(head["name"], head["path"], head["cwd"], head["timeout"])
+                frames.send({"id": call})
+            elif op == "chdir" and kernel is not None and kernel.cell is None:
+                kernel.chdir(head["cwd"])
+                frames.send({"id": call})
+            elif op == "execute" and kernel is not None and kernel.cell is None:
+                kernel.execute(call, head, body.decode("utf-8"))
+            else:
+                frames.send({"id": call, "error": "not now: " + str(op)})
+        except Exception as why:  # said to the agent, which ends this session when it was the start
+            frames.send({"id": call, "error": "%s" % why or type(why).__name__})
+
+
+def main():
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
+        sys.exit("prctl PR_SET_DUMPABLE: " + os.strerror(ctypes.get_errno()))
+    serve(Frames())
+
+
+main()

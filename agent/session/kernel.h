@@ -1,0 +1,91 @@
+// Kernel: one notebook kernel in a confined session of its own (domain jupyter), behind agent/kernel/bridge.py. Runs one cell at
+// a time. What the session says is untrusted: outputs are bounded (KernelOutputs), and a bridge that does not answer in time,
+// however its kernel stopped it, ends with its session.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/session/kernel_outputs.h"
+#include "agent/session/worker.h"
+
+namespace caisson::session {
+
+struct KernelSpec {
+  std::string name;     // "python3.13"
+  std::string version;  // "3.13.5"
+  std::string path;     // of the interpreter, inside the session
+};
+struct KernelCatalog {
+  std::vector<KernelSpec> kernels;   // the first one is Debian's, if it has one
+  std::vector<std::string> without;  // interpreters that have no ipykernel
+};
+
+struct KernelCell {
+  std::string code;
+  int timeout_seconds = 30;
+  std::string cwd;  // "": where the kernel is
+};
+struct KernelResult {
+  std::string status;  // ok, error, timeout
+  std::vector<KernelOutput> outputs;
+  std::optional<std::int64_t> execution_count;
+  std::string msg_id;
+  std::optional<int> exit_code;  // the kernel's own, when it ended in this cell: 128 + number for a signal
+  std::string hint;              // what the status does not say
+};
+
+class Kernel {
+ public:
+  using Pointer = std::shared_ptr<Kernel>;
+  struct Place {
+    std::string workspace;  // of the launcher's
+    std::string label;      // for the audit log
+    std::size_t most_output_bytes = 8u << 20;
+  };
+
+  // What interpreters a session of the domain finds. Makes a session for the question.
+  [[nodiscard]] static task<KernelCatalog> ask_catalog(bridge::LauncherClient& launcher, Place place);
+  // Returns when the kernel has answered. not_found: cwd or the interpreter are not there.
+  [[nodiscard]] static task<Pointer> start(bridge::LauncherClient& launcher, Place place, KernelSpec spec, std::string cwd);
+
+  // Runs a cell; nobody else's may be under way. A cell that fails, is too slow or ends its kernel is a result. Error: it was not
+  // run.
+  [[nodiscard]] static task<KernelResult> execute(Pointer self, KernelCell cell);
+  // Changes its directory. not_found: it cannot.
+  [[nodiscard]] static task<void> enter(Pointer self, std::string cwd);
+  [[nodiscard]] static task<void> close(Pointer self, std::string reason);
+  // Called once when it ends by itself.
+  void on_end(std::function<void()> told) { on_end_ = std::move(told); }
+
+  [[nodiscard]] bool alive() const { return worker_ && worker_->alive() && !died_; }
+  [[nodiscard]] const KernelSpec& spec() const { return spec_; }
+  [[nodiscard]] const std::string& cwd() const { return cwd_; }
+
+  Kernel(const Kernel&) = delete;
+  Kernel& operator=(const Kernel&) = delete;
+
+ private:
+  Kernel(KernelSpec spec, std::string cwd, std::size_t most_output_bytes)
+      : spec_(std::move(spec)), cwd_(std::move(cwd)), most_output_bytes_(most_output_bytes) {}
+  [[nodiscard]] static task<Worker::Pointer> start_worker(bridge::LauncherClient& launcher, Place place, std::string cwd,
+                                                          WorkerOptions options);
+  void take(const frames::Frame& event);
+  void ended();
+  // The kernel's end as a cell's answer.
+  void report_death(KernelResult& result, const json::Value& died);
+
+  const KernelSpec spec_;
+  const std::string cwd_;
+  const std::size_t most_output_bytes_;
+  Worker::Pointer worker_;
+  std::optional<KernelOutputs> outputs_;  // of the cell that runs
+  std::int64_t cell_ = 0;                 // its number
+  bool died_ = false;
+  std::function<void()> on_end_;
+};
+
+}  // namespace caisson::session
