@@ -10,6 +10,10 @@ std::string_view scope_name(Scope scope) {
       return "sandbox";
     case Scope::bash:
       return "bash";
+    case Scope::nodejs:
+      return "nodejs";
+    case Scope::code:
+      return "code";
     case Scope::workspaces:
       return "workspaces";
     case Scope::shell:

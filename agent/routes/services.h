@@ -7,6 +7,7 @@ class LauncherClient;
 }
 namespace caisson::session {
 class BashService;
+class CodeService;
 class ShellService;
 class Tenants;
 }  // namespace caisson::session
@@ -21,7 +22,8 @@ struct Services {
   SandboxInfo* sandbox = nullptr;              // routes/sandbox_info.h
   bridge::LauncherClient* launcher = nullptr;  // bridge/launcher_client.h
   session::BashService* bash = nullptr;
-  session::ShellService* shell = nullptr;  // these two: of the workspace that the request names
+  session::ShellService* shell = nullptr;
+  session::CodeService* code = nullptr;  // these: of the workspace that the request names
   session::Tenants* tenants = nullptr;
 };
 

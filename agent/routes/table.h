@@ -14,6 +14,9 @@ using Area = std::span<const Route>;
 [[nodiscard]] Area sandbox_routes();      // routes/sandbox.cc
 [[nodiscard]] Area bash_routes();         // routes/bash.cc
 [[nodiscard]] Area shell_routes();        // routes/shell.cc
+[[nodiscard]] Area code_routes();         // routes/code.cc
+[[nodiscard]] Area nodejs_routes();       // routes/nodejs.cc
+[[nodiscard]] Area run_code_routes();     // routes/run_code.cc
 [[nodiscard]] Area attestation_routes();  // routes/attestation.cc
 [[nodiscard]] Area sessions_routes();     // routes/sessions.cc
 [[nodiscard]] Area workspace_routes();    // routes/workspaces.cc

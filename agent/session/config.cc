@@ -26,6 +26,8 @@ Config config_from_env() {
   Config config;
   take("MAX_BASH_SESSIONS", config.max_bash_sessions, 1, 100'000);
   take("MAX_SHELL_SESSIONS", config.max_shell_sessions, 1, 100'000);
+  take("MAX_CODE_SESSIONS", config.max_code_sessions, 1, 100'000);
+  take("CAISSON_WARM_SESSIONS", config.warm_sessions, 0, 64);
   take("CAISSON_SESSION_IDLE_SECONDS", config.idle_expiry, 0, 365 * 24 * 3600);
   take("CAISSON_OUTPUT_CAP_BYTES", config.stream_cap_bytes, 64 * 1024, 1u << 30);
   take("CAISSON_OUTPUT_TOTAL_BYTES", config.total_cap_bytes, 1 << 20, std::size_t{1} << 36);

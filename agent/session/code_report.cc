@@ -1,0 +1,50 @@
+#include "agent/session/code_report.h"
+
+#include <charconv>
+
+#include "agent/session/text.h"
+
+namespace caisson::session {
+namespace {
+
+constexpr std::size_t kMaxReport = 8 * 1024 * 1024;
+
+}  // namespace
+
+std::optional<FoundReport> find_report(std::string_view bytes, std::string_view nonce) {
+  const std::string mark = "\x1e" + std::string(nonce) + " ";
+  for (std::size_t from = std::string_view::npos;;) {
+    const std::size_t begin = bytes.rfind(mark, from);
+    if (begin == std::string_view::npos) return std::nullopt;
+    const std::string_view rest = bytes.substr(begin + mark.size());
+    std::size_t size = 0;
+    const auto [after, error] = std::from_chars(rest.data(), rest.data() + std::min<std::size_t>(rest.size(), 10), size);
+    const auto digits = static_cast<std::size_t>(after - rest.data());
+    if (error == std::errc() && digits < rest.size() && rest[digits] == '\n' && size <= kMaxReport &&
+        rest.size() - digits - 1 >= size) {
+      auto value = json::parse(rest.substr(digits + 1, size), {.max_bytes = kMaxReport, .max_depth = 32, .max_values = 1 << 16});
+      if (value && value->is_object())
+        return FoundReport{begin, begin + mark.size() + digits + 1 + size, std::move(*value)};
+    }
+    if (begin == 0) return std::nullopt;
+    from = begin - 1;
+  }
+}
+
+std::string job_frame(const json::Value& job) {
+  const std::string text = json::dump(job);
+  return std::to_string(text.size()) + "\n" + text;
+}
+
+StreamText text_and_report(const OutputBuffer& buffer, std::string_view nonce) {
+  StreamText out;
+  std::string bytes = whole_bytes(buffer);
+  if (auto found = find_report(bytes, nonce)) {
+    out.report = std::move(found->value);
+    bytes.erase(found->begin, found->end - found->begin);
+  }
+  out.text = to_utf8(bytes);
+  return out;
+}
+
+}  // namespace caisson::session
