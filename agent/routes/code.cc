@@ -26,7 +26,7 @@ task<http::Response> code_execute(Call call, CodeExecuteRequest body) {
   session::CodeService& service = *call.services.code;
   session::CodeJob job{.language = body.language == "python" ? Language::python : Language::javascript};
   CO_TRY_ASSIGN(const auto inventory, co_await service.inventory());
-  CO_TRY_ASSIGN(job.interpreter, inventory->choose(job.language, body.version.value_or("")));
+  CO_TRY_ASSIGN(job.interpreter, inventory->choose(job.language, call.request.query_value("version").value_or("")));
   job.code = body.code;
   job.cwd = body.cwd.value_or("");
   job.timeout_s = body.timeout.value_or(kDefaultTimeout);
@@ -48,8 +48,9 @@ task<http::Response> code_info(Call call) {
     CodeLanguageInfo info{.language = std::string(session::language_name(language))};
     info.description = language == Language::python ? "CPython" : "Node.js";
     info.description += versions.empty() ? ": not installed" : ", each run in a confined session of its own";
-    info.details["versions"] = json::Value::array();
-    for (const auto& one : versions) info.details["versions"].push_back(session::version_name(language, one.version));
+    json::Value names = json::Value::array();
+    for (const auto& one : versions) names.push_back(session::version_name(language, one.version));
+    info.details["versions"] = std::move(names);
     if (!versions.empty()) info.runtime_version = versions.front().version;
     out.languages.push_back(std::move(info));
   }
@@ -58,10 +59,13 @@ task<http::Response> code_info(Call call) {
 
 using http::Method;
 
+// Ours: the contract has no way to ask.
+constexpr Parameter kVersion[] = {{"version", "string", "Version of the interpreter, such as python3.12 or node22"}};
+
 constexpr Route kCode[] = {
-    {Method::post, "/v1/code/execute", "execute_code", Scope::code, kNone, Unknown::ignore, "Run Python or JavaScript",
-     bind<code_execute, CodeExecuteResponse>()},
-    {Method::get, "/v1/code/info", "code_info", Scope::code, kNone, Unknown::ignore, "Languages and their versions",
+    {Method::post, "/v1/code/execute", "execute_code_v1_code_execute_post", Scope::code, kNone, Unknown::ignore, "Run Python or JavaScript",
+     bind<code_execute, CodeExecuteResponse>(), kDefaultBodyLimit, kVersion},
+    {Method::get, "/v1/code/info", "code_info_v1_code_info_get", Scope::code, kNone, Unknown::ignore, "Languages and their versions",
      bind<code_info, CodeInfoResponse>()},
 };
 

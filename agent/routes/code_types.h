@@ -1,7 +1,8 @@
-// Requests and responses of /v1/code, by the contract's names; `version` of the request is ours.
+// Requests and responses of /v1/code, by the contract's names.
 #pragma once
 
 #include <array>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,7 +16,7 @@ struct CodeExecuteRequest {
   std::optional<std::int64_t> timeout;
   std::optional<std::string> cwd;
   bool stateful = false;
-  std::optional<std::string> session_id, version;
+  std::optional<std::string> session_id;
 };
 struct CodeExecuteResponse {
   std::string language, status;
@@ -30,7 +31,7 @@ struct CodeLanguageInfo {
   std::string language, description;
   std::optional<std::string> runtime_version;
   std::int64_t default_timeout = 30, max_timeout = 300;
-  json::Value details = json::Value::object();
+  std::map<std::string, json::Value> details;
 };
 struct CodeInfoResponse {
   std::vector<CodeLanguageInfo> languages;
@@ -48,8 +49,7 @@ struct Schema<CodeExecuteRequest> {
       field("cwd", &CodeExecuteRequest::cwd, "Working directory; the workspace when absent"),
       field("stateful", &CodeExecuteRequest::stateful, "Keep variables for the next request with the same session_id").defaulted(),
       field("session_id", &CodeExecuteRequest::session_id,
-            "Session whose variables are used; implies stateful. One that is not there is made"),
-      field("version", &CodeExecuteRequest::version, "Version of the interpreter, such as python3.12 or 22; the default when absent")};
+            "Session whose variables are used; implies stateful. One that is not there is made")};
 };
 template <>
 struct Schema<CodeExecuteResponse> {

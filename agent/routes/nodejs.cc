@@ -13,6 +13,8 @@ namespace {
 using session::Language;
 using session::ReplService;
 
+constexpr std::int64_t kDefaultTimeout = 30;
+
 NodeJSOutput output_of(const json::Value& said) {
   NodeJSOutput out;
   const auto text = [&said](std::string_view key) -> std::optional<std::string> {
@@ -26,8 +28,8 @@ NodeJSOutput output_of(const json::Value& said) {
   out.ename = text("ename");
   out.evalue = text("evalue");
   if (const auto lines = said.find("traceback"); lines != said.end()) out.traceback = lines->get<std::vector<std::string>>();
-  if (const auto data = said.find("data"); data != said.end()) out.data = *data;
-  if (const auto data = said.find("metadata"); data != said.end()) out.metadata = *data;
+  if (const auto data = said.find("data"); data != said.end()) out.data = data->get<std::map<std::string, json::Value>>();
+  if (const auto data = said.find("metadata"); data != said.end()) out.metadata = data->get<std::map<std::string, json::Value>>();
   return out;
 }
 
@@ -58,13 +60,13 @@ task<http::Response> nodejs_execute(Call call, NodeJSExecuteRequest body) {
   job.code = body.code;
   job.cwd = body.cwd.value_or("");
   job.input = body.stdin_text.value_or("");
-  job.timeout_s = body.timeout;
+  job.timeout_s = body.timeout.value_or(kDefaultTimeout);
   if (body.files)
     for (auto& [path, text] : *body.files)
       if (text) job.files[path] = std::move(*text);
   job.client_gone = std::shared_ptr<const bool>(call.request.peer, &call.request.peer->gone);
   const std::string id = body.session_id.value_or("");
-  auto ran = body.stateful || !id.empty() ? service.node().execute(id, std::move(job)) : service.run(std::move(job));
+  auto ran = body.stateful.value_or(false) || !id.empty() ? service.node().execute(id, std::move(job)) : service.run(std::move(job));
   CO_TRY_ASSIGN(session::CodeOutcome outcome, co_await std::move(ran));
 
   NodeJSExecuteResponse out{.status = std::move(outcome.status), .execution_count = outcome.execution_count};
@@ -114,7 +116,7 @@ task<http::Response> nodejs_create_session(Call call, NodeJSCreateSessionRequest
   ReplService::CreateParams params{.session_id = body.session_id.value_or(""), .cwd = body.cwd.value_or("")};
   const auto version = call.request.query_value("version").value_or("");
   CO_TRY_ASSIGN(params.interpreter, inventory->choose(Language::javascript, version));
-  params.max_idle_s = body.max_idle_time;
+  params.max_idle_s = body.max_idle_time.value_or(params.max_idle_s);
   CO_TRY_ASSIGN(const ReplService::Created made, co_await service.node().create(std::move(params)));
   NodeJSCreateSessionResponse out{.session_id = made.session->id, .created = made.is_new};
   out.message = made.is_new ? "Session created" : "Session already exists";
@@ -160,9 +162,9 @@ using http::Method;
 constexpr Parameter kVersion[] = {{"version", "string", "Version of Node.js, such as node22 or 22"}};
 
 constexpr Route kNodejs[] = {
-    {Method::post, "/v1/nodejs/execute", "execute_nodejs", Scope::nodejs, kNone, Unknown::ignore, "Run JavaScript",
+    {Method::post, "/v1/nodejs/execute", "execute_nodejs_code", Scope::nodejs, kNone, Unknown::ignore, "Run JavaScript",
      bind<nodejs_execute, NodeJSExecuteResponse>()},
-    {Method::get, "/v1/nodejs/info", "nodejs_info", Scope::nodejs, kNone, Unknown::ignore, "Versions and packages",
+    {Method::get, "/v1/nodejs/info", "get_nodejs_info", Scope::nodejs, kNone, Unknown::ignore, "Versions and packages",
      bind<nodejs_info, NodeJSRuntimeInfo>()},
     {Method::post, "/v1/nodejs/sessions", "create_nodejs_session", Scope::nodejs, kNone, Unknown::ignore, "Create a session",
      bind<nodejs_create_session, NodeJSCreateSessionResponse>(), kDefaultBodyLimit, kVersion},

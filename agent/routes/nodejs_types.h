@@ -13,17 +13,17 @@ namespace caisson::routes {
 
 struct NodeJSExecuteRequest {
   std::string code;
-  std::int64_t timeout = 30;
+  std::optional<std::int64_t> timeout = 30;
   std::optional<std::string> stdin_text;
   std::optional<std::map<std::string, std::optional<std::string>>> files;
-  bool stateful = false;
+  std::optional<bool> stateful = false;
   std::optional<std::string> session_id, cwd, version;
 };
 struct NodeJSOutput {
   std::string output_type;
   std::optional<std::string> name, text, ename, evalue;
   std::optional<std::vector<std::string>> traceback;
-  std::optional<json::Value> data, metadata;
+  std::optional<std::map<std::string, json::Value>> data, metadata;
 };
 struct NodeJSExecuteResponse {
   std::string language = "javascript", status;
@@ -54,7 +54,7 @@ struct NodeJSSessionInfo {
 };
 struct NodeJSCreateSessionRequest {
   std::optional<std::string> session_id, cwd;
-  std::int64_t max_idle_time = 86'400;
+  std::optional<std::int64_t> max_idle_time = 86'400;
 };
 struct NodeJSCreateSessionResponse {
   std::string session_id;

@@ -8,6 +8,7 @@
 #include "agent/routes/route.h"
 #include "agent/routes/table.h"
 #include "agent/session/bash_service.h"
+#include "agent/session/code_service.h"
 #include "agent/session/shell_service.h"
 #include "tests/unit/agent_session/fake_launcher.h"
 
@@ -32,9 +33,11 @@ class Harness {
     EXPECT_TRUE(greeted) << greeted.error().text();
     bash = std::make_unique<session::BashService>(client, config);
     shell = std::make_unique<session::ShellService>(client, config);
+    code = std::make_unique<session::CodeService>(client, config, toolchains);
     services.launcher = &client;
     services.bash = bash.get();
     services.shell = shell.get();
+    services.code = code.get();
   }
   ~Harness() { fake.stop(); }
 
@@ -81,7 +84,8 @@ class Harness {
     if (e) std::rethrow_exception(e);
   }
   static const routes::Route* find(http::Method method, std::string_view path, http::Pairs& params) {
-    for (const routes::Area area : {routes::bash_routes(), routes::shell_routes()})
+    for (const routes::Area area : {routes::bash_routes(), routes::shell_routes(), routes::code_routes(), routes::nodejs_routes(),
+                                    routes::run_code_routes()})
       for (const routes::Route& route : area) {
         const std::size_t open = route.path.find('{');
         if (route.method != method) continue;
@@ -112,6 +116,8 @@ class Harness {
   bridge::LauncherClient client;
   std::unique_ptr<session::BashService> bash;
   std::unique_ptr<session::ShellService> shell;
+  session::Toolchains toolchains;
+  std::unique_ptr<session::CodeService> code;
   routes::Services services;
   [[nodiscard]] std::string home() const { return home_.path.string(); }
 };
