@@ -74,8 +74,8 @@ struct Agent {
                  .launcher = &launcher,
                  .bash = &tenants.standard()->bash,
                  .shell = &tenants.standard()->shell,
-                 .code = &tenants.standard()->code,
-                 .tenants = &tenants},
+                 .tenants = &tenants,
+                 .code = &tenants.standard()->code},
         app(services, {.api_key = settings.api_key, .auth_off = settings.auth_off, .allow_origin = settings.allow_origin},
             routes::all_routes()),
         server(io, app) {}

@@ -22,9 +22,9 @@ struct Services {
   SandboxInfo* sandbox = nullptr;              // routes/sandbox_info.h
   bridge::LauncherClient* launcher = nullptr;  // bridge/launcher_client.h
   session::BashService* bash = nullptr;
-  session::ShellService* shell = nullptr;
-  session::CodeService* code = nullptr;  // these: of the workspace that the request names
+  session::ShellService* shell = nullptr;  // these two, and code: of the workspace that the request names
   session::Tenants* tenants = nullptr;
+  session::CodeService* code = nullptr;
 };
 
 }  // namespace caisson::routes

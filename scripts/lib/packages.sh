@@ -16,7 +16,7 @@ packages_for() {
       if [ "$release" = 12 ]; then printf '%s\n' clang-19 libstdc++-12-dev libboost1.81-dev
       else printf '%s\n' g++-14 libboost-dev; fi ;;
     test)
-      echo python3 python3-venv python3-pip python3-pytest python3-httpx python3-websockets python3-jsonschema \
+      echo python3 python3-venv python3-pip python3-pytest nodejs g++ python3-httpx python3-websockets python3-jsonschema \
         chromium chromium-driver python3-selenium curl procps iproute2 bubblewrap shellcheck clang-format-19 binutils \
         qemu-system-x86 mmdebstrap debian-archive-keyring e2fsprogs busybox-static cpio xz-utils | tr ' ' '\n' ;;
     run)
