@@ -139,8 +139,8 @@ task<Greeting> LauncherClient::hello() {
   co_return greeting;
 }
 
-task<std::shared_ptr<SessionHandle>> LauncherClient::session_create(std::string domain, std::string label,
-                                                                    std::string workspace, bool isolated) {
+task<std::shared_ptr<SessionHandle>> LauncherClient::session_create(std::string domain, std::string label, std::string workspace,
+                                                                    bool isolated) {
   json::Value body = {{"domain", std::move(domain)}, {"workspace", std::move(workspace)}};
   if (!label.empty()) body["label"] = std::move(label);
   if (isolated) body["isolation"] = "private";

@@ -32,7 +32,8 @@ task<http::Response> code_execute(Call call, CodeExecuteRequest body) {
   job.timeout_s = body.timeout.value_or(kDefaultTimeout);
   job.client_gone = std::shared_ptr<const bool>(call.request.peer, &call.request.peer->gone);
   const std::string id = body.session_id.value_or("");
-  auto ran = body.stateful || !id.empty() ? service.stateful(job.language).execute(id, std::move(job)) : service.run(std::move(job));
+  auto ran =
+      body.stateful || !id.empty() ? service.stateful(job.language).execute(id, std::move(job)) : service.run(std::move(job));
   CO_TRY_ASSIGN(session::CodeOutcome outcome, co_await std::move(ran));
   const std::string message = outcome.status == "timeout" ? "The time was over" : "Operation successful";
   std::optional<std::string> hint;
@@ -63,10 +64,10 @@ using http::Method;
 constexpr Parameter kVersion[] = {{"version", "string", "Version of the interpreter, such as python3.12 or node22"}};
 
 constexpr Route kCode[] = {
-    {Method::post, "/v1/code/execute", "execute_code_v1_code_execute_post", Scope::code, kNone, Unknown::ignore, "Run Python or JavaScript",
-     bind<code_execute, CodeExecuteResponse>(), kDefaultBodyLimit, kVersion},
-    {Method::get, "/v1/code/info", "code_info_v1_code_info_get", Scope::code, kNone, Unknown::ignore, "Languages and their versions",
-     bind<code_info, CodeInfoResponse>()},
+    {Method::post, "/v1/code/execute", "execute_code_v1_code_execute_post", Scope::code, kNone, Unknown::ignore,
+     "Run Python or JavaScript", bind<code_execute, CodeExecuteResponse>(), kDefaultBodyLimit, kVersion},
+    {Method::get, "/v1/code/info", "code_info_v1_code_info_get", Scope::code, kNone, Unknown::ignore,
+     "Languages and their versions", bind<code_info, CodeInfoResponse>()},
 };
 
 }  // namespace

@@ -42,14 +42,15 @@ inline constexpr std::array<std::string_view, 2> kLanguageNames = {"python", "ja
 template <>
 struct Schema<CodeExecuteRequest> {
   static constexpr std::string_view name = "CodeExecuteRequest";
-  static constexpr auto fields = std::tuple{
-      field("language", &CodeExecuteRequest::language, "Language of the code").one_of(kLanguageNames),
-      field("code", &CodeExecuteRequest::code, "Code to run"),
-      field("timeout", &CodeExecuteRequest::timeout, "Seconds until the run is ended; 30 when absent").min(1).max(300),
-      field("cwd", &CodeExecuteRequest::cwd, "Working directory; the workspace when absent"),
-      field("stateful", &CodeExecuteRequest::stateful, "Keep variables for the next request with the same session_id").defaulted(),
-      field("session_id", &CodeExecuteRequest::session_id,
-            "Session whose variables are used; implies stateful. One that is not there is made")};
+  static constexpr auto fields =
+      std::tuple{field("language", &CodeExecuteRequest::language, "Language of the code").one_of(kLanguageNames),
+                 field("code", &CodeExecuteRequest::code, "Code to run"),
+                 field("timeout", &CodeExecuteRequest::timeout, "Seconds until the run is ended; 30 when absent").min(1).max(300),
+                 field("cwd", &CodeExecuteRequest::cwd, "Working directory; the workspace when absent"),
+                 field("stateful", &CodeExecuteRequest::stateful, "Keep variables for the next request with the same session_id")
+                     .defaulted(),
+                 field("session_id", &CodeExecuteRequest::session_id,
+                       "Session whose variables are used; implies stateful. One that is not there is made")};
 };
 template <>
 struct Schema<CodeExecuteResponse> {
@@ -68,13 +69,16 @@ struct Schema<CodeExecuteResponse> {
 template <>
 struct Schema<CodeLanguageInfo> {
   static constexpr std::string_view name = "CodeLanguageInfo";
-  static constexpr auto fields = std::tuple{
-      field("language", &CodeLanguageInfo::language, "Language").one_of(kLanguageNames),
-      field("description", &CodeLanguageInfo::description, "What runs it"),
-      field("runtime_version", &CodeLanguageInfo::runtime_version, "Version of the default interpreter"),
-      field("default_timeout", &CodeLanguageInfo::default_timeout, "Seconds, when a request names none").min(1).max(300).defaulted(),
-      field("max_timeout", &CodeLanguageInfo::max_timeout, "Seconds at most").min(1).max(300).defaulted(),
-      field("details", &CodeLanguageInfo::details, "versions: those that can be asked for").defaulted()};
+  static constexpr auto fields =
+      std::tuple{field("language", &CodeLanguageInfo::language, "Language").one_of(kLanguageNames),
+                 field("description", &CodeLanguageInfo::description, "What runs it"),
+                 field("runtime_version", &CodeLanguageInfo::runtime_version, "Version of the default interpreter"),
+                 field("default_timeout", &CodeLanguageInfo::default_timeout, "Seconds, when a request names none")
+                     .min(1)
+                     .max(300)
+                     .defaulted(),
+                 field("max_timeout", &CodeLanguageInfo::max_timeout, "Seconds at most").min(1).max(300).defaulted(),
+                 field("details", &CodeLanguageInfo::details, "versions: those that can be asked for").defaulted()};
 };
 template <>
 struct Schema<CodeInfoResponse> {

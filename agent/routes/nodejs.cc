@@ -66,7 +66,8 @@ task<http::Response> nodejs_execute(Call call, NodeJSExecuteRequest body) {
       if (text) job.files[path] = std::move(*text);
   job.client_gone = std::shared_ptr<const bool>(call.request.peer, &call.request.peer->gone);
   const std::string id = body.session_id.value_or("");
-  auto ran = body.stateful.value_or(false) || !id.empty() ? service.node().execute(id, std::move(job)) : service.run(std::move(job));
+  auto ran =
+      body.stateful.value_or(false) || !id.empty() ? service.node().execute(id, std::move(job)) : service.run(std::move(job));
   CO_TRY_ASSIGN(session::CodeOutcome outcome, co_await std::move(ran));
 
   NodeJSExecuteResponse out{.status = std::move(outcome.status), .execution_count = outcome.execution_count};
@@ -93,19 +94,22 @@ task<http::Response> nodejs_info(Call call) {
   const session::InstalledVersion& node = inventory->node.front();
   out.node_version = "v" + node.version;
   out.runtime_directory = node.path.substr(0, node.path.rfind('/'));
-  for (const auto& one : inventory->node) out.available_versions.push_back(session::version_name(Language::javascript, one.version));
+  for (const auto& one : inventory->node)
+    out.available_versions.push_back(session::version_name(Language::javascript, one.version));
   out.current_version = out.available_versions.front();
   auto packages = co_await call.services.code->node_packages(node.path);
   if (!packages) {
     out.error = packages.error().text();
     co_return http::ok(encode(out));
   }
-  if (const auto npm = packages->find("npm"); npm != packages->end() && npm->is_string()) out.npm_version = npm->get<std::string>();
+  if (const auto npm = packages->find("npm"); npm != packages->end() && npm->is_string())
+    out.npm_version = npm->get<std::string>();
   if (const auto dir = packages->find("directory"); dir != packages->end() && dir->is_string())
     out.global_npm_directory = dir->get<std::string>();
   if (const auto list = packages->find("packages"); list != packages->end() && list->is_array()) {
     Issues issues;
-    Codec<std::vector<NodeJSPackageInfo>>::decode(*list, {}, json::Value::array(), out.global_packages, Decode{Unknown::ignore, issues});
+    Codec<std::vector<NodeJSPackageInfo>>::decode(*list, {}, json::Value::array(), out.global_packages,
+                                                  Decode{Unknown::ignore, issues});
   }
   co_return http::ok(encode(out));
 }
@@ -173,9 +177,10 @@ constexpr Route kNodejs[] = {
     {Method::get, "/v1/nodejs/sessions/{session_id}", "get_nodejs_session", Scope::nodejs, kNone, Unknown::ignore, "One session",
      bind<nodejs_get_session, NodeJSSessionResponse>(), kDefaultBodyLimit, kVersion},
     {Method::patch, "/v1/nodejs/sessions/{session_id}", "update_nodejs_session", Scope::nodejs, kNone, Unknown::ignore,
-     "Change a session's idle time or directory", bind<nodejs_update_session, NodeJSUpdateSessionResponse>(), kDefaultBodyLimit, kVersion},
-    {Method::del, "/v1/nodejs/sessions/{session_id}", "delete_nodejs_session", Scope::nodejs, kNone, Unknown::ignore, "End a session",
-     bind<nodejs_delete_session, NodeJSDeleteSessionResponse>(), kDefaultBodyLimit, kVersion},
+     "Change a session's idle time or directory", bind<nodejs_update_session, NodeJSUpdateSessionResponse>(), kDefaultBodyLimit,
+     kVersion},
+    {Method::del, "/v1/nodejs/sessions/{session_id}", "delete_nodejs_session", Scope::nodejs, kNone, Unknown::ignore,
+     "End a session", bind<nodejs_delete_session, NodeJSDeleteSessionResponse>(), kDefaultBodyLimit, kVersion},
 };
 
 }  // namespace

@@ -91,7 +91,8 @@ struct Schema<NodeJSExecuteRequest> {
       field("stdin", &NodeJSExecuteRequest::stdin_text, "Standard input of the program"),
       field("files", &NodeJSExecuteRequest::files,
             "Files to make before: path to text. Without cwd and state in a directory of this run, which is then its cwd"),
-      field("stateful", &NodeJSExecuteRequest::stateful, "Keep variables for the next request with the same session_id").defaulted(),
+      field("stateful", &NodeJSExecuteRequest::stateful, "Keep variables for the next request with the same session_id")
+          .defaulted(),
       field("session_id", &NodeJSExecuteRequest::session_id,
             "Session whose variables are used; implies stateful. One that is not there is made"),
       field("cwd", &NodeJSExecuteRequest::cwd, "Working directory; the workspace, or the session's, when absent"),
@@ -100,15 +101,14 @@ struct Schema<NodeJSExecuteRequest> {
 template <>
 struct Schema<NodeJSOutput> {
   static constexpr std::string_view name = "NodeJSOutput";
-  static constexpr auto fields =
-      std::tuple{field("output_type", &NodeJSOutput::output_type, "stream, error or execute_result"),
-                 field("name", &NodeJSOutput::name, "stdout or stderr"),
-                 field("text", &NodeJSOutput::text, "Text of a stream"),
-                 field("ename", &NodeJSOutput::ename, "Name of an error"),
-                 field("evalue", &NodeJSOutput::evalue, "What the error says"),
-                 field("traceback", &NodeJSOutput::traceback, "Lines of the error's stack"),
-                 field("data", &NodeJSOutput::data, "A result by media type"),
-                 field("metadata", &NodeJSOutput::metadata, "About the data")};
+  static constexpr auto fields = std::tuple{field("output_type", &NodeJSOutput::output_type, "stream, error or execute_result"),
+                                            field("name", &NodeJSOutput::name, "stdout or stderr"),
+                                            field("text", &NodeJSOutput::text, "Text of a stream"),
+                                            field("ename", &NodeJSOutput::ename, "Name of an error"),
+                                            field("evalue", &NodeJSOutput::evalue, "What the error says"),
+                                            field("traceback", &NodeJSOutput::traceback, "Lines of the error's stack"),
+                                            field("data", &NodeJSOutput::data, "A result by media type"),
+                                            field("metadata", &NodeJSOutput::metadata, "About the data")};
 };
 template <>
 struct Schema<NodeJSExecuteResponse> {
@@ -161,13 +161,13 @@ struct Schema<NodeJSSessionInfo> {
 template <>
 struct Schema<NodeJSCreateSessionRequest> {
   static constexpr std::string_view name = "NodeJSCreateSessionRequest";
-  static constexpr auto fields = std::tuple{
-      field("session_id", &NodeJSCreateSessionRequest::session_id, "Identifier; generated when absent or empty"),
-      field("cwd", &NodeJSCreateSessionRequest::cwd, "Working directory; the workspace when absent"),
-      field("max_idle_time", &NodeJSCreateSessionRequest::max_idle_time, "Seconds without use after which it ends")
-          .min(60)
-          .max(86'400)
-          .defaulted()};
+  static constexpr auto fields =
+      std::tuple{field("session_id", &NodeJSCreateSessionRequest::session_id, "Identifier; generated when absent or empty"),
+                 field("cwd", &NodeJSCreateSessionRequest::cwd, "Working directory; the workspace when absent"),
+                 field("max_idle_time", &NodeJSCreateSessionRequest::max_idle_time, "Seconds without use after which it ends")
+                     .min(60)
+                     .max(86'400)
+                     .defaulted()};
 };
 template <>
 struct Schema<NodeJSCreateSessionResponse> {
@@ -192,15 +192,18 @@ struct Schema<NodeJSSessionResponse> {
 template <>
 struct Schema<NodeJSUpdateSessionRequest> {
   static constexpr std::string_view name = "NodeJSUpdateSessionRequest";
-  static constexpr auto fields = std::tuple{
-      field("max_idle_time", &NodeJSUpdateSessionRequest::max_idle_time, "Seconds without use after which it ends").min(60).max(86'400),
-      field("cwd", &NodeJSUpdateSessionRequest::cwd, "Working directory from now on")};
+  static constexpr auto fields =
+      std::tuple{field("max_idle_time", &NodeJSUpdateSessionRequest::max_idle_time, "Seconds without use after which it ends")
+                     .min(60)
+                     .max(86'400),
+                 field("cwd", &NodeJSUpdateSessionRequest::cwd, "Working directory from now on")};
 };
 template <>
 struct Schema<NodeJSUpdateSessionResponse> {
   static constexpr std::string_view name = "NodeJSUpdateSessionResponse";
-  static constexpr auto fields = std::tuple{field("updated", &NodeJSUpdateSessionResponse::updated, "Whether anything was changed"),
-                                            field("session", &NodeJSUpdateSessionResponse::session, "The session")};
+  static constexpr auto fields =
+      std::tuple{field("updated", &NodeJSUpdateSessionResponse::updated, "Whether anything was changed"),
+                 field("session", &NodeJSUpdateSessionResponse::session, "The session")};
 };
 template <>
 struct Schema<NodeJSDeleteSessionResponse> {

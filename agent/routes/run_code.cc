@@ -1,5 +1,5 @@
-// POST /run_code: one program, compiled and run, as SandboxFusion's clients ask for it. What cannot be run here is SandboxError with
-// HTTP 200: its clients repeat a request that gets a 5xx.
+// POST /run_code: one program, compiled and run, as SandboxFusion's clients ask for it. What cannot be run here is SandboxError
+// with HTTP 200: its clients repeat a request that gets a 5xx.
 #include "agent/routes/run_code_types.h"
 #include "agent/routes/table.h"
 #include "agent/session/code_service.h"

@@ -38,14 +38,14 @@ inline constexpr std::array<std::string_view, 3> kCommandRunStatus = {"Finished"
 template <>
 struct Schema<RunCodeRequest> {
   static constexpr std::string_view name = "RunCodeRequest";
-  static constexpr auto fields = std::tuple{
-      field("compile_timeout", &RunCodeRequest::compile_timeout, "Seconds until the compiler is ended").defaulted(),
-      field("run_timeout", &RunCodeRequest::run_timeout, "Seconds until the program is ended").defaulted(),
-      field("code", &RunCodeRequest::code, "The program"),
-      field("stdin", &RunCodeRequest::stdin_text, "Standard input of the program"),
-      field("language", &RunCodeRequest::language, "Its language; one that is not here is answered with the list"),
-      field("files", &RunCodeRequest::files, "Files to make before: path to base64"),
-      field("fetch_files", &RunCodeRequest::fetch_files, "Paths of files whose content is wanted afterwards")};
+  static constexpr auto fields =
+      std::tuple{field("compile_timeout", &RunCodeRequest::compile_timeout, "Seconds until the compiler is ended").defaulted(),
+                 field("run_timeout", &RunCodeRequest::run_timeout, "Seconds until the program is ended").defaulted(),
+                 field("code", &RunCodeRequest::code, "The program"),
+                 field("stdin", &RunCodeRequest::stdin_text, "Standard input of the program"),
+                 field("language", &RunCodeRequest::language, "Its language; one that is not here is answered with the list"),
+                 field("files", &RunCodeRequest::files, "Files to make before: path to base64"),
+                 field("fetch_files", &RunCodeRequest::fetch_files, "Paths of files whose content is wanted afterwards")};
 };
 template <>
 struct Schema<CommandRunResult> {

@@ -39,8 +39,8 @@ struct CodeOutcome {
   std::string hint;
 };
 
-// Puts together what the streams hold and what the program said; `report` comes from the session, so nothing of it is believed but
-// its shape. not_found: the program was refused its directory or a file.
+// Puts together what the streams hold and what the program said; `report` comes from the session, so nothing of it is believed
+// but its shape. not_found: the program was refused its directory or a file.
 [[nodiscard]] Result<CodeOutcome> make_outcome(std::string out, std::string err, const json::Value& report, int exit_code);
 
 // Who runs code whose variables last: a REPL, or a notebook's kernel.

@@ -23,8 +23,7 @@ std::optional<FoundReport> find_report(std::string_view bytes, std::string_view 
     if (error == std::errc() && digits < rest.size() && rest[digits] == '\n' && size <= kMaxReport &&
         rest.size() - digits - 1 >= size) {
       auto value = json::parse(rest.substr(digits + 1, size), {.max_bytes = kMaxReport, .max_depth = 32, .max_values = 1 << 16});
-      if (value && value->is_object())
-        return FoundReport{begin, begin + mark.size() + digits + 1 + size, std::move(*value)};
+      if (value && value->is_object()) return FoundReport{begin, begin + mark.size() + digits + 1 + size, std::move(*value)};
     }
     if (begin == 0) return std::nullopt;
     from = begin - 1;

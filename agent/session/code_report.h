@@ -1,6 +1,6 @@
-// What the programs of agent/inside say about a job, in the stream of its output: behind a nonce that is new for each job, so that
-// what an earlier one wrote is never taken for it. Residual: the job runs in the program that holds the nonce and can say what it
-// likes; it deceives its own caller only. Pure functions.
+// What the programs of agent/inside say about a job, in the stream of its output: behind a nonce that is new for each job, so
+// that what an earlier one wrote is never taken for it. Residual: the job runs in the program that holds the nonce and can say
+// what it likes; it deceives its own caller only. Pure functions.
 #pragma once
 
 #include <optional>

@@ -69,7 +69,8 @@ std::optional<int> return_code_of(const BashCommand& command) {
   return exit.signal.empty() ? exit.exit_code : 128 - exit.exit_code;
 }
 
-// One program of the session: its input is written, its end awaited, and when its time is over, it and the session with it are ended.
+// One program of the session: its input is written, its end awaited, and when its time is over, it and the session with it are
+// ended.
 task<StepResult> finish(SoloSession::Pointer session, SoloSession::CommandPtr command, std::string input,
                         std::chrono::milliseconds limit, std::shared_ptr<const bool> gone) {
   const bridge::Clock::time_point begin = bridge::Clock::now();
@@ -133,7 +134,8 @@ task<Verdict> run_judge(std::shared_ptr<CodeContext> context, WarmPool& pool, st
                         JudgeJob job) {
   const auto language = std::ranges::find(kLanguages, std::string_view(job.language), &JudgeLanguage::name);
   if (language == std::end(kLanguages) || !offered(*language, *tools))
-    co_return fail(Code::not_found, "language " + quote(job.language) + " is not to be had here; there is: " + offered_languages(*tools));
+    co_return fail(Code::not_found,
+                   "language " + quote(job.language) + " is not to be had here; there is: " + offered_languages(*tools));
   if (tools->python.empty()) co_return fail(Code::unavailable, "no Python is installed, which puts the program's files in place");
   if (job.fetch.size() > kMostFetched)
     co_return fail(Code::limit, "fetch_files names more than " + std::to_string(kMostFetched) + " files");
@@ -161,10 +163,12 @@ task<Verdict> run_judge(std::shared_ptr<CodeContext> context, WarmPool& pool, st
   if (is_python) {
     verdict.ran = std::move(placed);
   } else {
-    if (placed.return_code != 0) co_return fail(Code::io, "the files could not be put in place: " + quote(placed.err.substr(0, 200)));
+    if (placed.return_code != 0)
+      co_return fail(Code::io, "the files could not be put in place: " + quote(placed.err.substr(0, 200)));
     if (!language->compile.empty()) {
       CO_TRY_ASSIGN(const auto compiler, co_await start(first.session, words(language->compile, *tools), dir));
-      CO_TRY_ASSIGN(verdict.compiled, co_await finish(first.session, compiler, "", limit_of(job.compile_timeout_s), job.client_gone));
+      CO_TRY_ASSIGN(verdict.compiled,
+                    co_await finish(first.session, compiler, "", limit_of(job.compile_timeout_s), job.client_gone));
       if (verdict.compiled->return_code != 0) co_return verdict;
     }
     CO_TRY_ASSIGN(const auto program, co_await start(first.session, words(language->run, *tools), dir));

@@ -16,10 +16,10 @@
 namespace caisson::session {
 
 struct JudgeLanguage {
-  std::string_view name;    // as clients say it
-  std::string_view source;  // file that the code is put into
-  std::string_view needs;   // program without which it is not offered
-  std::string_view compile; // words; "": nothing to compile
+  std::string_view name;     // as clients say it
+  std::string_view source;   // file that the code is put into
+  std::string_view needs;    // program without which it is not offered
+  std::string_view compile;  // words; "": nothing to compile
   std::string_view run;
 };
 [[nodiscard]] std::span<const JudgeLanguage> judge_languages();

@@ -1,4 +1,5 @@
-// ReplSession: an interpreter that keeps its variables, in a session of its own, and the jobs that it is given one after the other.
+// ReplSession: an interpreter that keeps its variables, in a session of its own, and the jobs that it is given one after the
+// other.
 #pragma once
 
 #include <memory>
@@ -29,8 +30,8 @@ struct ReplSession {
   [[nodiscard]] bool busy() const { return waiting > 0; }
   [[nodiscard]] bool alive() const { return !closed && interpreter.session->alive() && interpreter.command->running(); }
 
-  // The caller has the turn. A job that does not end in its time is interrupted; one that is not impressed takes the session along,
-  // which is then `closed`. not_found: its cwd or a file was refused.
+  // The caller has the turn. A job that does not end in its time is interrupted; one that is not impressed takes the session
+  // along, which is then `closed`. not_found: its cwd or a file was refused.
   [[nodiscard]] static task<CodeOutcome> run(std::shared_ptr<ReplSession> self, bridge::LauncherClient& launcher, CodeJob job);
 
  private:

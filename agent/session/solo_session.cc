@@ -35,7 +35,8 @@ SoloSession::~SoloSession() {
 task<SoloSession::Pointer> SoloSession::create(std::shared_ptr<CodeContext> context, Place place) {
   Quota& quota = *context->quota;
   if (quota.used >= quota.most)
-    co_return fail(Code::limit, "all " + std::to_string(quota.most) + " sessions for code of this workspace are in use (MAX_CODE_SESSIONS)");
+    co_return fail(Code::limit,
+                   "all " + std::to_string(quota.most) + " sessions for code of this workspace are in use (MAX_CODE_SESSIONS)");
   ++quota.used;
   auto made = co_await context->launcher.session_create(std::move(place.domain), std::move(place.label), context->config.tenant,
                                                         place.isolated);

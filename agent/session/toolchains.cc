@@ -79,7 +79,8 @@ task<std::string> output_of(std::shared_ptr<CodeContext> context, SoloSession::P
   request.cwd = "/";
   request.with_stdin = false;
   CO_TRY_ASSIGN(const SoloSession::CommandPtr command, co_await session->start(std::move(request)));
-  if (!co_await await_end(command, bridge::Clock::now() + kMostTime)) co_return fail(Code::timeout, "a probe of the toolchains hangs");
+  if (!co_await await_end(command, bridge::Clock::now() + kMostTime))
+    co_return fail(Code::timeout, "a probe of the toolchains hangs");
   if (command->exit_code != 0) co_return fail(Code::io, "a probe of the toolchains failed: " + quote(command->err.read(0, 200)));
   if (command->out.end() > kMostOutput) co_return fail(Code::limit, "a probe of the toolchains wrote too much");
   co_return command->out.read(0);

@@ -52,7 +52,8 @@ task<Interpreter> WarmPool::take(InterpreterKind kind) {
     shelf.asked = bridge::Clock::now();
     std::erase_if(shelf.waiting, [](const Interpreter& one) { return !usable(one); });
     if (!std::exchange(shelf.refilling, true)) spawn(context_->launcher.executor(), "prepare", refill(this, life_, kind.key()));
-    if (!std::exchange(expiring_, true)) spawn(context_->launcher.executor(), "prepared sessions expire", expire_loop(this, life_));
+    if (!std::exchange(expiring_, true))
+      spawn(context_->launcher.executor(), "prepared sessions expire", expire_loop(this, life_));
     if (!shelf.waiting.empty()) {
       Interpreter one = std::move(shelf.waiting.front());
       shelf.waiting.pop_front();
@@ -112,7 +113,8 @@ void WarmPool::flush() {
 void WarmPool::drop_one() {
   Shelf* oldest = nullptr;
   for (auto& [key, shelf] : shelves_)
-    if (!shelf.waiting.empty() && (oldest == nullptr || shelf.waiting.front().made < oldest->waiting.front().made)) oldest = &shelf;
+    if (!shelf.waiting.empty() && (oldest == nullptr || shelf.waiting.front().made < oldest->waiting.front().made))
+      oldest = &shelf;
   if (oldest != nullptr) oldest->waiting.pop_front();
 }
 

@@ -29,7 +29,8 @@ struct InterpreterKind {
 };
 
 // Starts one; it reads its job next.
-[[nodiscard]] task<Interpreter> start_interpreter(std::shared_ptr<CodeContext> context, InterpreterKind kind, std::string cwd = "/");
+[[nodiscard]] task<Interpreter> start_interpreter(std::shared_ptr<CodeContext> context, InterpreterKind kind,
+                                                  std::string cwd = "/");
 
 class WarmPool {
  public:

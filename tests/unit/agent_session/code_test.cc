@@ -39,8 +39,9 @@ TEST(CodeReport, NonsenseIsNoReport) {
 }
 
 TEST(CodeOutcome, NothingOfAReportIsBelievedButItsShape) {
-  const json::Value report = {{"error", {{"ename", 3}, {"traceback", {"a", 1, nullptr}}}},
-                              {"outputs", {1, {{"output_type", "stream"}}, {{"output_type", "display_data"}, {"data", {{"x", 1}, {"y", "z"}}}}}}};
+  const json::Value report = {
+      {"error", {{"ename", 3}, {"traceback", {"a", 1, nullptr}}}},
+      {"outputs", {1, {{"output_type", "stream"}}, {{"output_type", "display_data"}, {"data", {{"x", 1}, {"y", "z"}}}}}}};
   const auto outcome = session::make_outcome("", "", report, 1);
   ASSERT_TRUE(outcome);
   ASSERT_EQ(outcome->outputs.size(), 2U);
@@ -51,15 +52,18 @@ TEST(CodeOutcome, NothingOfAReportIsBelievedButItsShape) {
 }
 
 TEST(Toolchains, LinesThatAreNoneAreLeftOut) {
-  const auto tools = session::parse_toolchains("python\t3.11.2\t/usr/bin/python3\npython\tx\t/y\nnode\t20.1.0\t/usr/bin/node\n"
-                                               "tool\tg++\t/usr/bin/g++\ntool\tgo\trelative\nnonsense\npython\t3.12.1\t/opt/python/a/bin/python3");
+  const auto tools = session::parse_toolchains(
+      "python\t3.11.2\t/usr/bin/python3\npython\tx\t/y\nnode\t20.1.0\t/usr/bin/node\n"
+      "tool\tg++\t/usr/bin/g++\ntool\tgo\trelative\nnonsense\npython\t3.12.1\t/opt/python/a/bin/python3");
   ASSERT_EQ(tools.python.size(), 2U);
   EXPECT_EQ(tools.tools.size(), 1U);
   EXPECT_EQ(tools.choose(Language::python, "")->version, "3.11.2");
-  for (const char* name : {"3.12", "python3.12", "3.12.1"}) EXPECT_EQ(tools.choose(Language::python, name)->path, "/opt/python/a/bin/python3");
+  for (const char* name : {"3.12", "python3.12", "3.12.1"})
+    EXPECT_EQ(tools.choose(Language::python, name)->path, "/opt/python/a/bin/python3");
   for (const char* name : {"node20", "20", "v20.1", "20.1.0"}) EXPECT_TRUE(tools.choose(Language::javascript, name)) << name;
   EXPECT_FALSE(tools.choose(Language::javascript, "2")) << "no prefix of a number";
-  EXPECT_NE(tools.choose(Language::python, "2.7").error().what.find("python3.11 (3.11.2), python3.12 (3.12.1)"), std::string::npos);
+  EXPECT_NE(tools.choose(Language::python, "2.7").error().what.find("python3.11 (3.11.2), python3.12 (3.12.1)"),
+            std::string::npos);
 }
 
 TEST(Code, ARunIsASessionThatIsGoneAfterwards) {
@@ -128,8 +132,7 @@ TEST(Code, TheQuotaHoldsAndPreparedSessionsMakeRoom) {
   Harness h(config);
   python(h, "1");
   for (int i = 0; i < 100 && h.code->prepared() < 2; ++i) h.idle(std::chrono::milliseconds(20));
-  for (const char* name : {"a", "b", "c"})
-    EXPECT_EQ(python(h, "1", {{"session_id", name}})["success"], true) << name;
+  for (const char* name : {"a", "b", "c"}) EXPECT_EQ(python(h, "1", {{"session_id", name}})["success"], true) << name;
   EXPECT_LE(h.code->sessions(), 4U);
   EXPECT_EQ(python(h, "print(1)")["data"]["stdout"], "1\n");
 }
@@ -138,7 +141,8 @@ TEST(Repl, KeepsItsVariablesThroughErrorsAndTimeouts) {
   Harness h;
   for (const char* language : {"python", "javascript"}) {
     const auto ask = [&](const std::string& code) {
-      return h.post("/v1/code/execute", {{"language", language}, {"code", code}, {"session_id", language}, {"timeout", 1}})["data"];
+      return h.post("/v1/code/execute",
+                    {{"language", language}, {"code", code}, {"session_id", language}, {"timeout", 1}})["data"];
     };
     EXPECT_EQ(ask("x = 1")["status"], "ok");
     EXPECT_EQ(ask("undefined_name")["exit_code"], 1);

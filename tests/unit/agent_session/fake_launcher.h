@@ -48,8 +48,8 @@ class FakeLauncher {
     socket_.reset();
   }
 
-  std::atomic<int> refuse_creates = 0;  // that many session_create fail with limit
-  std::atomic<bool> silent = false;     // requests get no answer
+  std::atomic<int> refuse_creates = 0;    // that many session_create fail with limit
+  std::atomic<bool> silent = false;       // requests get no answer
   std::atomic<bool> tell_reload = false;  // before the next answer: the policies have changed
   std::atomic<int> sessions_created = 0, sessions_destroyed = 0;
 
