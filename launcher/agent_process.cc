@@ -157,8 +157,9 @@ std::vector<std::string> environment(const Options& o) {
                                "CAISSON_SECCOMP_FD=" + std::to_string(kSeccompFd),
                                o.auth_off ? "CAISSON_AUTH=none" : "CAISSON_AUTH=key"};
   if (!o.auth_off) env.push_back("SANDBOX_API_KEY=" + o.api_key);
-  for (const char* name : {"TZ", "USER", "MAX_SHELL_SESSIONS", "MAX_BASH_SESSIONS", "CAISSON_ALLOW_ORIGIN",
-                           "CAISSON_SESSION_TIMEOUT", "CAISSON_OUTPUT_BYTES"})
+  for (const char* name :
+       {"TZ", "USER", "MAX_SHELL_SESSIONS", "MAX_BASH_SESSIONS", "MAX_CODE_SESSIONS", "CAISSON_WARM_SESSIONS",
+        "CAISSON_ALLOW_ORIGIN", "CAISSON_SESSION_IDLE_SECONDS", "CAISSON_OUTPUT_CAP_BYTES", "CAISSON_OUTPUT_TOTAL_BYTES"})
     pass_on(env, name);
   return env;
 }

@@ -33,7 +33,7 @@
     }
     await post('Runtime.callFunctionOn', {
       objectId: remote.objectId,
-      functionDeclaration: 'function() { globalThis[Symbol.for("caisson.take")](this); }',
+      functionDeclaration: 'function() { "use strict"; globalThis[Symbol.for("caisson.take")](this); }',
     });
     const value = taken;
     taken = undefined;

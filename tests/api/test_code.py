@@ -151,10 +151,9 @@ def test_what_a_run_left_running_ends_with_its_session(native, api, run):
 def test_a_run_whose_client_has_gone_is_ended(native, api, run):
     mark = f"{secrets.randbelow(10**9)}.75"
     body = json.dumps({"language": "python", "timeout": 300, "code": f"import subprocess; subprocess.run(['sleep', '{mark}'])"})
-    raw = api.raw()
-    raw.send(api.request("POST /v1/code/execute", body, "Content-Type: application/json"))
-    eventually(lambda: processes_with(mark))
-    raw.close()
+    with api.raw() as raw:
+        raw.send(api.request("POST /v1/code/execute", body, "Content-Type: application/json"))
+        eventually(lambda: processes_with(mark))
     eventually(lambda: not processes_with(mark), 30)
 
 
@@ -334,11 +333,22 @@ def test_a_version_that_is_there_is_used(api, run):
     assert with_version(api, "python", code, name)["data"]["stdout"] == name + "\n" and run(code)["stdout"] == name + "\n"
 
 
-def test_a_further_python_is_offered_by_its_version(api, run):
-    # What lies below /opt/python on this host, if anything does, is what is offered besides the default.
-    versions = {i["language"]: i for i in api.data("/v1/code/info", method="GET")["languages"]}["python"]["details"]["versions"]
-    there = api.data("/v1/code/execute", {"language": "python", "code": "import glob; print(len(glob.glob('/opt/python/*/bin/python3')))"})
-    assert len(versions) == 1 + int(there["stdout"])
+def test_a_further_python_is_offered_and_used_by_its_version(launch, contract):
+    launcher = launch()
+    program = launcher.dir / "pythons/3.99/bin/python3"
+    program.parent.mkdir(parents=True)
+    program.write_text('#!/bin/sh\ncase $3 in *platform*) echo 3.99.1;; *) FURTHER=yes exec python3 "$@";; esac\n')
+    program.chmod(0o755)
+    policy = launcher.dir / "policies/code.json"
+    value = json.loads(policy.read_text())
+    value["grants"][0]["source"] = str(launcher.dir / "pythons")
+    policy.write_text(json.dumps(value))
+    api = Api(launcher.url, launcher.key, contract)
+    assert api.http.post("/v1/policies/reload").json()["success"] is True
+    code = "import os; print(os.environ.get('FURTHER'))"
+    assert with_version(api, "python", code, "python3.99")["data"]["stdout"] == "yes\n"
+    assert with_version(api, "python", code, "")["data"]["stdout"] == "None\n"
+    assert "python3.99 (3.99.1)" in with_version(api, "python", code, "3.98")["message"]
 
 
 def test_info_tells_the_versions_and_the_limits(api):
