@@ -12,8 +12,9 @@ namespace {
 constexpr std::chrono::seconds kCheck{15};
 
 InterpreterKind repl_kind(Language language, const std::string& path, std::string label) {
+  // As notebooks: `code` is for what is short.
   if (language == Language::python)
-    return {{.domain = "code", .label = std::move(label)}, {path, "-c", std::string(inside::kPythonBoot)}, inside::kPythonRepl};
+    return {{.domain = "jupyter", .label = std::move(label)}, {path, "-c", std::string(inside::kPythonBoot)}, inside::kPythonRepl};
   return {{.domain = "nodejs", .label = std::move(label)}, {path, "-e", std::string(inside::kNodeBoot)}, inside::kNodeRepl};
 }
 
