@@ -1,8 +1,8 @@
 # One job, and then this interpreter ends: it was started ahead, and nothing of it is used again.
 
 
-def leave(code):
-    """As the interpreter's own end, without the time that taking it apart costs."""
+def leave(code, job=None, said=None):
+    """As the interpreter's own end, without the time that taking it apart costs. The report is the last that it does."""
     threading = sys.modules.get("threading")
     try:
         if threading is not None:
@@ -11,6 +11,8 @@ def leave(code):
     except BaseException:
         traceback.print_exc()
     flush()
+    if said is not None:
+        report(2, job, {**said, "exit_code": code})
     os._exit(code)
 
 
@@ -57,10 +59,7 @@ def run_once():
         code = exit_code_of(e)
         if code != 0 or not isinstance(e, SystemExit):
             error = describe(e)
-    if os.getpid() == me and (error is not None or display.items):
-        flush()
-        report(2, job, {"error": error, "outputs": display.items})
-    leave(code)
+    leave(code, job, {"error": error, "outputs": display.items} if os.getpid() == me else None)
 
 
 run_once()

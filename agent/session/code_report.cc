@@ -9,10 +9,12 @@ namespace {
 
 constexpr std::size_t kMaxReport = 8 * 1024 * 1024;
 
+std::string mark_of(std::string_view nonce) { return "\x1e" + std::string(nonce) + " "; }
+
 }  // namespace
 
 std::optional<FoundReport> find_report(std::string_view bytes, std::string_view nonce) {
-  const std::string mark = "\x1e" + std::string(nonce) + " ";
+  const std::string mark = mark_of(nonce);
   for (std::size_t from = std::string_view::npos;;) {
     const std::size_t begin = bytes.rfind(mark, from);
     if (begin == std::string_view::npos) return std::nullopt;
@@ -28,6 +30,23 @@ std::optional<FoundReport> find_report(std::string_view bytes, std::string_view 
     if (begin == 0) return std::nullopt;
     from = begin - 1;
   }
+}
+
+ReportSearch::ReportSearch(const OutputBuffer& buffer, const std::string& nonce, std::uint64_t from)
+    : buffer_(buffer), nonce_(nonce), mark_(mark_of(nonce)), at_(from) {}
+
+bool ReportSearch::found() {
+  if (found_) return true;
+  at_ = std::max(at_, buffer_.begin());
+  const std::string bytes = buffer_.read(at_);
+  const std::size_t begin = bytes.find(mark_);
+  if (begin == std::string::npos) {
+    at_ += bytes.size() - std::min(bytes.size(), mark_.size() - 1);
+    return false;
+  }
+  at_ += begin;
+  found_ = find_report(std::string_view(bytes).substr(begin), nonce_);
+  return found_.has_value();
 }
 
 std::string job_frame(const json::Value& job) {

@@ -20,6 +20,26 @@ struct FoundReport {
 // The last one that is whole. What is no JSON object of a sensible size is none.
 [[nodiscard]] std::optional<FoundReport> find_report(std::string_view bytes, std::string_view nonce);
 
+// The report in a stream that is still being written: looks at each byte once, until it begins to look like one.
+class ReportSearch {
+ public:
+  // Both outlive it. from: where the job's output begins.
+  ReportSearch(const OutputBuffer& buffer, const std::string& nonce, std::uint64_t from);
+
+  [[nodiscard]] bool found();
+  // Where it is, and what it says; without one: the end of the stream, and nothing.
+  [[nodiscard]] std::uint64_t begin() const { return found_ ? at_ + found_->begin : buffer_.end(); }
+  [[nodiscard]] std::uint64_t end() const { return found_ ? at_ + found_->end : buffer_.end(); }
+  [[nodiscard]] json::Value value() const { return found_ ? found_->value : json::Value::object(); }
+
+ private:
+  const OutputBuffer& buffer_;
+  const std::string& nonce_;
+  const std::string mark_;
+  std::uint64_t at_;
+  std::optional<FoundReport> found_;
+};
+
 // One job as the programs read it: a line with its length, and the JSON.
 [[nodiscard]] std::string job_frame(const json::Value& job);
 

@@ -21,6 +21,22 @@ InterpreterKind run_kind(Language language, const std::string& path) {
   return {{.domain = "nodejs", .label = "run"}, {path, "-e", std::string(inside::kNodeBoot)}, inside::kNodeRun};
 }
 
+std::optional<int> said_exit_code(const json::Value& report) {
+  const auto code = report.find("exit_code");
+  if (code == report.end() || !code->is_number_unsigned() || *code > 255) return std::nullopt;
+  return code->get<int>();
+}
+
+// Until the program has ended, or says that it has done everything. False: the deadline passed, or nobody waits any more.
+asio::awaitable<bool> await_done(SoloSession::CommandPtr command, ReportSearch& report, bridge::Clock::time_point deadline,
+                                 std::shared_ptr<const bool> gone) {
+  while (true) {
+    if (report.found() && said_exit_code(report.value())) co_return true;
+    if (co_await await_change(command, deadline, gone)) co_return true;
+    if (bridge::Clock::now() >= deadline || (gone && *gone)) co_return false;
+  }
+}
+
 }  // namespace
 
 CodeService::CodeService(bridge::LauncherClient& launcher, const Config& config, Toolchains& toolchains)
@@ -61,7 +77,9 @@ task<CodeOutcome> CodeService::run(CodeJob job) {
   (void)BashCommand::write(command, "\x04", kMaxJob);  // the end of its input; a program that is quick has ended
 
   const bridge::Clock::time_point deadline = bridge::Clock::now() + std::chrono::seconds(job.timeout_s);
-  const bool ended = co_await await_end(command, deadline, job.client_gone);
+  // A Python says itself when all is done, and with which exit code: nothing is left that its end could tell.
+  ReportSearch done(command->err, nonce, 0);
+  const bool ended = co_await await_done(command, done, deadline, job.client_gone);
   if (!ended) {
     if (job.language == Language::python) {
       (void)co_await context_->launcher.exec_signal(command->exec, "SIGINT");
@@ -70,9 +88,10 @@ task<CodeOutcome> CodeService::run(CodeJob job) {
     CO_TRY(co_await one.session->end("a run did not end in its time"));
     (void)co_await await_end(command, bridge::Clock::now() + kEndGrace);
   }
+  command->take_output();
   StreamText err = text_and_report(command->err, nonce);
   const json::Value report = err.report.value_or(json::Value::object());
-  const int exit_code = exit_code_of(*command, !ended);
+  const int exit_code = ended && command->running() ? said_exit_code(done.value()).value_or(1) : exit_code_of(*command, !ended);
   CO_TRY_ASSIGN(CodeOutcome outcome, make_outcome(whole_text(command->out, 0), std::move(err.text), report, exit_code));
   outcome.execution_count = 1;
   if (!ended) outcome.status = "timeout";

@@ -11,37 +11,6 @@ constexpr std::size_t kMaxJob = 32 * 1024 * 1024;
 // After an interrupt, and for the program's own timer before one.
 constexpr std::chrono::milliseconds kGrace{2000};
 
-// The end of a job in one stream; looks at each byte once, until it begins to look like one.
-class MarkSearch {
- public:
-  MarkSearch(const OutputBuffer& buffer, const std::string& nonce, std::uint64_t from)
-      : buffer_(buffer), nonce_(nonce), mark_("\x1e" + nonce + " "), at_(from) {}
-
-  bool found() {
-    if (found_) return true;
-    at_ = std::max(at_, buffer_.begin());
-    const std::string bytes = buffer_.read(at_);
-    const std::size_t begin = bytes.find(mark_);
-    if (begin == std::string::npos) {
-      at_ += bytes.size() - std::min(bytes.size(), mark_.size() - 1);
-      return false;
-    }
-    at_ += begin;
-    found_ = find_report(std::string_view(bytes).substr(begin), nonce_);
-    return found_.has_value();
-  }
-  [[nodiscard]] std::uint64_t begin() const { return found_ ? at_ + found_->begin : buffer_.end(); }
-  [[nodiscard]] std::uint64_t end() const { return found_ ? at_ + found_->end : buffer_.end(); }
-  [[nodiscard]] json::Value value() const { return found_ ? found_->value : json::Value::object(); }
-
- private:
-  const OutputBuffer& buffer_;
-  const std::string& nonce_;
-  std::string mark_;
-  std::uint64_t at_;
-  std::optional<FoundReport> found_;
-};
-
 std::string text_between(const OutputBuffer& buffer, std::uint64_t from, std::uint64_t to) {
   const std::uint64_t start = std::max(from, buffer.begin());
   std::string out;
@@ -58,7 +27,7 @@ json::Value job_json(const CodeJob& job, const std::string& nonce) {
   return out;
 }
 
-asio::awaitable<bool> await_marks(ReplSession& self, MarkSearch& out, MarkSearch& err, bridge::Clock::time_point deadline) {
+asio::awaitable<bool> await_marks(ReplSession& self, ReportSearch& out, ReportSearch& err, bridge::Clock::time_point deadline) {
   while (!out.found() || !err.found()) {
     if (!self.interpreter.command->running() || bridge::Clock::now() >= deadline) co_return false;
     (void)co_await self.interpreter.command->changed.wait_until(deadline);
@@ -77,7 +46,7 @@ task<CodeOutcome> ReplSession::run(std::shared_ptr<ReplSession> self, bridge::La
   self->touch();
   const SoloSession::CommandPtr command = self->interpreter.command;
   const std::string nonce = sys::random_hex(16);
-  MarkSearch out(command->out, nonce, self->out_next_), err(command->err, nonce, self->err_next_);
+  ReportSearch out(command->out, nonce, self->out_next_), err(command->err, nonce, self->err_next_);
   CO_TRY(BashCommand::write(command, job_frame(job_json(job, nonce)), kMaxJob));
   bridge::Clock::time_point deadline = bridge::Clock::now() + std::chrono::seconds(job.timeout_s);
   if (self->language == Language::javascript) deadline += kGrace;  // it watches its time itself, and says so

@@ -74,13 +74,18 @@ std::string SoloSession::end_text() const {
   return reason.empty() ? "" : "the session ended: " + reason;
 }
 
+asio::awaitable<bool> await_change(SoloSession::CommandPtr command, bridge::Clock::time_point deadline,
+                                   std::shared_ptr<const bool> gone) {
+  const bridge::Clock::time_point now = bridge::Clock::now();
+  if (!command->running() || now >= deadline || (gone && *gone)) co_return !command->running();
+  (void)co_await command->changed.wait_until(gone ? std::min(deadline, now + kGoneCheck) : deadline);
+  co_return !command->running();
+}
+
 asio::awaitable<bool> await_end(SoloSession::CommandPtr command, bridge::Clock::time_point deadline,
                                 std::shared_ptr<const bool> gone) {
-  while (command->running()) {
-    const bridge::Clock::time_point now = bridge::Clock::now();
-    if (now >= deadline || (gone && *gone)) co_return false;
-    (void)co_await command->changed.wait_until(gone ? std::min(deadline, now + kGoneCheck) : deadline);
-  }
+  while (!co_await await_change(command, deadline, gone))
+    if (bridge::Clock::now() >= deadline || (gone && *gone)) co_return false;
   co_return true;
 }
 

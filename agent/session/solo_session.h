@@ -65,6 +65,10 @@ class SoloSession {
 [[nodiscard]] asio::awaitable<bool> await_end(SoloSession::CommandPtr command, bridge::Clock::time_point deadline,
                                               std::shared_ptr<const bool> gone = nullptr);
 
+// The same, but returns after any change, such as output.
+[[nodiscard]] asio::awaitable<bool> await_change(SoloSession::CommandPtr command, bridge::Clock::time_point deadline,
+                                                 std::shared_ptr<const bool> gone = nullptr);
+
 // What a program that has ended was ended by, for people; "" when it ended by itself.
 [[nodiscard]] asio::awaitable<std::string> why_ended(SoloSession::Pointer session, SoloSession::CommandPtr command);
 

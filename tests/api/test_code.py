@@ -223,11 +223,11 @@ def test_prepared_sessions_do_not_outlive_their_policy(launch, contract):
     eventually(lambda: len(code_sessions(api)) == 2)
     before = code_sessions(api)
     policy = launcher.dir / "policies/code.json"
-    policy.write_text(policy.read_text().replace('"processes": 128', '"processes": 64'))
+    policy.write_text(policy.read_text().replace('"processes": 128', '"processes": 128, "open_files": 100'))
     assert api.http.post("/v1/policies/reload").json()["success"] is True
     eventually(lambda: not before & code_sessions(api))
-    code = "import resource; print(resource.getrlimit(resource.RLIMIT_NPROC)[1])"
-    assert api.data("/v1/code/execute", {"language": "python", "code": code})["stdout"] == "64\n"
+    code = "import resource; print(resource.getrlimit(resource.RLIMIT_NOFILE)[1])"
+    assert api.data("/v1/code/execute", {"language": "python", "code": code})["stdout"] == "100\n"
 
 
 def test_without_prepared_sessions_all_is_as_with_them(launch, contract):
@@ -339,9 +339,9 @@ def test_a_further_python_is_offered_and_used_by_its_version(launch, contract):
     program.parent.mkdir(parents=True)
     program.write_text('#!/bin/sh\ncase $3 in *platform*) echo 3.99.1;; *) FURTHER=yes exec python3 "$@";; esac\n')
     program.chmod(0o755)
-    policy = launcher.dir / "policies/code.json"
+    policy = launcher.dir / "policies/base.json"
     value = json.loads(policy.read_text())
-    value["grants"][0]["source"] = str(launcher.dir / "pythons")
+    next(grant for grant in value["grants"] if grant["path"] == "/opt/python")["source"] = str(launcher.dir / "pythons")
     policy.write_text(json.dumps(value))
     api = Api(launcher.url, launcher.key, contract)
     assert api.http.post("/v1/policies/reload").json()["success"] is True
