@@ -12,10 +12,11 @@ namespace {
 constexpr std::chrono::seconds kCheck{15};
 
 InterpreterKind repl_kind(Language language, const std::string& path, std::string label) {
-  // As notebooks: `code` is for what is short.
-  if (language == Language::python)
-    return {{.domain = "jupyter", .label = std::move(label)}, {path, "-c", std::string(inside::kPythonBoot)}, inside::kPythonRepl};
-  return {{.domain = "nodejs", .label = std::move(label)}, {path, "-e", std::string(inside::kNodeBoot)}, inside::kNodeRepl};
+  const bool python = language == Language::python;
+  // Python lives as notebooks do: the domain `code` is for what is short.
+  SoloSession::Place place{.domain = python ? "jupyter" : "nodejs", .label = std::move(label)};
+  if (python) return {std::move(place), {path, "-c", std::string(inside::kPythonBoot)}, inside::kPythonRepl};
+  return {std::move(place), {path, "-e", std::string(inside::kNodeBoot)}, inside::kNodeRepl};
 }
 
 }  // namespace
