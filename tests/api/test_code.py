@@ -38,7 +38,8 @@ def processes_with(word: str) -> list[str]:
 def test_trap_14_streams_are_flattened_and_listed(run):
     done = run("import sys\nprint('out')\nprint('err', file=sys.stderr)")
     assert (done["status"], done["exit_code"], done["stdout"], done["stderr"]) == ("ok", 0, "out\n", "err\n")
-    assert [(o["output_type"], o["name"], o["text"]) for o in done["outputs"]] == [("stream", "stdout", "out\n"), ("stream", "stderr", "err\n")]
+    streams = [(o["output_type"], o["name"], o["text"]) for o in done["outputs"]]
+    assert streams == [("stream", "stdout", "out\n"), ("stream", "stderr", "err\n")]
 
 
 def test_trap_14_a_bare_expression_is_a_result_and_not_stdout(run):
@@ -76,7 +77,8 @@ def test_javascript_goes_through_the_same_operation(run):
 
 def test_a_javascript_error_is_told_like_a_python_error(run):
     done = run("throw new TypeError('no')", "javascript")
-    assert (done["status"], done["exit_code"], done["outputs"][-1]["ename"], done["outputs"][-1]["evalue"]) == ("error", 1, "TypeError", "no")
+    error = done["outputs"][-1]
+    assert (done["status"], done["exit_code"], error["ename"], error["evalue"]) == ("error", 1, "TypeError", "no")
 
 
 def test_await_works_at_the_top_level(run):

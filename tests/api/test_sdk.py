@@ -1,5 +1,5 @@
-"""The official Python SDK, unmodified: every method of bash.*, shell.*, code.*, nodejs.* and sandbox.get_context in the way users call them. The
-SDK's own models check required fields; every raw body is also validated against the contract (see conftest.Api.check)."""
+"""The official Python SDK, unmodified: every method of bash.*, shell.*, code.*, nodejs.* and sandbox.get_context in the way users call
+them. The SDK's own models check required fields; every raw body is also validated against the contract (see conftest.Api.check)."""
 import inspect
 
 import httpx
@@ -275,6 +275,7 @@ def test_every_method_of_the_areas_was_called(sandbox):
 
 
 def test_every_checked_answer_was_valid_and_had_no_field_beyond_the_contract(need_contract):
-    served = {name for name in need_contract.checked if name.split(" ")[1].startswith(("/v1/bash", "/v1/shell", "/v1/sandbox", "/v1/code", "/v1/nodejs"))}
+    areas = ("/v1/bash", "/v1/shell", "/v1/sandbox", "/v1/code", "/v1/nodejs")
+    served = {name for name in need_contract.checked if name.split(" ")[1].startswith(areas)}
     assert len(served) >= 29
     assert {name: sorted(extra) for name, extra in need_contract.extra.items() if extra} == {}
