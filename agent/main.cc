@@ -77,6 +77,7 @@ struct Agent {
                  .watches = &tenants.standard()->watches,
                  .file = &tenants.standard()->file,
                  .jupyter = &tenants.standard()->jupyter,
+                 .code = &tenants.standard()->code,
                  .tenants = &tenants},
         app(services, {.api_key = settings.api_key, .auth_off = settings.auth_off, .allow_origin = settings.allow_origin},
             routes::all_routes()),

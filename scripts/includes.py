@@ -33,7 +33,7 @@ ALLOWED = {
     "agent/auth": ["launcher/base", "agent/http"],
     "agent/routes": ["launcher/base", "agent/frames", "agent/http", "agent/auth", "agent/bridge", "agent/session"],
     "agent/derive": ["launcher/base", "agent/http", "agent/routes"],
-    "agent/page": ["agent/routes"],
+    "agent/page": ["agent/http", "agent/routes"],
     "agent": ["launcher/base", "launcher/ipc", "agent/http", "agent/auth", "agent/bridge", "agent/session", "agent/routes", "agent/derive"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)

@@ -54,6 +54,7 @@ LauncherClient::LauncherClient(asio::any_io_executor executor, Fd socket, std::f
 LauncherClient::~LauncherClient() {
   link_->on_gone = nullptr;
   link_->on_workspace_end = nullptr;
+  link_->on_policy_reload = nullptr;
   link_->give_up(Error(Code::io, "the client ends"));
 }
 
@@ -138,10 +139,11 @@ task<Greeting> LauncherClient::hello() {
   co_return greeting;
 }
 
-task<std::shared_ptr<SessionHandle>> LauncherClient::session_create(std::string domain, std::string label,
-                                                                    std::string workspace) {
+task<std::shared_ptr<SessionHandle>> LauncherClient::session_create(std::string domain, std::string label, std::string workspace,
+                                                                    bool isolated) {
   json::Value body = {{"domain", std::move(domain)}, {"workspace", std::move(workspace)}};
   if (!label.empty()) body["label"] = std::move(label);
+  if (isolated) body["isolation"] = "private";
   CO_TRY_ASSIGN(const auto entry, co_await call(ipc::Op::session_create, std::move(body), seconds(30)));
   if (!is_ok(entry->reply->body)) co_return std::unexpected(refusal(entry->reply->body).error);
   if (const auto it = entry->reply->body.find("report"); it != entry->reply->body.end()) entry->created->report = std::move(*it);
@@ -263,6 +265,8 @@ task<void> LauncherClient::workspace_destroy(std::string name, std::string reaso
 }
 
 void LauncherClient::on_workspace_end(std::function<void(const std::string&)> told) { link_->on_workspace_end = std::move(told); }
+
+void LauncherClient::on_policy_reload(std::function<void()> told) { link_->on_policy_reload = std::move(told); }
 
 bool LauncherClient::fits(const std::string& session, const ExecRequest& request) {
   constexpr std::size_t kHead = 256;  // id and op, which call() adds

@@ -25,8 +25,9 @@ class LauncherClient {
   LauncherClient& operator=(const LauncherClient&) = delete;
 
   [[nodiscard]] task<Greeting> hello();
-  // label: the client's id, for the audit log only.
-  [[nodiscard]] task<std::shared_ptr<SessionHandle>> session_create(std::string domain, std::string label, std::string workspace);
+  // label: the client's id, for the audit log only. isolated: with a home, a /tmp and a network of its own.
+  [[nodiscard]] task<std::shared_ptr<SessionHandle>> session_create(std::string domain, std::string label, std::string workspace,
+                                                                    bool isolated = false);
   [[nodiscard]] task<ExecOutcome> session_exec(std::shared_ptr<SessionHandle> session, ExecRequest request);
   [[nodiscard]] task<void> exec_signal(std::shared_ptr<ExecHandle> exec, std::string signal);
   [[nodiscard]] task<json::Value> session_stat(std::string session);
@@ -50,6 +51,8 @@ class LauncherClient {
   [[nodiscard]] task<void> workspace_destroy(std::string name, std::string reason);
   // Called when a workspace has ended, for whatever reason.
   void on_workspace_end(std::function<void(const std::string& name)> told);
+  // Called when the launcher has taken new policies, whoever asked for it.
+  void on_policy_reload(std::function<void()> told);
 
   // What hello() answered.
   [[nodiscard]] const Greeting& greeting() const { return greeting_; }

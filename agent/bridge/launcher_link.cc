@@ -62,6 +62,7 @@ Status LauncherClient::Link::dispatch(ipc::Message message) {
     if (event == "exec_exit") return take_exec_exit(message.body);
     if (event == "session_end") return take_session_end(message.body);
     if (event == "workspace_end" && on_workspace_end) on_workspace_end(text_of(message.body, "workspace"));
+    if (event == "policy_reload" && on_policy_reload) on_policy_reload();
     return {};  // an event of a newer launcher
   }
   TRY_ASSIGN(const auto id, json::get_int(message.body, "id"));

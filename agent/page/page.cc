@@ -6,27 +6,17 @@
 #include <page_files.h>  // generated: kHtml, kStyle, kScript
 #include <array>
 
+#include "agent/http/base64.h"
 #include "agent/routes/table.h"
 
 namespace caisson::routes {
 namespace {
 
-std::string base64(std::string_view bytes) {
-  static constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    const auto at = [&](std::size_t k) { return k < bytes.size() ? static_cast<unsigned char>(bytes[k]) : 0U; };
-    const unsigned group = at(i) << 16 | at(i + 1) << 8 | at(i + 2);
-    for (std::size_t k = 0; k < 4; ++k) out += i + k > bytes.size() ? '=' : kDigits[group >> (18 - 6 * k) & 63];
-  }
-  return out;
-}
-
 // 'sha256-...' of CSP level 3, for an inline element with exactly this text.
 std::string hash_source(std::string_view text) {
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
   ::SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
-  return "'sha256-" + base64({reinterpret_cast<const char*>(digest.data()), digest.size()}) + "'";
+  return "'sha256-" + http::base64_encode({reinterpret_cast<const char*>(digest.data()), digest.size()}) + "'";
 }
 
 std::string document() {

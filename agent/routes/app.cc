@@ -26,6 +26,7 @@ class RouteExchange final : public http::Exchange {
       services_.file = &tenant_->file;
       services_.watches = &tenant_->watches;
       services_.jupyter = &tenant_->jupyter;
+      services_.code = &tenant_->code;
     }
     response_headers = std::move(cors);
     body_limit = route.body_limit;

@@ -12,6 +12,10 @@ std::string_view scope_name(Scope scope) {
       return "bash";
     case Scope::jupyter:
       return "jupyter";
+    case Scope::nodejs:
+      return "nodejs";
+    case Scope::code:
+      return "code";
     case Scope::workspaces:
       return "workspaces";
     case Scope::shell:

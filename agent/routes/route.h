@@ -22,7 +22,7 @@
 namespace caisson::routes {
 
 // What a key must cover; also the operation's tag in OpenAPI.
-enum class Scope { system, sandbox, bash, shell, file, file_watch, jupyter, workspaces, audit };
+enum class Scope { system, sandbox, bash, shell, file, file_watch, jupyter, nodejs, code, workspaces, audit };
 [[nodiscard]] std::string_view scope_name(Scope scope);
 
 enum Flag : unsigned {

@@ -7,6 +7,7 @@ class LauncherClient;
 }
 namespace caisson::session {
 class BashService;
+class CodeService;
 class FileService;
 class FileWatches;
 class JupyterService;
@@ -27,8 +28,9 @@ struct Services {
   session::ShellService* shell = nullptr;
   session::FileWatches* watches = nullptr;
   session::FileService* file = nullptr;
-  session::JupyterService* jupyter = nullptr;  // from `bash` on: of the workspace that the request names
+  session::JupyterService* jupyter = nullptr;
   session::Tenants* tenants = nullptr;
+  session::CodeService* code = nullptr;
 };
 
 }  // namespace caisson::routes

@@ -20,6 +20,9 @@ using Area = std::span<const Route>;
 [[nodiscard]] Area file_editor_routes();    // routes/file_editor.cc
 [[nodiscard]] Area file_transfer_routes();  // routes/file_transfer.cc
 [[nodiscard]] Area jupyter_routes();        // routes/jupyter.cc
+[[nodiscard]] Area code_routes();           // routes/code.cc
+[[nodiscard]] Area nodejs_routes();         // routes/nodejs.cc
+[[nodiscard]] Area run_code_routes();       // routes/run_code.cc
 [[nodiscard]] Area attestation_routes();    // routes/attestation.cc
 [[nodiscard]] Area sessions_routes();       // routes/sessions.cc
 [[nodiscard]] Area workspace_routes();      // routes/workspaces.cc

@@ -69,10 +69,14 @@ task<void> BashCommand::collect(std::shared_ptr<BashCommand> self, Stream& strea
   co_return Status{};
 }
 
+void BashCommand::take_output() {
+  drain(stdout_, kFinalBytes);
+  drain(stderr_, kFinalBytes);
+}
+
 task<void> BashCommand::await_end(std::shared_ptr<BashCommand> self) {
   while (!self->exec->exit) (void)co_await self->exec->changed.wait_until(bridge::no_deadline());
-  self->drain(self->stdout_, kFinalBytes);
-  self->drain(self->stderr_, kFinalBytes);
+  self->take_output();
   // A background child may keep the pipes open for ever; its output goes on being collected after the command ended.
   const bridge::Clock::time_point deadline = bridge::Clock::now() + kGrace;
   while (!self->stdout_.closed || !self->stderr_.closed)

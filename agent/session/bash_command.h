@@ -32,6 +32,8 @@ class BashCommand {
   static Status write(std::shared_ptr<BashCommand> self, std::string input, std::size_t most_waiting);
   // Remembers that a client asked for the end, so that it is reported as killed.
   void note_kill() { kill_asked_ = true; }
+  // Takes what is in the pipes now.
+  void take_output();
   // Closes every descriptor: the session is gone.
   void release();
 

@@ -37,6 +37,8 @@ Config config_from_env() {
   take("MAX_JUPYTER_SESSIONS", config.max_jupyter_sessions, 1, 1000);
   take("CAISSON_JUPYTER_IDLE_SECONDS", config.jupyter_idle, 0, 365 * 24 * 3600);
   take("CAISSON_KERNEL_POOL", config.prepared_kernels, 0, 16);
+  take("MAX_CODE_SESSIONS", config.max_code_sessions, 1, 100'000);
+  take("CAISSON_WARM_SESSIONS", config.warm_sessions, 0, 64);
   take("CAISSON_SESSION_IDLE_SECONDS", config.idle_expiry, 0, 365 * 24 * 3600);
   take("CAISSON_OUTPUT_CAP_BYTES", config.stream_cap_bytes, 64 * 1024, 1u << 30);
   take("CAISSON_OUTPUT_TOTAL_BYTES", config.total_cap_bytes, 1 << 20, std::size_t{1} << 36);

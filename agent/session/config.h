@@ -16,6 +16,8 @@ struct Config {
   std::size_t prepared_kernels = 1;          // CAISSON_KERNEL_POOL: kept ready in each workspace that has used one
   bool prepare_at_start = false;             // CAISSON_KERNEL_POOL is set: the default workspace's are ready before the first use
   std::string python_version;                // PYTHON_VERSION: the default kernel's name; "": Debian's
+  std::size_t max_code_sessions = 64;        // MAX_CODE_SESSIONS: of one workspace, runs, REPLs and prepared ones together
+  std::size_t warm_sessions = 2;             // CAISSON_WARM_SESSIONS: prepared of each kind that is in use; 0: none
   std::size_t max_implicit_sessions = 16;    // shell sessions made because a request named none, terminals included
   std::chrono::seconds idle_expiry{3600};    // CAISSON_SESSION_IDLE_SECONDS; 0: sessions never expire
   std::size_t stream_cap_bytes = 8u << 20;   // CAISSON_OUTPUT_CAP_BYTES: kept of one command's stdout or stderr

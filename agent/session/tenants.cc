@@ -12,19 +12,21 @@ constexpr std::size_t kShare = 4;
 Config named_config(Config config, std::string home) {
   config.workspace = std::move(home);  // WORKSPACE is a folder of the default one
   config.total_cap_bytes = std::max(config.total_cap_bytes / kShare, std::min(config.total_cap_bytes, std::size_t{1} << 20));
+  config.warm_sessions = std::min<std::size_t>(config.warm_sessions, 1);
   config.stream_cap_bytes = std::min(config.stream_cap_bytes, config.total_cap_bytes);
   return config;
 }
 
 }  // namespace
 
-Tenant::Tenant(bridge::LauncherClient& launcher, const Config& config)
+Tenant::Tenant(bridge::LauncherClient& launcher, const Config& config, Toolchains& toolchains)
     : name(config.tenant),
       bash(launcher, config),
       shell(launcher, config),
       file(launcher, config),
       watches(file, launcher, config.idle_expiry),
-      jupyter(launcher, config) {}
+      jupyter(launcher, config),
+      code(launcher, config, toolchains) {}
 
 void Tenant::become(const std::string& new_name) {
   name = new_name;
@@ -33,14 +35,19 @@ void Tenant::become(const std::string& new_name) {
   file.serve_workspace(new_name);
   watches.forget_all();
   jupyter.serve_workspace(new_name);
+  code.serve_workspace(new_name);
 }
 
 Tenants::Tenants(bridge::LauncherClient& launcher, Config config)
-    : launcher_(launcher), config_(std::move(config)), standard_(std::make_shared<Tenant>(launcher, config_)) {
+    : launcher_(launcher), config_(std::move(config)), standard_(std::make_shared<Tenant>(launcher, config_, toolchains_)) {
   launcher_.on_workspace_end([this](const std::string& name) { ended(name); });
+  launcher_.on_policy_reload([this] { policies_changed(); });
 }
 
-Tenants::~Tenants() { launcher_.on_workspace_end(nullptr); }
+Tenants::~Tenants() {
+  launcher_.on_workspace_end(nullptr);
+  launcher_.on_policy_reload(nullptr);
+}
 
 task<TenantPtr> Tenants::find(std::string name) {
   if (name == kDefault) co_return standard_;
@@ -60,7 +67,7 @@ task<TenantPtr> Tenants::find(std::string name) {
   } else {
     Config config = named_config(config_, launcher_.greeting().home);
     config.tenant = name;
-    tenant = std::make_shared<Tenant>(launcher_, config);
+    tenant = std::make_shared<Tenant>(launcher_, config, toolchains_);
   }
   named_[name] = tenant;
   co_return tenant;
@@ -70,6 +77,13 @@ task<TenantPtr> Tenants::find(std::string name) {
 void Tenants::ended(const std::string& name) {
   auto node = named_.extract(name);
   if (!node.empty()) free_.push_back(std::move(node.mapped()));
+}
+
+// A session that was prepared before has the old policy, and may not serve a request that comes after.
+void Tenants::policies_changed() {
+  toolchains_.forget();
+  standard_->code.flush();
+  for (const auto& [name, tenant] : named_) tenant->code.flush();
 }
 
 }  // namespace caisson::session

@@ -9,12 +9,13 @@
 #include "agent/session/bash_service.h"
 #include "agent/session/file_watches.h"
 #include "agent/session/jupyter_service.h"
+#include "agent/session/code_service.h"
 #include "agent/session/shell_service.h"
 
 namespace caisson::session {
 
 struct Tenant {
-  Tenant(bridge::LauncherClient& launcher, const Config& config);
+  Tenant(bridge::LauncherClient& launcher, const Config& config, Toolchains& toolchains);
   // Closes nothing by itself: for a slot whose workspace has ended, and with it every session.
   void become(const std::string& new_name);
 
@@ -24,6 +25,7 @@ struct Tenant {
   FileService file;
   FileWatches watches;
   JupyterService jupyter;
+  CodeService code;
 };
 using TenantPtr = std::shared_ptr<Tenant>;
 
@@ -40,9 +42,11 @@ class Tenants {
 
  private:
   void ended(const std::string& name);
+  void policies_changed();
 
   bridge::LauncherClient& launcher_;
   Config config_;
+  Toolchains toolchains_;
   TenantPtr standard_;
   std::map<std::string, TenantPtr> named_;
   // Slots of workspaces that have ended, to be used again: coroutines of closed sessions may still refer to their services.

@@ -75,16 +75,6 @@ std::size_t after_escape(std::string_view bytes, std::size_t at) {
   return std::min(i, bytes.size());
 }
 
-std::string whole_bytes(const OutputBuffer& buffer) {
-  std::string bytes = buffer.read(0);
-  if (!buffer.dropped()) return bytes;
-  const std::string_view head = buffer.head();
-  if (buffer.begin() <= head.size())  // the head reaches into what is left
-    return std::string(head.substr(0, static_cast<std::size_t>(buffer.begin()))) + bytes;
-  const std::string count = std::to_string(buffer.begin() - head.size());
-  return std::string(head) + "\n... [" + count + " bytes of output dropped] ...\n" + bytes;
-}
-
 }  // namespace
 
 std::string to_utf8(std::string_view bytes) {
@@ -155,6 +145,16 @@ std::string strip_terminal(std::string_view bytes) {
     at = end;
   }
   return out;
+}
+
+std::string whole_bytes(const OutputBuffer& buffer) {
+  std::string bytes = buffer.read(0);
+  if (!buffer.dropped()) return bytes;
+  const std::string_view head = buffer.head();
+  if (buffer.begin() <= head.size())  // the head reaches into what is left
+    return std::string(head.substr(0, static_cast<std::size_t>(buffer.begin()))) + bytes;
+  const std::string count = std::to_string(buffer.begin() - head.size());
+  return std::string(head) + "\n... [" + count + " bytes of output dropped] ...\n" + bytes;
 }
 
 std::string terminal_text(const OutputBuffer& buffer, std::size_t max_characters) {

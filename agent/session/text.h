@@ -20,7 +20,9 @@ namespace caisson::session {
 // Removes CSI, OSC, DCS and other escape sequences and makes CR LF a LF.
 [[nodiscard]] std::string strip_terminal(std::string_view bytes);
 
-// A whole stream as text: when its middle was dropped, its first bytes, a note, and what is left. `open_ended`: more may
+// A whole stream: when its middle was dropped, its first bytes, a note, and what is left.
+[[nodiscard]] std::string whole_bytes(const OutputBuffer& buffer);
+// As text: when its middle was dropped, its first bytes, a note, and what is left. `open_ended`: more may
 // come, so the start of a code point at the end is left out.
 [[nodiscard]] std::string whole_text(const OutputBuffer& buffer, std::size_t max_characters, bool open_ended = false);
 // The same for a terminal's output: stripped, without newlines at the end.

@@ -118,6 +118,7 @@ std::vector<policy::Problem> Manager::reload(const std::string& by) {
   for (auto& [name, workspace] : workspaces_) workspace->domains.clear();
   for (auto& [id, entry] : entries_)
     if (entry->owner == 0) entry->session->end("policy_reload");
+  for (auto& [number, client] : clients_) client.connection->event({{"event", "policy_reload"}});
   for (const auto& [name, domain] : domains_)
     if (domain.prepared) refill_later(name);
   return {};

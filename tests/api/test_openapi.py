@@ -8,6 +8,7 @@ import pytest
 FREE = {"/v1/ping", "/healthz", "/readyz"}
 # Which AIO does not have.
 OWN = {
+    "/run_code",
     "/v1/attestation",
     "/v1/audit/sessions",
     "/v1/audit/sessions/{session_id}",

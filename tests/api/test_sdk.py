@@ -1,5 +1,5 @@
-"""The official Python SDK, unmodified: every method of bash.*, shell.*, jupyter.* and sandbox.get_context in the way users call them. The
-SDK's own models check required fields; every raw body is also validated against the contract (see conftest.Api.check)."""
+"""The official Python SDK, unmodified: every method of bash.*, shell.*, jupyter.*, code.*, nodejs.* and sandbox.get_context in the way users
+call them. The SDK's own models check required fields; every raw body is also validated against the contract (see conftest.Api.check)."""
 import inspect
 
 import httpx
@@ -46,6 +46,16 @@ def shell(sandbox):
 @pytest.fixture(scope="module")
 def jupyter(sandbox):
     return Recorded(sandbox.jupyter, "jupyter")
+
+
+@pytest.fixture(scope="module")
+def code(sandbox):
+    return Recorded(sandbox.code, "code")
+
+
+@pytest.fixture(scope="module")
+def nodejs(sandbox):
+    return Recorded(sandbox.nodejs, "nodejs")
 
 
 # --- sandbox ---
@@ -165,6 +175,46 @@ def test_shell_stats_and_terminal_url(shell):
     assert stats.total_sessions >= 1 and stats.max_sessions >= stats.total_sessions
 
 
+# --- code and nodejs ---
+
+def test_code_runs_both_languages(code):
+    python = code.execute_code(language="python", code="print(1)\n2 + 3", timeout=None, cwd=None, session_id=None).data
+    assert (python.status, python.stdout, python.exit_code, python.outputs[-1]["data"]["text/plain"]) == ("ok", "1\n", 0, "5")
+    assert code.execute_code(language="javascript", code="console.log(2)").data.stdout == "2\n"
+
+
+def test_code_keeps_variables_and_tells_errors(code):
+    session = code.execute_code(language="python", code="x = 1", stateful=True).data.session_id
+    failed = code.execute_code(language="python", code="x / 0", session_id=session).data
+    assert (failed.status, failed.exit_code) == ("error", 1) and failed.traceback[-1] == "ZeroDivisionError: division by zero"
+
+
+def test_code_info_lists_the_languages(code):
+    assert {entry.language for entry in code.get_info().data.languages} == {"python", "javascript"}
+
+
+def test_nodejs_a_session_from_beginning_to_end(nodejs):
+    made = nodejs.create_session(session_id=None, cwd="/tmp", max_idle_time=600).data
+    assert made.created is True and made.session.max_idle_time == 600_000
+    session = made.session_id
+    nodejs.execute_code(code="let x = await Promise.resolve(1)", session_id=session)
+    assert nodejs.execute_code(code="x + 1", session_id=session, stateful=True).data.outputs[0].data == {"text/plain": "2"}
+    assert nodejs.update_session(session, max_idle_time=60, cwd="/usr").data.session.cwd == "/usr"
+    assert nodejs.get_session(session).data.session.state == "IDLE" and session in nodejs.list_sessions().data.sessions
+    assert nodejs.delete_session(session).data.deleted is True
+
+
+def test_nodejs_files_and_input(nodejs):
+    done = nodejs.execute_code(code="console.log(require('./a').x + require('fs').readFileSync(0, 'utf8'))", stdin="in",
+                               files={"a.js": "exports.x = 'file '", "b.js": None}, timeout=30, version=None).data
+    assert (done.stdout, done.exit_code, done.language) == ("file in\n", 0, "javascript")
+
+
+def test_nodejs_info_names_the_version(nodejs):
+    info = nodejs.get_info().data
+    assert info.node_version.startswith("v") and info.current_version in info.available_versions
+
+
 def test_shell_create_session_without_an_argument_sends_no_body_and_works(shell):
     assert shell.create_session().data.session_id
 
@@ -263,13 +313,15 @@ def test_the_asynchronous_client_works_too(api):
 
 
 @needs_kernel
-def test_every_method_of_these_areas_was_called(sandbox):
-    every = {f"{area}.{name}" for area in ("bash", "shell", "jupyter") for name, _ in inspect.getmembers(getattr(sandbox, area), inspect.ismethod)
+def test_every_method_of_the_areas_was_called(sandbox):
+    areas = ("bash", "shell", "jupyter", "code", "nodejs")
+    every = {f"{area}.{name}" for area in areas for name, _ in inspect.getmembers(getattr(sandbox, area), inspect.ismethod)
              if not name.startswith("_")}
     assert every - CALLED == set()
 
 
 def test_every_checked_answer_was_valid_and_had_no_field_beyond_the_contract(need_contract):
-    served = {name for name in need_contract.checked if name.split(" ")[1].startswith(("/v1/bash", "/v1/shell", "/v1/sandbox", "/v1/jupyter"))}
-    assert len(served) >= 20
+    areas = ("/v1/bash", "/v1/shell", "/v1/sandbox", "/v1/jupyter", "/v1/code", "/v1/nodejs")
+    served = {name for name in need_contract.checked if name.split(" ")[1].startswith(areas)}
+    assert len(served) >= 29
     assert {name: sorted(need_contract.extra[name]) for name in served if need_contract.extra[name]} == {}

@@ -48,8 +48,9 @@ class FakeLauncher {
     socket_.reset();
   }
 
-  std::atomic<int> refuse_creates = 0;  // that many session_create fail with limit
-  std::atomic<bool> silent = false;     // requests get no answer
+  std::atomic<int> refuse_creates = 0;    // that many session_create fail with limit
+  std::atomic<bool> silent = false;       // requests get no answer
+  std::atomic<bool> tell_reload = false;  // before the next answer: the policies have changed
   std::atomic<int> sessions_created = 0, sessions_destroyed = 0;
 
  private:
@@ -120,6 +121,7 @@ class FakeLauncher {
   }
 
   void answer(const json::Value& request) {
+    if (tell_reload.exchange(false)) (void)ipc::send(socket_.get(), {{"event", "policy_reload"}});
     const auto id = request["id"].get<std::int64_t>();
     const auto op = request["op"].get<std::string>();
     json::Value reply = {{"id", id}, {"ok", true}};

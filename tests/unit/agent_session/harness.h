@@ -9,6 +9,7 @@
 #include "agent/routes/table.h"
 #include "agent/session/bash_service.h"
 #include "agent/session/file_watches.h"
+#include "agent/session/code_service.h"
 #include "agent/session/shell_service.h"
 #include "tests/unit/agent_session/fake_launcher.h"
 
@@ -40,6 +41,8 @@ class Harness {
     services.shell = shell.get();
     services.file = file.get();
     services.watches = watches.get();
+    code = std::make_unique<session::CodeService>(client, config, toolchains);
+    services.code = code.get();
   }
   ~Harness() { fake.stop(); }
 
@@ -86,8 +89,10 @@ class Harness {
     if (e) std::rethrow_exception(e);
   }
   static const routes::Route* find(http::Method method, std::string_view path, http::Pairs& params) {
-    for (const routes::Area area : {routes::bash_routes(), routes::shell_routes(), routes::file_routes(),
-                                    routes::file_lookup_routes(), routes::file_editor_routes(), routes::file_watch_routes()})
+    for (const routes::Area area :
+         {routes::bash_routes(), routes::shell_routes(), routes::file_routes(), routes::file_lookup_routes(),
+          routes::file_editor_routes(), routes::file_watch_routes(), routes::code_routes(), routes::nodejs_routes(),
+          routes::run_code_routes()})
       for (const routes::Route& route : area) {
         const std::size_t open = route.path.find('{');
         if (route.method != method) continue;
@@ -120,6 +125,8 @@ class Harness {
   std::unique_ptr<session::ShellService> shell;
   std::unique_ptr<session::FileService> file;
   std::unique_ptr<session::FileWatches> watches;
+  session::Toolchains toolchains;
+  std::unique_ptr<session::CodeService> code;
   routes::Services services;
   [[nodiscard]] std::string home() const { return home_.path.string(); }
 };

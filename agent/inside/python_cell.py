@@ -1,0 +1,183 @@
+# What the Python programs inside a session share. They are handed over through stdin, so nothing of them lies in the session's view.
+#
+# A job comes through stdin: a line with a length, and JSON of that many bytes; what follows is the program's own input. A report
+# goes back in the stream of stderr, behind a nonce that is new for each job: RS nonce SP length LF, and JSON of that many bytes.
+import ast, atexit, base64, builtins, io, inspect, json, linecache, os, signal, site, sys, traceback, types
+
+OWN = ("<caisson>", "<string>")
+MOST_TEXT = 65536        # of a traceback, in characters
+MOST_SHOWN = 4194304     # of everything that is displayed, as JSON
+
+
+def read_exactly(fd, size):
+    parts = []
+    while size > 0:
+        part = os.read(fd, min(size, 1 << 20))
+        if not part:
+            os._exit(0)  # nobody wants this interpreter any more
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def read_job(fd):
+    head = b""
+    while not head.endswith(b"\n"):
+        head += read_exactly(fd, 1)
+    return json.loads(read_exactly(fd, int(head)))
+
+
+def write_all(fd, data):
+    try:
+        while data:
+            data = data[os.write(fd, data):]
+    except OSError:
+        pass  # closed by the program itself
+
+
+def report(fd, job, value):
+    text = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+    write_all(fd, b"\x1e%s %d\n" % (job["nonce"].encode(), len(text)) + text)
+
+
+def flush():
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:
+            pass
+
+
+def enter(job):
+    """Working directory and files of the job; what it was refused, or None."""
+    try:
+        if job.get("make"):
+            os.makedirs(job["cwd"], exist_ok=True)
+        if job.get("cwd"):
+            os.chdir(job["cwd"])
+    except OSError as e:
+        return "cwd %s: %s" % (job["cwd"], e.strerror)
+    for name, data in (job.get("files") or {}).items():
+        try:
+            if os.path.dirname(name):
+                os.makedirs(os.path.dirname(name), exist_ok=True)
+            with open(name, "wb") as file:
+                file.write(base64.b64decode(data))
+        except (OSError, ValueError) as e:
+            return "file %s: %s" % (name, getattr(e, "strerror", None) or e)
+    return None
+
+
+def find_packages():
+    """The user's site directory may be younger than this interpreter."""
+    place = site.getusersitepackages() if site.ENABLE_USER_SITE else ""
+    if place and place not in sys.path and os.path.isdir(place):
+        site.addsitedir(place)
+
+
+def clip(text):
+    return text if len(text) <= MOST_TEXT else text[:MOST_TEXT // 2] + "\n...\n" + text[-MOST_TEXT // 2:]
+
+
+def without_own_frames(error):
+    place = error.__traceback__
+    while place is not None and place.tb_frame.f_code.co_filename in OWN:
+        place = place.tb_next
+    return error.with_traceback(place)
+
+
+def describe(error):
+    """An error as notebooks tell it. An exception's own methods may raise."""
+    out = {"ename": type(error).__name__, "evalue": "", "traceback": []}
+    try:
+        out["evalue"] = clip(str(error))
+        out["traceback"] = clip("".join(traceback.format_exception(without_own_frames(error)))).splitlines()
+    except BaseException:
+        pass
+    return out
+
+
+class Display:
+    """What a cell shows besides its streams, in order."""
+
+    def __init__(self):
+        self.items, self.bytes = [], 0
+
+    def add(self, kind, data, **more):
+        self.bytes += sum(len(text) for text in data.values())
+        if self.bytes <= MOST_SHOWN:
+            self.items.append({"output_type": kind, "data": data, "metadata": {}, **more})
+
+    def data_of(self, value):
+        data = {"text/plain": repr(value)}
+        for method, kind in (("_repr_html_", "text/html"), ("_repr_markdown_", "text/markdown"), ("_repr_svg_", "image/svg+xml"),
+                             ("_repr_latex_", "text/latex"), ("_repr_png_", "image/png"), ("_repr_jpeg_", "image/jpeg")):
+            if isinstance(value, type) or not hasattr(type(value), method):
+                continue
+            try:
+                made = getattr(value, method)()
+            except Exception:
+                continue
+            if isinstance(made, bytes):
+                made = base64.b64encode(made).decode()
+            if isinstance(made, str):
+                data[kind] = made
+        return data
+
+    def show(self, *values, **_):
+        for value in values:
+            self.add("display_data", self.data_of(value))
+
+    def figures(self):
+        """Open figures of matplotlib, as its inline backend shows them."""
+        pyplot = sys.modules.get("matplotlib.pyplot")
+        for number in pyplot.get_fignums() if pyplot is not None else ():
+            file = io.BytesIO()
+            pyplot.figure(number).savefig(file, format="png", bbox_inches="tight")
+            self.add("display_data", {"text/plain": "<Figure>", "image/png": base64.b64encode(file.getvalue()).decode()})
+        if pyplot is not None:
+            pyplot.close("all")
+
+
+def evaluate(code, space):
+    value = eval(code, space)
+    if code.co_flags & inspect.CO_COROUTINE:  # await at the top level
+        import asyncio
+        value = asyncio.run(value)
+    return value
+
+
+def run_cell(source, name, space, display, count):
+    """Runs a cell; its last expression is a result, unless a semicolon hides it. Raises what the cell raises."""
+    linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    tree = compile(source, name, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+    last = None
+    if tree.body and isinstance(tree.body[-1], ast.Expr):
+        last = ast.Expression(tree.body.pop().value)
+    if tree.body:
+        evaluate(compile(tree, name, "exec", flags, dont_inherit=True), space)
+    if last is not None:
+        value = evaluate(compile(last, name, "eval", flags, dont_inherit=True), space)
+        if value is not None and not source.rstrip().endswith(";"):
+            display.add("execute_result", display.data_of(value), execution_count=count)
+    display.figures()
+
+
+def exit_code_of(error):
+    if not isinstance(error, SystemExit):
+        return 130 if isinstance(error, KeyboardInterrupt) else 1
+    if error.code is None:
+        return 0
+    return error.code & 255 if isinstance(error.code, int) else 1
+
+
+def new_main(display):
+    space = types.ModuleType("__main__")
+    space.__builtins__ = builtins
+    sys.modules["__main__"] = space
+    builtins.display = display.show
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    import warnings
+    warnings.filterwarnings("ignore", message=".*is non-interactive, and thus cannot be shown")
+    return space.__dict__

@@ -1,0 +1,72 @@
+// Request and response of POST /run_code, by the names of SandboxFusion's public API.
+#pragma once
+
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/routes/schema.h"
+
+namespace caisson::routes {
+
+struct RunCodeRequest {
+  double compile_timeout = 10, run_timeout = 10;
+  std::string code;
+  std::optional<std::string> stdin_text;
+  std::string language;
+  std::optional<std::map<std::string, std::optional<std::string>>> files;
+  std::optional<std::vector<std::string>> fetch_files;
+};
+struct CommandRunResult {
+  std::string status;
+  std::optional<double> execution_time;
+  std::optional<std::int64_t> return_code;
+  std::optional<std::string> stdout_text, stderr_text;
+};
+struct RunCodeResponse {
+  std::string status, message;
+  std::optional<CommandRunResult> compile_result, run_result;
+  std::optional<std::string> executor_pod_name;
+  std::map<std::string, std::string> files;
+};
+
+inline constexpr std::array<std::string_view, 3> kRunStatus = {"Success", "Failed", "SandboxError"};
+inline constexpr std::array<std::string_view, 3> kCommandRunStatus = {"Finished", "Error", "TimeLimitExceeded"};
+
+template <>
+struct Schema<RunCodeRequest> {
+  static constexpr std::string_view name = "RunCodeRequest";
+  static constexpr auto fields =
+      std::tuple{field("compile_timeout", &RunCodeRequest::compile_timeout, "Seconds until the compiler is ended").defaulted(),
+                 field("run_timeout", &RunCodeRequest::run_timeout, "Seconds until the program is ended").defaulted(),
+                 field("code", &RunCodeRequest::code, "The program"),
+                 field("stdin", &RunCodeRequest::stdin_text, "Standard input of the program"),
+                 field("language", &RunCodeRequest::language, "Its language; one that is not here is answered with the list"),
+                 field("files", &RunCodeRequest::files, "Files to make before: path to base64"),
+                 field("fetch_files", &RunCodeRequest::fetch_files, "Paths of files whose content is wanted afterwards")};
+};
+template <>
+struct Schema<CommandRunResult> {
+  static constexpr std::string_view name = "CommandRunResult";
+  static constexpr auto fields =
+      std::tuple{field("status", &CommandRunResult::status, "How the step ended").one_of(kCommandRunStatus),
+                 field("execution_time", &CommandRunResult::execution_time, "Seconds"),
+                 field("return_code", &CommandRunResult::return_code, "Exit code; a signal as its negative number"),
+                 field("stdout", &CommandRunResult::stdout_text, "Standard output"),
+                 field("stderr", &CommandRunResult::stderr_text, "Standard error")};
+};
+template <>
+struct Schema<RunCodeResponse> {
+  static constexpr std::string_view name = "RunCodeResponse";
+  static constexpr auto fields =
+      std::tuple{field("status", &RunCodeResponse::status, "Success: compiled, and exit code 0").one_of(kRunStatus),
+                 field("message", &RunCodeResponse::message, "Why, for SandboxError"),
+                 field("compile_result", &RunCodeResponse::compile_result, "The compiler"),
+                 field("run_result", &RunCodeResponse::run_result, "The program"),
+                 field("executor_pod_name", &RunCodeResponse::executor_pod_name, "Always null"),
+                 field("files", &RunCodeResponse::files, "Fetched files that are there: path to base64").defaulted()};
+};
+
+}  // namespace caisson::routes

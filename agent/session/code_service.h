@@ -1,0 +1,43 @@
+// CodeService: code of one workspace. A run without state has a session of its own, in which nothing has run before and nothing
+// will after; what keeps its variables is a REPL (repl_service.h), or whoever takes the place of one.
+#pragma once
+
+#include <memory>
+
+#include "agent/session/judge.h"
+#include "agent/session/repl_service.h"
+#include "agent/session/warm_pool.h"
+
+namespace caisson::session {
+
+class CodeService {
+ public:
+  CodeService(bridge::LauncherClient& launcher, const Config& config, Toolchains& toolchains);
+
+  [[nodiscard]] task<std::shared_ptr<const ToolInventory>> inventory();
+  [[nodiscard]] task<json::Value> node_packages(std::string node);
+  // Runs code alone. A run that takes too long, or that nobody waits for any more, is ended.
+  [[nodiscard]] task<CodeOutcome> run(CodeJob job);
+  // Compiles and runs a program in a session that shares nothing with the workspace.
+  [[nodiscard]] task<Verdict> judge(JudgeJob job);
+  [[nodiscard]] ReplService& node() { return node_; }
+  [[nodiscard]] StatefulCode& stateful(Language language);
+  // Another keeper of Python's state, such as notebook kernels; nullptr: the REPL.
+  void set_stateful_python(StatefulCode* keeper) { python_keeper_ = keeper; }
+
+  // What was prepared is ended: the policies have changed.
+  void flush() { pool_.flush(); }
+  // Another workspace takes this slot; every session of the former one has ended.
+  void serve_workspace(const std::string& name);
+  [[nodiscard]] std::size_t sessions() const { return context_->quota->used; }
+  [[nodiscard]] std::size_t prepared() const { return pool_.waiting(); }
+
+ private:
+  std::shared_ptr<CodeContext> context_;
+  Toolchains& toolchains_;
+  WarmPool pool_;
+  ReplService python_, node_;
+  StatefulCode* python_keeper_ = nullptr;
+};
+
+}  // namespace caisson::session

@@ -1,0 +1,52 @@
+// What POST /run_code asks for: one program, compiled where its language needs it, and run, in a session that shares nothing with
+// the workspace and has served nobody before. The steps are commands of the launcher's, with pipes of their own, so what one step
+// writes is never taken for what another one says.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "agent/session/toolchains.h"
+#include "agent/session/warm_pool.h"
+
+namespace caisson::session {
+
+struct JudgeLanguage {
+  std::string_view name;     // as clients say it
+  std::string_view source;   // file that the code is put into
+  std::string_view needs;    // program without which it is not offered
+  std::string_view compile;  // words; "": nothing to compile
+  std::string_view run;
+};
+[[nodiscard]] std::span<const JudgeLanguage> judge_languages();
+// Those whose toolchain is there, by name, with commas.
+[[nodiscard]] std::string offered_languages(const ToolInventory& tools);
+
+struct JudgeJob {
+  std::string code, language, input;
+  double compile_timeout_s = 10, run_timeout_s = 10;
+  std::map<std::string, std::string> files;  // path to base64
+  std::vector<std::string> fetch;
+  std::shared_ptr<const bool> client_gone;
+};
+
+struct StepResult {
+  std::string status;  // Finished, TimeLimitExceeded
+  double seconds = 0;
+  std::optional<int> return_code;  // negative: the signal
+  std::string out, err;
+};
+struct Verdict {
+  std::optional<StepResult> compiled, ran;
+  std::map<std::string, std::string> files;  // path to base64
+};
+
+// not_found: no such language here. Every other error, too, is none of the program's.
+[[nodiscard]] task<Verdict> run_judge(std::shared_ptr<CodeContext> context, WarmPool& pool,
+                                      std::shared_ptr<const ToolInventory> tools, JudgeJob job);
+
+}  // namespace caisson::session

@@ -1,0 +1,41 @@
+// ReplSession: an interpreter that keeps its variables, in a session of its own, and the jobs that it is given one after the
+// other.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "agent/session/code_outcome.h"
+#include "agent/session/warm_pool.h"
+
+namespace caisson::session {
+
+struct ReplSession {
+  ReplSession(const asio::any_io_executor& executor, std::string i, Language l) : id(std::move(i)), language(l), turn(executor) {}
+
+  const std::string id;
+  bool implicit = false;  // all are evicted alike
+  const Language language;
+  InstalledVersion version;
+  std::string cwd;
+  std::int64_t created_ms = 0, last_used_ms = 0;  // real time, for clients
+  bridge::Clock::time_point last_used;
+  std::int64_t max_idle_s = 86'400;
+  Interpreter interpreter;
+  http::AsyncLock turn;
+  int waiting = 0;  // requests that are in it or wait for it
+  bool closed = false;
+
+  void touch();
+  [[nodiscard]] bool busy() const { return waiting > 0; }
+  [[nodiscard]] bool alive() const { return !closed && interpreter.session->alive() && interpreter.command->running(); }
+
+  // The caller has the turn. A job that does not end in its time is interrupted; one that is not impressed takes the session
+  // along, which is then `closed`. not_found: its cwd or a file was refused.
+  [[nodiscard]] static task<CodeOutcome> run(std::shared_ptr<ReplSession> self, bridge::LauncherClient& launcher, CodeJob job);
+
+ private:
+  std::uint64_t out_next_ = 0, err_next_ = 0;  // where the next job's output begins: what came in between is shown with it
+};
+
+}  // namespace caisson::session

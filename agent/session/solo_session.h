@@ -1,0 +1,78 @@
+// SoloSession: a session of the launcher that serves one request, or one REPL, and is gone with its owner, however that ends.
+// Quota bounds how many of them one workspace has, those that wait for work included.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/bridge/launcher_client.h"
+#include "agent/session/bash_command.h"
+#include "agent/session/config.h"
+
+namespace caisson::session {
+
+struct Quota {
+  std::size_t used = 0, most = 0;
+};
+
+// What the sessions of one workspace's code share.
+struct CodeContext {
+  CodeContext(bridge::LauncherClient& l, const Config& c)
+      : launcher(l), config(c), budget(std::make_shared<OutputBudget>(c.total_cap_bytes)), quota(std::make_shared<Quota>()) {
+    quota->most = c.max_code_sessions;
+  }
+  bridge::LauncherClient& launcher;
+  Config config;
+  std::shared_ptr<OutputBudget> budget;
+  std::shared_ptr<Quota> quota;
+};
+
+class SoloSession {
+ public:
+  using Pointer = std::shared_ptr<SoloSession>;
+  using CommandPtr = std::shared_ptr<BashCommand>;
+
+  struct Place {
+    std::string domain, label;
+    bool isolated = false;  // with a home, a /tmp and a network of its own
+  };
+  // limit: the workspace has as many as it may have.
+  [[nodiscard]] static task<Pointer> create(std::shared_ptr<CodeContext> context, Place place);
+  ~SoloSession();
+  SoloSession(const SoloSession&) = delete;
+  SoloSession& operator=(const SoloSession&) = delete;
+
+  // Starts a program, with its stdin open. not_found: the program or its directory is not there.
+  [[nodiscard]] task<CommandPtr> start(bridge::ExecRequest request);
+  // Ends everything in it at once.
+  [[nodiscard]] task<void> end(std::string reason);
+
+  [[nodiscard]] const std::shared_ptr<bridge::SessionHandle>& handle() const { return handle_; }
+  [[nodiscard]] bool alive() const { return !handle_->ended; }
+  // Why it ended, for people; "" when it is not known.
+  [[nodiscard]] std::string end_text() const;
+
+ private:
+  SoloSession(std::shared_ptr<CodeContext> context, std::shared_ptr<bridge::SessionHandle> handle);
+
+  std::shared_ptr<CodeContext> context_;
+  std::shared_ptr<bridge::SessionHandle> handle_;
+  std::vector<CommandPtr> commands_;
+};
+
+// Waits until the program has ended or the deadline passed; true: it has ended. `gone`: given up when it becomes true.
+[[nodiscard]] asio::awaitable<bool> await_end(SoloSession::CommandPtr command, bridge::Clock::time_point deadline,
+                                              std::shared_ptr<const bool> gone = nullptr);
+
+// The same, but returns after any change, such as output.
+[[nodiscard]] asio::awaitable<bool> await_change(SoloSession::CommandPtr command, bridge::Clock::time_point deadline,
+                                                 std::shared_ptr<const bool> gone = nullptr);
+
+// What a program that has ended was ended by, for people; "" when it ended by itself.
+[[nodiscard]] asio::awaitable<std::string> why_ended(SoloSession::Pointer session, SoloSession::CommandPtr command);
+
+// How a program ended, as shells say it: 124 when its time was over, 128 + number for a signal.
+[[nodiscard]] int exit_code_of(const BashCommand& command, bool timed_out);
+
+}  // namespace caisson::session
