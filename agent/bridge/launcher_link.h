@@ -33,6 +33,7 @@ struct LauncherClient::Link {
   asio::posix::stream_descriptor socket;
   std::function<void(Error)> on_gone;
   std::function<void(const std::string&)> on_workspace_end;
+  std::function<void(const SessionHandle&)> on_session_end;
   bool gone = false;
   bool writing = false;
   std::int64_t next_id = 1;

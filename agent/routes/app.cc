@@ -23,6 +23,7 @@ class RouteExchange final : public http::Exchange {
     if (tenant_) {
       services_.bash = &tenant_->bash;
       services_.shell = &tenant_->shell;
+      services_.box = &tenant_->box;
     }
     response_headers = std::move(cors);
     body_limit = route.body_limit;

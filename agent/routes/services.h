@@ -7,6 +7,7 @@ class LauncherClient;
 }
 namespace caisson::session {
 class BashService;
+struct Box;
 class ShellService;
 class Tenants;
 }  // namespace caisson::session
@@ -23,6 +24,7 @@ struct Services {
   session::BashService* bash = nullptr;
   session::ShellService* shell = nullptr;  // these two: of the workspace that the request names
   session::Tenants* tenants = nullptr;
+  session::Box* box = nullptr;  // session/box.h: of that workspace, too
 };
 
 }  // namespace caisson::routes

@@ -5,8 +5,9 @@ namespace caisson::routes {
 const std::vector<const Route*>& all_routes() {
   static const std::vector<const Route*> table = [] {
     std::vector<const Route*> rows;
-    for (const Area area : {system_routes(), sandbox_routes(), bash_routes(), shell_routes(), attestation_routes(),
-                            sessions_routes(), workspace_routes(), policy_routes(), audit_routes(), docs_routes(), page_routes()})
+    for (const Area area :
+         {system_routes(), sandbox_routes(), hook_routes(), observe_routes(), bash_routes(), shell_routes(), attestation_routes(),
+          sessions_routes(), workspace_routes(), policy_routes(), audit_routes(), docs_routes(), page_routes()})
       for (const Route& row : area) rows.push_back(&row);
     return rows;
   }();

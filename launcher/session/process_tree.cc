@@ -5,9 +5,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
+#include <span>
 #include <string>
 
 #include "launcher/base/sys.h"
@@ -43,11 +46,13 @@ ProcessTree ProcessTree::read() {
     const auto close = stat->rfind(')');
     if (close == std::string::npos) continue;
     int parent = 0;
-    unsigned long user = 0, system = 0, threads = 0;
-    if (std::sscanf(stat->c_str() + close + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %lu", &parent,
-                    &user, &system, &threads) != 4)
-      continue;
+    unsigned long user = 0, system = 0, threads = 0, start = 0;
     Process p;
+    if (std::sscanf(stat->c_str() + close + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %lu %*d %lu",
+                    &p.state, &parent, &user, &system, &threads, &start) != 6)
+      continue;
+    p.name = stat->substr(stat->find('(') + 1, close - stat->find('(') - 1);
+    p.start_us = start * 1'000'000UL / static_cast<unsigned long>(tick);
     p.threads = threads;
     p.cpu_us = (user + system) * 1'000'000UL / static_cast<unsigned long>(tick);
     unsigned long resident = 0, shared = 0;
@@ -56,7 +61,7 @@ ProcessTree ProcessTree::read() {
       p.memory_bytes = (resident - shared) * static_cast<unsigned long>(page);
     // "shared" holds mapped files, too, which are not the session's; asked for only where it could matter.
     if (shared * static_cast<unsigned long>(page) > kWorthAsking) p.memory_bytes += kib_field(base + "/status", "RssShmem:");
-    tree.processes_[pid] = p;
+    tree.processes_[pid] = std::move(p);
     tree.children_.emplace(parent, pid);
   }
   ::closedir(proc);
@@ -96,6 +101,28 @@ Usage ProcessTree::usage(pid_t root) const {
     sum.cpu_us += it->second.cpu_us;
   }
   return sum;
+}
+
+std::vector<Largest> ProcessTree::largest(pid_t root, std::int64_t most) const {
+  std::vector<std::pair<const Process*, pid_t>> all;
+  std::vector<pid_t> pids = descendants(root);
+  pids.push_back(root);
+  for (const pid_t pid : pids)
+    if (const auto it = processes_.find(pid); it != processes_.end()) all.emplace_back(&it->second, pid);
+  const auto count = std::min(all.size(), static_cast<std::size_t>(most));
+  std::ranges::partial_sort(all, all.begin() + static_cast<std::ptrdiff_t>(count), std::ranges::greater{},
+                            [](const auto& p) { return p.first->memory_bytes; });
+  timespec boot{};  // what the kernel counts a start from
+  ::clock_gettime(CLOCK_BOOTTIME, &boot);
+  std::vector<Largest> out;
+  for (const auto& [process, pid] : std::span(all).first(count)) {
+    const std::string ids =
+        sys::status_field(sys::read_file("/proc/" + std::to_string(pid) + "/status", 16384).value_or(""), "NSpid");
+    const std::int64_t age =
+        std::int64_t{boot.tv_sec} * 1'000'000 + boot.tv_nsec / 1000 - static_cast<std::int64_t>(process->start_us);
+    out.push_back({*process, std::strtol(ids.c_str() + ids.find_last_of(" \t") + 1, nullptr, 10), age});
+  }
+  return out;
 }
 
 std::uint64_t ProcessTree::proportional_bytes(pid_t root) const {

@@ -6,9 +6,20 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <vector>
 
 namespace caisson::session {
+
+struct Process {
+  std::uint64_t threads = 0, memory_bytes = 0, cpu_us = 0, start_us = 0;  // start: since the kernel's
+  char state = '?';
+  std::string name;  // what it calls itself
+};
+struct Largest : Process {
+  long inner = 0;  // its pid in its own PID namespace
+  std::int64_t age_us = 0;
+};
 
 struct Usage {
   std::uint64_t processes = 0;     // threads count
@@ -26,11 +37,10 @@ class ProcessTree {
   // What cannot be read in time counts in full.
   [[nodiscard]] std::uint64_t proportional_bytes(pid_t root) const;
   [[nodiscard]] Usage usage(pid_t root) const;  // with root
+  // The `most` of these that use most memory, the largest first.
+  [[nodiscard]] std::vector<Largest> largest(pid_t root, std::int64_t most) const;
 
  private:
-  struct Process {
-    std::uint64_t threads = 0, memory_bytes = 0, cpu_us = 0;
-  };
   std::multimap<pid_t, pid_t> children_;
   std::map<pid_t, Process> processes_;
 };
