@@ -75,15 +75,17 @@ void Meter::add(const json::Value& one, std::int64_t now_us, Sample& sample) {
 
 void Meter::add_processes(const json::Value& rows, const std::string& session, std::int64_t now_us, Sample& sample) {
   for (const json::Value& row : rows) {
-    if (!row.is_object()) continue;
-    ProcessUse use{.pid = number(row, "pid"), .user = user_, .comm = text(row, "comm"), .rss_bytes = number(row, "memory_bytes")};
+    // [pid, name, state, threads, memory, processor time, age]: launcher/session/answers.cc
+    if (!row.is_array() || row.size() != 7 || !row[1].is_string() || !row[2].is_string()) continue;
+    const auto at = [&row](std::size_t i) { return row[i].is_number_integer() ? row[i].get<std::int64_t>() : 0; };
+    ProcessUse use{.pid = at(0), .user = user_, .comm = row[1].get<std::string>(), .rss_bytes = at(4)};
     use.rss_mib = static_cast<double>(use.rss_bytes) / (1 << 20);
-    use.uptime_sec = static_cast<double>(number(row, "age_us")) / 1e6;
-    use.threads = number(row, "threads");
-    use.state = text(row, "state");
+    use.uptime_sec = static_cast<double>(std::max<std::int64_t>(at(6), 0)) / 1e6;
+    use.threads = at(3);
+    use.state = row[2].get<std::string>();
     use.session_id = session;
     const std::string key = session + "/" + std::to_string(use.pid);
-    const std::int64_t cpu_us = number(row, "cpu_us");
+    const std::int64_t cpu_us = at(5);
     next_process_us_[key] = cpu_us;
     if (const auto before = process_us_.find(key); before != process_us_.end() && now_us > before_us_)
       use.cpu_pct = percent(std::max<std::int64_t>(cpu_us - before->second, 0), now_us - before_us_);

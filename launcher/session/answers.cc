@@ -11,8 +11,7 @@ namespace {
 constexpr std::size_t kMaxLabel = 256;
 constexpr std::size_t kMaxList = ipc::kMaxMessage - 4096;  // bytes of the entries in one answer
 constexpr std::int64_t kReloadUs = 1'000'000;
-constexpr std::int64_t kMaxTop = 50;
-constexpr std::int64_t kMaxLogsListed = 500, kMaxSegment = 1'000'000'000;
+constexpr std::int64_t kMaxLogsListed = 500, kMaxTop = 50, kMaxSegment = 1'000'000'000;
 constexpr std::int64_t kMaxTimeoutMs = 7LL * 24 * 3600 * 1000;
 
 }  // namespace
@@ -334,7 +333,8 @@ Result<json::Value> Manager::answer_reload(const json::Value& body, Role role) {
   return json::Value{{"accepted", problems.empty()}, {"old", before}, {"new", policies_digest_}, {"problems", problems}};
 }
 
-// In order of id, as many as surely fit into one message; `next` is there when more follow it.
+// In order of id, as many as surely fit into one message; `next` is there when more follow it. A row of `top`: pid as the session
+// sees it, name, state, threads, bytes of memory, microseconds of processor time and of age.
 Result<json::Value> Manager::answer_list(const ipc::Connection& c, const json::Value& body) {
   TRY(only(body, {"after", "top"}));
   TRY_ASSIGN(const auto after, json::get_string(body, "after"));
@@ -348,13 +348,7 @@ Result<json::Value> Manager::answer_list(const ipc::Connection& c, const json::V
     json::Value one = stat(*it->second);
     if (top && it->second->session->pid() != 0)
       for (const auto& p : processes().largest(it->second->session->pid(), std::clamp<std::int64_t>(*top, 0, kMaxTop)))
-        one["top"].push_back({{"pid", p.inner},
-                              {"comm", p.name},
-                              {"state", std::string(1, p.state)},
-                              {"threads", p.threads},
-                              {"memory_bytes", p.memory_bytes},
-                              {"cpu_us", p.cpu_us},
-                              {"age_us", p.age_us}});
+        one["top"].push_back({p.inner, p.name, std::string(1, p.state), p.threads, p.memory_bytes, p.cpu_us, p.age_us});
     bytes += json::dump(one).size() + 1;
     if (bytes > kMaxList) {
       answer["next"] = last;

@@ -46,14 +46,13 @@ ProcessTree ProcessTree::read() {
     const auto close = stat->rfind(')');
     if (close == std::string::npos) continue;
     int parent = 0;
-    unsigned long user = 0, system = 0, threads = 0, start = 0;
+    unsigned long user = 0, system = 0, start = 0;
     Process p;
     if (std::sscanf(stat->c_str() + close + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %lu %*d %lu",
-                    &p.state, &parent, &user, &system, &threads, &start) != 6)
+                    &p.state, &parent, &user, &system, &p.threads, &start) != 6)
       continue;
     p.name = stat->substr(stat->find('(') + 1, close - stat->find('(') - 1);
     p.start_us = start * 1'000'000UL / static_cast<unsigned long>(tick);
-    p.threads = threads;
     p.cpu_us = (user + system) * 1'000'000UL / static_cast<unsigned long>(tick);
     unsigned long resident = 0, shared = 0;
     const auto statm = sys::read_file(base + "/statm", 256);

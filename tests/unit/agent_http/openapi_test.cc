@@ -77,8 +77,10 @@ TEST(RouteTable, ServesTheContractsOperations) {
                                         "POST /v1/sandbox/observe/stop observe_stop_v1_sandbox_observe_stop_post",
                                         "POST /v1/sandbox/observe/export observe_export_v1_sandbox_observe_export_post",
                                         "GET /v1/sandbox/observe/reports observe_reports_v1_sandbox_observe_reports_get",
-                                        "GET /v1/sandbox/observe/reports/{report_id} observe_report_download_v1_sandbox_observe_reports__report_id__get",
-                                        "DELETE /v1/sandbox/observe/reports/{report_id} observe_report_delete_v1_sandbox_observe_reports__report_id__delete",
+                                        "GET /v1/sandbox/observe/reports/{report_id} "
+                                        "observe_report_download_v1_sandbox_observe_reports__report_id__get",
+                                        "DELETE /v1/sandbox/observe/reports/{report_id} "
+                                        "observe_report_delete_v1_sandbox_observe_reports__report_id__delete",
                                         "POST /v1/bash/exec exec",
                                         "POST /v1/bash/output output",
                                         "POST /v1/bash/write write",
