@@ -8,6 +8,7 @@ namespace {
 constexpr std::string_view kDefault = "default";
 // Every workspace's output is kept apart, so that one cannot push out another's; one that is named gets a part of the room.
 constexpr std::size_t kShare = 4;
+constexpr std::chrono::seconds kLastWords{3};
 
 Config named_config(Config config, std::string home) {
   config.workspace = std::move(home);  // WORKSPACE is a folder of the default one
@@ -72,8 +73,9 @@ asio::awaitable<void> Tenants::shut_down(bridge::Clock::time_point deadline) {
     ++all->running;
     spawn(launcher_.executor(), "shutdown hooks", end_one(tenant, deadline, all));
   }
+  // What was killed at the deadline is still to be said; the launcher waits longer.
   while (all->running > 0)
-    if (!co_await all->changed.wait_until(deadline)) break;
+    if (!co_await all->changed.wait_until(deadline + kLastWords)) break;
 }
 
 task<TenantPtr> Tenants::find(std::string name) {
