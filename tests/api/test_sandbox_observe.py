@@ -101,7 +101,7 @@ def test_trap_13_an_explicit_accept_streams_snapshots(api, need_contract):
     numbers = []
     with api.http.stream("GET", LIVE, headers={"Accept": "text/event-stream"}) as stream:
         assert stream.headers["content-type"].startswith("text/event-stream")
-        for line in stream.iter_lines():
+        for line in map(str.rstrip, stream.iter_lines()):
             if line.startswith("id: "):
                 numbers.append(int(line[4:]))
             if line.startswith("data: "):
