@@ -34,6 +34,9 @@ std::uint64_t kib_field(const std::string& path, const char* name) {
 ProcessTree ProcessTree::read() {
   ProcessTree tree;
   static const long page = ::sysconf(_SC_PAGESIZE), tick = ::sysconf(_SC_CLK_TCK);
+  timespec boot{};  // what the kernel counts a process's start from
+  ::clock_gettime(CLOCK_BOOTTIME, &boot);
+  const std::int64_t boot_us = std::int64_t{boot.tv_sec} * 1'000'000 + boot.tv_nsec / 1000;
   DIR* proc = ::opendir("/proc");
   if (proc == nullptr) return tree;
   while (const dirent* entry = ::readdir(proc)) {
@@ -52,7 +55,7 @@ ProcessTree ProcessTree::read() {
                     &p.state, &parent, &user, &system, &p.threads, &start) != 6)
       continue;
     p.name = stat->substr(stat->find('(') + 1, close - stat->find('(') - 1);
-    p.start_us = start * 1'000'000UL / static_cast<unsigned long>(tick);
+    p.age_us = boot_us - static_cast<std::int64_t>(start * 1'000'000UL / static_cast<unsigned long>(tick));
     p.cpu_us = (user + system) * 1'000'000UL / static_cast<unsigned long>(tick);
     unsigned long resident = 0, shared = 0;
     const auto statm = sys::read_file(base + "/statm", 256);
@@ -102,7 +105,7 @@ Usage ProcessTree::usage(pid_t root) const {
   return sum;
 }
 
-std::vector<Largest> ProcessTree::largest(pid_t root, std::int64_t most) const {
+std::vector<Process> ProcessTree::largest(pid_t root, std::int64_t most) const {
   std::vector<std::pair<const Process*, pid_t>> all;
   std::vector<pid_t> pids = descendants(root);
   pids.push_back(root);
@@ -111,15 +114,14 @@ std::vector<Largest> ProcessTree::largest(pid_t root, std::int64_t most) const {
   const auto count = std::min(all.size(), static_cast<std::size_t>(most));
   std::ranges::partial_sort(all, all.begin() + static_cast<std::ptrdiff_t>(count), std::ranges::greater{},
                             [](const auto& p) { return p.first->memory_bytes; });
-  timespec boot{};  // what the kernel counts a start from
-  ::clock_gettime(CLOCK_BOOTTIME, &boot);
-  std::vector<Largest> out;
+  std::vector<Process> out;
   for (const auto& [process, pid] : std::span(all).first(count)) {
-    const std::string ids =
-        sys::status_field(sys::read_file("/proc/" + std::to_string(pid) + "/status", 16384).value_or(""), "NSpid");
-    const std::int64_t age =
-        std::int64_t{boot.tv_sec} * 1'000'000 + boot.tv_nsec / 1000 - static_cast<std::int64_t>(process->start_us);
-    out.push_back({*process, std::strtol(ids.c_str() + ids.find_last_of(" \t") + 1, nullptr, 10), age});
+    if (process->inner == 0) {
+      const std::string status = sys::read_file("/proc/" + std::to_string(pid) + "/status", 16384).value_or("");
+      const std::string ids = sys::status_field(status, "NSpid");  // "4711 12", the innermost last
+      process->inner = std::strtol(ids.c_str() + ids.find_last_of(" \t") + 1, nullptr, 10);
+    }
+    out.push_back(*process);
   }
   return out;
 }
