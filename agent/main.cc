@@ -78,6 +78,7 @@ struct Agent {
                  .file = &tenants.standard()->file,
                  .jupyter = &tenants.standard()->jupyter,
                  .code = &tenants.standard()->code,
+                 .box = &tenants.standard()->box,
                  .tenants = &tenants},
         app(services, {.api_key = settings.api_key, .auth_off = settings.auth_off, .allow_origin = settings.allow_origin},
             routes::all_routes()),
@@ -91,25 +92,38 @@ struct Agent {
   http::Server server;
 };
 
+// What the operator's environment names. A failure is said and does not keep the server from its work: no wall depends on it.
+asio::awaitable<void> run_hooks(Agent& agent, const Settings& settings, std::string_view event) {
+  if (settings.restarted) co_return;
+  session::Hooks& hooks = agent.tenants.standard()->box.hooks;
+  const Status done = co_await hooks.run(std::string(event), bridge::no_deadline());
+  if (!done) log::error(done.error().text());
+}
+
 // The first message to the launcher must be hello, so no request is accepted before its answer.
-task<void> serve(Agent& agent, std::string workspace) {
+task<void> serve(Agent& agent, const Settings& settings) {
   auto greeting = co_await agent.launcher.hello();
   if (!greeting) die(std::move(greeting).error().wrap("greet the launcher"));
-  agent.sandbox.set_places(greeting->home, workspace.empty() ? greeting->workspace : workspace);
+  agent.sandbox.set_places(greeting->home, settings.workspace.empty() ? greeting->workspace : settings.workspace);
+  co_await run_hooks(agent, settings, session::Hooks::kInit);
+  co_await run_hooks(agent, settings, session::Hooks::kPreServices);
   agent.server.start();
   CO_TRY(co_await routes::probe_until_ready(agent.services));
+  co_await run_hooks(agent, settings, session::Hooks::kPostReady);
   session::JupyterService& jupyter = agent.tenants.standard()->jupyter;
   if (jupyter.config().prepare_at_start) CO_TRY(co_await jupyter.prepare());
   co_return Status{};
 }
 
-task<void> stop_on_signal(Agent& agent) {
+task<void> stop_on_signal(Agent& agent, const Settings& settings) {
   asio::signal_set signals(co_await asio::this_coro::executor, SIGTERM, SIGINT);
   auto [error, number] = co_await signals.async_wait(as_values);
   if (error) co_return asio_error("wait for signals", error);
   log::info("stopping");
   agent.status = {.ready = false, .reason = "the server is stopping"};
-  co_await agent.server.stop(kGrace);
+  using asio::experimental::awaitable_operators::operator&&;
+  auto both = agent.server.stop(kGrace) && agent.tenants.shut_down(bridge::deadline_after(settings.shutdown_seconds));
+  co_await std::move(both);
   leave(0);
 }
 
@@ -117,15 +131,17 @@ Status run() {
   TRY(harden());
   raise_descriptor_limit();
   TRY_ASSIGN(const Settings settings, settings_from_env());
+  TRY_ASSIGN(std::vector<session::Hook> hooks, session::hooks_from_env());
   TRY_ASSIGN(Fd launcher_fd, launcher_socket());
   asio::io_context io(1);
   Agent agent(io, settings, std::move(launcher_fd));
+  for (session::Hook& hook : hooks) TRY(agent.tenants.standard()->box.hooks.add(std::move(hook)));
   TRY_ASSIGN(const unsigned short port, agent.server.listen(settings.bind, settings.port));
   log::info("caisson-agent " CAISSON_VERSION " listens on " + settings.bind + " port " + std::to_string(port) +
             (settings.auth_off ? ", WITHOUT authentication (CAISSON_AUTH=none)" : ""));
   TRY(seal());
-  spawn(io.get_executor(), "signals", stop_on_signal(agent));
-  spawn(io.get_executor(), "start", serve(agent, settings.workspace));
+  spawn(io.get_executor(), "signals", stop_on_signal(agent, settings));
+  spawn(io.get_executor(), "start", serve(agent, settings));
   io.run();
   return {};
 }

@@ -39,6 +39,11 @@ Result<Settings> settings_from_env() {
   settings.user = env("USER", settings.user);
   settings.workspace = env("WORKSPACE");
   settings.timezone = env("TZ");
+  settings.restarted = !env("CAISSON_RESTARTED").empty();
+  const std::string seconds = env("CAISSON_SHUTDOWN_SECONDS", "15");
+  const auto [end, error] = std::from_chars(seconds.data(), seconds.data() + seconds.size(), settings.shutdown_seconds);
+  if (error != std::errc() || end != seconds.data() + seconds.size())
+    return fail(Code::invalid_argument, "CAISSON_SHUTDOWN_SECONDS must be a number, not " + quote(seconds));
   return settings;
 }
 

@@ -8,14 +8,16 @@
 namespace caisson {
 
 struct Settings {
-  std::string bind = "0.0.0.0";  // CAISSON_BIND
-  unsigned short port = 8080;    // CAISSON_PORT
-  std::string api_key;           // SANDBOX_API_KEY; the launcher makes one when the user gave none
-  bool auth_off = false;         // CAISSON_AUTH=none
-  std::string allow_origin;      // CAISSON_ALLOW_ORIGIN: origins of web pages that may call, comma-separated
-  std::string user = "gem";      // USER
-  std::string workspace;         // WORKSPACE; empty: what the launcher's hello says
-  std::string timezone;          // TZ
+  std::string bind = "0.0.0.0";    // CAISSON_BIND
+  unsigned short port = 8080;      // CAISSON_PORT
+  std::string api_key;             // SANDBOX_API_KEY; the launcher makes one when the user gave none
+  bool auth_off = false;           // CAISSON_AUTH=none
+  std::string allow_origin;        // CAISSON_ALLOW_ORIGIN: origins of web pages that may call, comma-separated
+  std::string user = "gem";        // USER
+  std::string workspace;           // WORKSPACE; empty: what the launcher's hello says
+  std::string timezone;            // TZ
+  unsigned shutdown_seconds = 15;  // CAISSON_SHUTDOWN_SECONDS: for shutdown hooks; the launcher waits as long
+  bool restarted = false;          // CAISSON_RESTARTED: the operator's hooks have run
 };
 
 // Takes the key out of the environment. Fails without a key unless CAISSON_AUTH=none: open by accident is not possible.

@@ -155,12 +155,14 @@ std::vector<std::string> environment(const Options& o) {
                                "CAISSON_BIND=" + o.bind,
                                "WORKSPACE=" + o.workspace,
                                "CAISSON_SECCOMP_FD=" + std::to_string(kSeccompFd),
+                               "CAISSON_SHUTDOWN_SECONDS=" + std::to_string(o.shutdown_seconds),
                                o.auth_off ? "CAISSON_AUTH=none" : "CAISSON_AUTH=key"};
   if (!o.auth_off) env.push_back("SANDBOX_API_KEY=" + o.api_key);
   for (const char* name :
        {"TZ", "USER", "MAX_SHELL_SESSIONS", "MAX_BASH_SESSIONS", "MAX_JUPYTER_SESSIONS", "MAX_CODE_SESSIONS", "CAISSON_WARM_SESSIONS",
         "CAISSON_ALLOW_ORIGIN", "PYTHON_VERSION", "CAISSON_SESSION_IDLE_SECONDS", "CAISSON_JUPYTER_IDLE_SECONDS",
-        "CAISSON_KERNEL_POOL", "CAISSON_OUTPUT_CAP_BYTES", "CAISSON_OUTPUT_TOTAL_BYTES"})
+        "CAISSON_KERNEL_POOL", "CAISSON_OUTPUT_CAP_BYTES", "CAISSON_OUTPUT_TOTAL_BYTES", "CAISSON_HOOK_SECONDS", "RUN_HOOK_INIT",
+        "RUN_HOOK_PRE_SERVICES", "RUN_HOOK_POST_READY"})
     pass_on(env, name);
   return env;
 }
@@ -181,6 +183,7 @@ Status AgentProcess::start() {
   TRY(sys::set_nonblocking(pair.second.get(), true));
   p.ipc = std::move(pair.second);
   p.env = environment(options_);
+  if (started_us_ != 0) p.env.emplace_back("CAISSON_RESTARTED=1");  // hooks of the start run once
   for (std::string& e : p.env) p.envp.push_back(e.data());
   p.envp.push_back(nullptr);
 
@@ -232,7 +235,7 @@ void AgentProcess::stop(std::function<void()> done) {
   stopped_ = std::move(done);
   if (pid_ == 0) return stopped_();
   (void)sys::pidfd_send_signal(pidfd_.get(), SIGTERM);
-  loop_.after(6'000'000, [this] {
+  loop_.after(6'000'000 + options_.shutdown_seconds * std::int64_t{1'000'000}, [this] {
     if (pid_ != 0) (void)sys::pidfd_send_signal(pidfd_.get(), SIGKILL);
   });
 }

@@ -1,7 +1,5 @@
 #include "launcher/options.h"
 
-#include <unistd.h>
-
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -31,7 +29,8 @@ as root on a host it works the same. See also: caisson --help
   --help, --version
 
 environment: SANDBOX_API_KEY (without it a key is generated and printed once), CAISSON_AUTH=none (no key at all), WORKSPACE
-(where clients start), CAISSON_AGENT_UID (990; auditor: the next), CAISSON_READY_SESSIONS (2), CAISSON_MAX_SESSIONS (1024);
+(where clients start), CAISSON_AGENT_UID (990; auditor: the next), CAISSON_READY_SESSIONS (2), CAISSON_MAX_SESSIONS (1024),
+CAISSON_SHUTDOWN_SECONDS (15: for shutdown hooks); RUN_HOOK_INIT, _PRE_SERVICES, _POST_READY (commands, run in sessions);
 of each workspace but the default: CAISSON_WORKSPACE_IDLE_SECONDS (3600), _DISK_MIB (512), _MEMORY_MIB (4096), _PROCESSES (1024)
 
 signals: SIGTERM and SIGINT stop everything, SIGHUP reads the policies again (taken whole or not at all)
@@ -72,6 +71,7 @@ constexpr Row kRows[] = {
     {nullptr, "CAISSON_WORKSPACE_DISK_MIB", nullptr, &Options::workspace_disk_mib, 1 << 20},
     {nullptr, "CAISSON_WORKSPACE_MEMORY_MIB", nullptr, &Options::workspace_memory_mib, 1 << 24},
     {nullptr, "CAISSON_WORKSPACE_PROCESSES", nullptr, &Options::workspace_processes, 32768},
+    {nullptr, "CAISSON_SHUTDOWN_SECONDS", nullptr, &Options::shutdown_seconds, 3600},
 };
 
 Status set(Options& options, const Row& row, const char* name, const std::string& value) {
@@ -89,17 +89,6 @@ Status set(Options& options, const Row& row, const char* name, const std::string
   if (row.bytes != nullptr) options.*row.bytes = number;
   else options.*row.number = static_cast<unsigned>(number);
   return {};
-}
-
-std::string find_program(const std::string& name) {
-  char self[4096];
-  const ssize_t n = ::readlink("/proc/self/exe", self, sizeof self);
-  const std::string own(self, n > 0 ? static_cast<std::size_t>(n) : 0);
-  const std::string here = own.substr(0, own.rfind('/') + 1);
-  // Beside us where it is installed, or in the agent's folder of a build tree.
-  for (const std::string& path : {here + name, here + "../agent/" + name})
-    if (::access(path.c_str(), F_OK) == 0) return path;
-  return "/usr/lib/caisson/" + name;
 }
 
 }  // namespace
@@ -129,9 +118,9 @@ Result<Options> parse_options(int argc, char** argv) {
       return fail(Code::invalid_argument, "CAISSON_AUTH must be 'key' or 'none', not " + quote(auth));
     options.auth_off = std::strcmp(auth, "none") == 0;
   }
-  if (options.agent.empty()) options.agent = find_program("caisson-agent");
-  if (options.init.empty()) options.init = find_program("caisson-init");
-  if (options.tools.empty()) options.tools = find_program("tools");
+  if (options.agent.empty()) options.agent = sys::program_path("caisson-agent");
+  if (options.init.empty()) options.init = sys::program_path("caisson-init");
+  if (options.tools.empty()) options.tools = sys::program_path("tools");
   if (options.agent_uid == 0) return fail(Code::invalid_argument, "CAISSON_AGENT_UID must not be 0: the agent is not trusted");
   if (options.max_workspaces == 0 || options.workspace_idle_seconds == 0 || options.workspace_disk_mib == 0 ||
       options.workspace_memory_mib == 0 || options.workspace_processes == 0)

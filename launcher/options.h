@@ -31,6 +31,7 @@ struct Options {
   unsigned workspace_disk_mib = 512;       // CAISSON_WORKSPACE_DISK_MIB: largest home
   unsigned workspace_memory_mib = 4096;    // CAISSON_WORKSPACE_MEMORY_MIB
   unsigned workspace_processes = 1024;     // CAISSON_WORKSPACE_PROCESSES
+  unsigned shutdown_seconds = 15;          // CAISSON_SHUTDOWN_SECONDS: what shutdown hooks have before the agent is killed
   bool help = false, version = false;
 };
 

@@ -55,6 +55,7 @@ LauncherClient::~LauncherClient() {
   link_->on_gone = nullptr;
   link_->on_workspace_end = nullptr;
   link_->on_policy_reload = nullptr;
+  link_->on_session_end = nullptr;
   link_->give_up(Error(Code::io, "the client ends"));
 }
 
@@ -141,12 +142,13 @@ task<Greeting> LauncherClient::hello() {
 
 task<std::shared_ptr<SessionHandle>> LauncherClient::session_create(std::string domain, std::string label, std::string workspace,
                                                                     bool isolated) {
-  json::Value body = {{"domain", std::move(domain)}, {"workspace", std::move(workspace)}};
+  json::Value body = {{"domain", std::move(domain)}, {"workspace", workspace}};
   if (!label.empty()) body["label"] = std::move(label);
   if (isolated) body["isolation"] = "private";
   CO_TRY_ASSIGN(const auto entry, co_await call(ipc::Op::session_create, std::move(body), seconds(30)));
   if (!is_ok(entry->reply->body)) co_return std::unexpected(refusal(entry->reply->body).error);
   if (const auto it = entry->reply->body.find("report"); it != entry->reply->body.end()) entry->created->report = std::move(*it);
+  entry->created->workspace = std::move(workspace);
   co_return entry->created;
 }
 
@@ -212,8 +214,9 @@ task<json::Value> LauncherClient::policy_reload() {
   co_return co_await query(ipc::Op::policy_reload, std::move(body), seconds(30));
 }
 
-task<json::Value> LauncherClient::session_list(std::string after) {
+task<json::Value> LauncherClient::session_list(std::string after, std::int64_t top) {
   json::Value body = {{"after", std::move(after)}};
+  if (top > 0) body["top"] = top;
   co_return co_await query(ipc::Op::session_list, std::move(body), seconds(10));
 }
 
@@ -267,6 +270,7 @@ task<void> LauncherClient::workspace_destroy(std::string name, std::string reaso
 void LauncherClient::on_workspace_end(std::function<void(const std::string&)> told) { link_->on_workspace_end = std::move(told); }
 
 void LauncherClient::on_policy_reload(std::function<void()> told) { link_->on_policy_reload = std::move(told); }
+void LauncherClient::on_session_end(std::function<void(const SessionHandle&)> told) { link_->on_session_end = std::move(told); }
 
 bool LauncherClient::fits(const std::string& session, const ExecRequest& request) {
   constexpr std::size_t kHead = 256;  // id and op, which call() adds

@@ -34,7 +34,8 @@ class LauncherClient {
   [[nodiscard]] task<json::Value> session_report(std::string session);
   // {token, key, statement} of the boot, or of a session of ours. nonce: "" for none.
   [[nodiscard]] task<json::Value> attest(std::string session, std::string nonce);
-  [[nodiscard]] task<json::Value> session_list(std::string after);  // {sessions, next?}; "" for the first
+  // {sessions, next?}; "" for the first. top: rows of the largest processes with each, at most so many.
+  [[nodiscard]] task<json::Value> session_list(std::string after, std::int64_t top = 0);
   // {digest, preset, domains, refused}; of one domain ("" for all): {policy}.
   [[nodiscard]] task<json::Value> policy(std::string domain);
   // {accepted, old, new, problems}. Errors: limit when the last one was less than a second ago.
@@ -53,6 +54,8 @@ class LauncherClient {
   void on_workspace_end(std::function<void(const std::string& name)> told);
   // Called when the launcher has taken new policies, whoever asked for it.
   void on_policy_reload(std::function<void()> told);
+  // Called when a session of ours has ended without our asking: `end_reason` says why.
+  void on_session_end(std::function<void(const SessionHandle& session)> told);
 
   // What hello() answered.
   [[nodiscard]] const Greeting& greeting() const { return greeting_; }

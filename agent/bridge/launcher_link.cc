@@ -134,6 +134,7 @@ Status LauncherClient::Link::take_session_end(const json::Value& event) {
   sessions.erase(it);
   if (!session || std::exchange(session->ended, true)) return {};
   session->end_reason = reason;
+  if (on_session_end) on_session_end(*session);
   if (auto on_end = std::exchange(session->on_end, nullptr)) on_end();
   return {};
 }

@@ -34,6 +34,7 @@ struct LauncherClient::Link {
   std::function<void(Error)> on_gone;
   std::function<void(const std::string&)> on_workspace_end;
   std::function<void()> on_policy_reload;
+  std::function<void(const SessionHandle&)> on_session_end;
   bool gone = false;
   bool writing = false;
   std::int64_t next_id = 1;

@@ -40,7 +40,7 @@ struct ExecHandle {
 
 // One living session of the launcher. `on_end` is called once when it ends for whatever reason.
 struct SessionHandle {
-  std::string id;
+  std::string id, workspace;
   std::string tools;  // where the session sees the agent's programs; "": it does not
   bool ended = false;
   std::string end_reason;

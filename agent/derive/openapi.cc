@@ -38,6 +38,10 @@ std::string add_envelope(const Route& route, Components& components) {
 Value success_response(const Route& route, Components& components) {
   if (route.endpoint.websocket != nullptr)
     return {{"description", "Switching Protocols: a WebSocket of JSON text frames begins"}};
+  if (!route.content_type.empty()) {
+    const Value bytes = {{"type", "string"}, {"format", "binary"}};
+    return {{"description", "Successful Response"}, {"content", {{std::string(route.content_type), {{"schema", bytes}}}}}};
+  }
   Value schema = (route.flags & routes::kFlat) != 0 && route.endpoint.describe_data != nullptr
                      ? route.endpoint.describe_data(components)
                      : schema_ref(add_envelope(route, components));

@@ -27,6 +27,7 @@ class RouteExchange final : public http::Exchange {
       services_.watches = &tenant_->watches;
       services_.jupyter = &tenant_->jupyter;
       services_.code = &tenant_->code;
+      services_.box = &tenant_->box;
     }
     response_headers = std::move(cors);
     body_limit = route.body_limit;

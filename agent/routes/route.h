@@ -76,6 +76,7 @@ struct Route {
   Endpoint endpoint;
   std::size_t body_limit = kDefaultBodyLimit;
   std::span<const Parameter> query = {};
+  std::string_view content_type = {};  // of the answer, where it is not JSON
 };
 
 [[nodiscard]] http::Response validation_response(const Issues& issues);

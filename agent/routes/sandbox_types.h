@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "agent/routes/schema.h"
+#include "agent/session/packages.h"
 
 namespace caisson::routes {
 
@@ -45,6 +46,12 @@ struct SandboxResponse {
   SandboxDetail detail;
 };
 
+template <>
+struct Schema<session::Package> {
+  static constexpr std::string_view name = "Package";
+  static constexpr auto fields =
+      std::tuple{field("name", &session::Package::name, "Name"), field("version", &session::Package::version, "Version")};
+};
 template <>
 struct Schema<ToolSpec> {
   static constexpr std::string_view name = "ToolSpec";

@@ -7,6 +7,7 @@ class LauncherClient;
 }
 namespace caisson::session {
 class BashService;
+struct Box;
 class CodeService;
 class FileService;
 class FileWatches;
@@ -29,8 +30,9 @@ struct Services {
   session::FileWatches* watches = nullptr;
   session::FileService* file = nullptr;
   session::JupyterService* jupyter = nullptr;
-  session::Tenants* tenants = nullptr;
   session::CodeService* code = nullptr;
+  session::Box* box = nullptr;  // session/box.h. From `bash` to here: of the workspace that the request names
+  session::Tenants* tenants = nullptr;
 };
 
 }  // namespace caisson::routes

@@ -12,6 +12,8 @@ using Area = std::span<const Route>;
 
 [[nodiscard]] Area system_routes();         // routes/system.cc
 [[nodiscard]] Area sandbox_routes();        // routes/sandbox.cc
+[[nodiscard]] Area hook_routes();           // routes/hooks.cc
+[[nodiscard]] Area observe_routes();        // routes/observe.cc
 [[nodiscard]] Area bash_routes();           // routes/bash.cc
 [[nodiscard]] Area shell_routes();          // routes/shell.cc
 [[nodiscard]] Area file_routes();           // routes/file.cc

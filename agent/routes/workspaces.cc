@@ -3,6 +3,7 @@
 #include "agent/bridge/launcher_client.h"
 #include "agent/routes/table.h"
 #include "agent/routes/workspaces_types.h"
+#include "agent/session/tenants.h"
 
 namespace caisson::routes {
 namespace {
@@ -32,7 +33,7 @@ Result<http::Response> refusal(const Error& error) {
 }
 
 json::Value shown(json::Value workspace) {
-  workspace.erase("uid");  // the launcher's own affair
+  for (const char* own : {"uid", "disk"}) workspace.erase(own);  // the launcher's affair; for observations
   return workspace;
 }
 
@@ -60,6 +61,9 @@ task<http::Response> one(Call call) {
 
 task<http::Response> destroy(Call call) {
   std::string name(call.request.param("name"));
+  // Its hooks run while its files are there. What fails of them is in its audit log, and no reason to keep it.
+  if (name != "default")
+    if (const auto tenant = co_await call.services.tenants->find(name)) (void)co_await (*tenant)->box.hooks.end();
   const Status ended = co_await call.services.launcher->workspace_destroy(std::move(name), "deleted by the client");
   if (!ended) co_return refusal(ended.error());
   co_return http::ok(nullptr, "Workspace deleted");

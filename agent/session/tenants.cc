@@ -8,6 +8,7 @@ namespace {
 constexpr std::string_view kDefault = "default";
 // Every workspace's output is kept apart, so that one cannot push out another's; one that is named gets a part of the room.
 constexpr std::size_t kShare = 4;
+constexpr std::chrono::seconds kLastWords{3};
 
 Config named_config(Config config, std::string home) {
   config.workspace = std::move(home);  // WORKSPACE is a folder of the default one
@@ -26,7 +27,8 @@ Tenant::Tenant(bridge::LauncherClient& launcher, const Config& config, Toolchain
       file(launcher, config),
       watches(file, launcher, config.idle_expiry),
       jupyter(launcher, config),
-      code(launcher, config, toolchains) {}
+      code(launcher, config, toolchains),
+      box(launcher, config) {}
 
 void Tenant::become(const std::string& new_name) {
   name = new_name;
@@ -36,17 +38,58 @@ void Tenant::become(const std::string& new_name) {
   watches.forget_all();
   jupyter.serve_workspace(new_name);
   code.serve_workspace(new_name);
+  box.serve_workspace(new_name);
 }
 
 Tenants::Tenants(bridge::LauncherClient& launcher, Config config)
     : launcher_(launcher), config_(std::move(config)), standard_(std::make_shared<Tenant>(launcher, config_, toolchains_)) {
   launcher_.on_workspace_end([this](const std::string& name) { ended(name); });
   launcher_.on_policy_reload([this] { policies_changed(); });
+  launcher_.on_session_end([this](const bridge::SessionHandle& session) {
+    for (const TenantPtr& tenant : known())
+      if (tenant->name == session.workspace) tenant->box.observer.session_ended(session);
+  });
 }
 
 Tenants::~Tenants() {
   launcher_.on_workspace_end(nullptr);
   launcher_.on_policy_reload(nullptr);
+  launcher_.on_session_end(nullptr);
+}
+
+std::vector<TenantPtr> Tenants::known() const {
+  std::vector<TenantPtr> out{standard_};
+  for (const auto& [name, tenant] : named_) out.push_back(tenant);
+  return out;
+}
+
+namespace {
+
+struct Ending {
+  explicit Ending(asio::any_io_executor executor) : changed(std::move(executor)) {}
+  std::size_t running = 0;
+  bridge::Notifier changed;
+};
+
+task<void> end_one(TenantPtr tenant, bridge::Clock::time_point deadline, std::shared_ptr<Ending> all) {
+  Status done = co_await tenant->box.hooks.run(std::string(Hooks::kShutdown), deadline);
+  --all->running;
+  all->changed.notify_all();
+  if (!done) co_return std::unexpected(std::move(done).error().wrap("workspace " + tenant->name));
+  co_return done;
+}
+
+}  // namespace
+
+asio::awaitable<void> Tenants::shut_down(bridge::Clock::time_point deadline) {
+  auto all = std::make_shared<Ending>(launcher_.executor());
+  for (const TenantPtr& tenant : known()) {
+    ++all->running;
+    spawn(launcher_.executor(), "shutdown hooks", end_one(tenant, deadline, all));
+  }
+  // What was killed at the deadline is still to be said; the launcher waits longer.
+  while (all->running > 0)
+    if (!co_await all->changed.wait_until(deadline + kLastWords)) break;
 }
 
 task<TenantPtr> Tenants::find(std::string name) {
@@ -76,7 +119,9 @@ task<TenantPtr> Tenants::find(std::string name) {
 // Its sessions have ended before it, and each has left its table.
 void Tenants::ended(const std::string& name) {
   auto node = named_.extract(name);
-  if (!node.empty()) free_.push_back(std::move(node.mapped()));
+  if (node.empty()) return;
+  node.mapped()->box.serve_workspace(name);  // its observation, reports and hooks end with it
+  free_.push_back(std::move(node.mapped()));
 }
 
 // A session that was prepared before has the old policy, and may not serve a request that comes after.

@@ -10,6 +10,7 @@
 #include "agent/session/file_watches.h"
 #include "agent/session/jupyter_service.h"
 #include "agent/session/code_service.h"
+#include "agent/session/box.h"
 #include "agent/session/shell_service.h"
 
 namespace caisson::session {
@@ -26,6 +27,7 @@ struct Tenant {
   FileWatches watches;
   JupyterService jupyter;
   CodeService code;
+  Box box;
 };
 using TenantPtr = std::shared_ptr<Tenant>;
 
@@ -37,6 +39,10 @@ class Tenants {
   Tenants& operator=(const Tenants&) = delete;
 
   [[nodiscard]] const TenantPtr& standard() const { return standard_; }
+  // Those that this agent knows, the standard one first.
+  [[nodiscard]] std::vector<TenantPtr> known() const;
+  // Runs the shutdown hooks of all of them side by side.
+  [[nodiscard]] asio::awaitable<void> shut_down(bridge::Clock::time_point deadline);
   // Asks the launcher for a name that is not known here: the workspace may be older than this agent. not_found: there is none.
   [[nodiscard]] task<TenantPtr> find(std::string name);
 

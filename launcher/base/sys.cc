@@ -98,8 +98,10 @@ std::string program_path(const std::string& name) {
   char self[4096];
   const ssize_t n = ::readlink("/proc/self/exe", self, sizeof self);
   const std::string own(self, n > 0 ? static_cast<std::size_t>(n) : 0);
-  const std::string beside = own.substr(0, own.rfind('/') + 1) + name;
-  return ::access(beside.c_str(), X_OK) == 0 ? beside : "/usr/lib/caisson/" + name;
+  const std::string here = own.substr(0, own.rfind('/') + 1);
+  for (const std::string& path : {here + name, here + "../agent/" + name})
+    if (::access(path.c_str(), X_OK) == 0) return path;
+  return "/usr/lib/caisson/" + name;
 }
 
 std::string status_field(const std::string& status, std::string_view name) {

@@ -35,7 +35,7 @@ namespace caisson::sys {
 // Whole file, at most max_bytes (Code::limit beyond). Works for /proc files, whose size is not known beforehand.
 [[nodiscard]] Result<std::string> read_file(const std::string& path, std::size_t max_bytes);
 [[nodiscard]] Result<std::string> read_fd(int fd, std::size_t max_bytes);
-// Where another of our programs is: beside our own executable (build tree), or in /usr/lib/caisson.
+// Where another of our programs is: beside our own executable, in the agent's folder of a build tree, or in /usr/lib/caisson.
 [[nodiscard]] std::string program_path(const std::string& name);
 // The value of a line "name:\tvalue" of /proc/<pid>/status; "" without one.
 [[nodiscard]] std::string status_field(const std::string& status, std::string_view name);

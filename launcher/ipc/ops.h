@@ -27,7 +27,7 @@ enum class Op {
   attest,             // {session?, nonce?} -> {token, key, statement}: a signed statement of the boot, or of one session
   audit_list,         // {before?, limit?} -> {sessions: [{session, running}]}: logs there are, the newest first
   audit_open,         // {session, segment?} -> {running} + fd of that segment of its log, read only; 0: the last one
-  session_list,       // {after?} -> {sessions: [...], next?}: in order of id; with next, more follow after it
+  session_list,       // {after?, top?} -> {sessions: [...], next?}: in order of id, each with its `top` largest processes
   session_destroy,    // {session, reason?} -> {} once nothing of the session is left
   workspace_create,   // {name, disk_bytes?, idle_seconds?} -> {workspace: {name, uid, disk_bytes, ...}}
   workspace_list,     // {} -> {workspaces: [...]}

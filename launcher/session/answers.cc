@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kMaxLabel = 256;
 constexpr std::size_t kMaxList = ipc::kMaxMessage - 4096;  // bytes of the entries in one answer
 constexpr std::int64_t kReloadUs = 1'000'000;
-constexpr std::int64_t kMaxLogsListed = 500, kMaxSegment = 1'000'000'000;
+constexpr std::int64_t kMaxLogsListed = 500, kMaxTop = 50, kMaxSegment = 1'000'000'000;
 constexpr std::int64_t kMaxTimeoutMs = 7LL * 24 * 3600 * 1000;
 
 }  // namespace
@@ -85,22 +85,16 @@ void Manager::on_request(ipc::Connection& c, ipc::Connection::Request request) {
     switch (request.op) {
       case ipc::Op::hello:
         return answer_hello(c, request.body);
-      case ipc::Op::session_create: {
-        TRY(answer_create(c, request));
-        return json::Value();  // answered when it is built
-      }
-      case ipc::Op::session_exec: {
-        TRY(answer_exec(c, request));
-        return json::Value();  // answered when it has started
-      }
+      case ipc::Op::session_create:
+        return answer_create(c, request);
+      case ipc::Op::session_exec:
+        return answer_exec(c, request);
       case ipc::Op::attest:
         return answer_attest(c, request.body);
       case ipc::Op::audit_list:
         return answer_audit_list(request.body);
-      case ipc::Op::audit_open: {
-        TRY(answer_audit_open(c, request));
-        return json::Value();  // answered with the descriptor
-      }
+      case ipc::Op::audit_open:
+        return answer_audit_open(c, request);
       case ipc::Op::policy:
         return answer_policy(request.body);
       case ipc::Op::policy_reload:
@@ -174,7 +168,7 @@ Result<json::Value> Manager::answer_hello(ipc::Connection& c, const json::Value&
                      {"max_sessions", settings_.max_sessions}};
 }
 
-Status Manager::answer_create(ipc::Connection& c, const ipc::Connection::Request& request) {
+Result<json::Value> Manager::answer_create(ipc::Connection& c, const ipc::Connection::Request& request) {
   TRY(only(request.body, {"domain", "label", "narrow", "workspace", "isolation"}));
   TRY_ASSIGN(const std::string name, need_string(request.body, "domain"));
   TRY_ASSIGN(const auto label, json::get_string(request.body, "label"));
@@ -238,10 +232,10 @@ Status Manager::answer_create(ipc::Connection& c, const ipc::Connection::Request
   } else {
     entry->create_id = request.id;
   }
-  return {};
+  return json::Value();  // answered when it is built
 }
 
-Status Manager::answer_exec(ipc::Connection& c, const ipc::Connection::Request& request) {
+Result<json::Value> Manager::answer_exec(ipc::Connection& c, const ipc::Connection::Request& request) {
   TRY(only(request.body, {"session", "argv", "cwd", "env", "stdin", "pty", "hard_timeout_ms"}));
   TRY_ASSIGN(Entry * entry, find(c, request.body));
   Session& session = *entry->session;
@@ -271,7 +265,7 @@ Status Manager::answer_exec(ipc::Connection& c, const ipc::Connection::Request& 
     return std::unexpected(std::move(started).error());
   }
   entry->exec_ids[(*started)->request.id] = request.id;
-  return {};
+  return json::Value();  // answered when it has started
 }
 
 // Logs are not a client's own: who may ask for them may read those of all sessions, and of none but sessions.
@@ -286,7 +280,7 @@ Result<json::Value> Manager::answer_audit_list(const json::Value& body) const {
   return json::Value{{"sessions", std::move(list)}};
 }
 
-Status Manager::answer_audit_open(ipc::Connection& c, const ipc::Connection::Request& request) const {
+Result<json::Value> Manager::answer_audit_open(ipc::Connection& c, const ipc::Connection::Request& request) const {
   TRY(only(request.body, {"session", "segment"}));
   TRY_ASSIGN(const std::string id, need_string(request.body, "session"));
   TRY_ASSIGN(const auto segment, json::get_int(request.body, "segment"));
@@ -294,7 +288,7 @@ Status Manager::answer_audit_open(ipc::Connection& c, const ipc::Connection::Req
   std::vector<Fd> fds;
   TRY_ASSIGN(fds.emplace_back(), store_->open_segment(id, static_cast<unsigned>(segment.value_or(0))));
   c.reply(request.id, {{"running", entries_.contains(id)}}, std::move(fds));
-  return {};
+  return json::Value();  // answered, with the descriptor
 }
 
 Result<json::Value> Manager::answer_signal(Entry& entry, const json::Value& body) {
@@ -339,10 +333,12 @@ Result<json::Value> Manager::answer_reload(const json::Value& body, Role role) {
   return json::Value{{"accepted", problems.empty()}, {"old", before}, {"new", policies_digest_}, {"problems", problems}};
 }
 
-// In order of id, as many as surely fit into one message; `next` is there when more follow it.
+// In order of id, as many as surely fit into one message; `next` is there when more follow it. A row of `top`: pid as the session
+// sees it, name, state, threads, bytes of memory, microseconds of processor time and of age.
 Result<json::Value> Manager::answer_list(const ipc::Connection& c, const json::Value& body) {
-  TRY(only(body, {"after"}));
+  TRY(only(body, {"after", "top"}));
   TRY_ASSIGN(const auto after, json::get_string(body, "after"));
+  TRY_ASSIGN(const auto top, json::get_int(body, "top"));
   const bool all = clients_.at(c.number()).role == Role::operator_;
   json::Value answer{{"sessions", json::Value::array()}};
   std::size_t bytes = 0;
@@ -350,6 +346,9 @@ Result<json::Value> Manager::answer_list(const ipc::Connection& c, const json::V
   for (auto it = entries_.upper_bound(after.value_or("")); it != entries_.end(); ++it) {
     if (it->second->owner == 0 || (!all && it->second->owner != c.number())) continue;
     json::Value one = stat(*it->second);
+    if (top && it->second->session->pid() != 0)
+      for (const auto& p : processes().largest(it->second->session->pid(), std::clamp<std::int64_t>(*top, 0, kMaxTop)))
+        one["top"].push_back({p.inner, p.name, std::string(1, p.state), p.threads, p.memory_bytes, p.cpu_us, p.age_us});
     bytes += json::dump(one).size() + 1;
     if (bytes > kMaxList) {
       answer["next"] = last;
@@ -385,6 +384,7 @@ json::Value Manager::stat(const Entry& entry) const {
     j["memory_bytes"] = c.memory_current;
     j["memory_peak_bytes"] = c.memory_peak;
     j["cpu_us"] = c.cpu_us;
+    j["oom_kills"] = c.oom_kills;
   } else {
     // Below process 0 is everything that runs here: not what a session that has no process yet is made of.
     const Usage u = s.pid() != 0 ? processes().usage(s.pid()) : Usage{};

@@ -151,10 +151,10 @@ class Manager {
   void on_refused(const ipc::Connection& connection, const json::Value& body, const Error& error);
   void record_dropped(Refusals& refusals);
   [[nodiscard]] Result<json::Value> answer_hello(ipc::Connection& connection, const json::Value& body);
-  [[nodiscard]] Status answer_create(ipc::Connection& connection, const ipc::Connection::Request& request);
-  [[nodiscard]] Status answer_exec(ipc::Connection& connection, const ipc::Connection::Request& request);
+  [[nodiscard]] Result<json::Value> answer_create(ipc::Connection& connection, const ipc::Connection::Request& request);
+  [[nodiscard]] Result<json::Value> answer_exec(ipc::Connection& connection, const ipc::Connection::Request& request);
   [[nodiscard]] Result<json::Value> answer_audit_list(const json::Value& body) const;
-  [[nodiscard]] Status answer_audit_open(ipc::Connection& connection, const ipc::Connection::Request& request) const;
+  [[nodiscard]] Result<json::Value> answer_audit_open(ipc::Connection& connection, const ipc::Connection::Request& request) const;
   [[nodiscard]] Result<json::Value> answer_signal(Entry& entry, const json::Value& body);
   [[nodiscard]] Result<json::Value> answer_list(const ipc::Connection& connection, const json::Value& body);
   [[nodiscard]] Result<json::Value> answer_policy(const json::Value& body);

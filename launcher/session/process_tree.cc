@@ -5,9 +5,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
+#include <span>
 #include <string>
 
 #include "launcher/base/sys.h"
@@ -31,6 +34,9 @@ std::uint64_t kib_field(const std::string& path, const char* name) {
 ProcessTree ProcessTree::read() {
   ProcessTree tree;
   static const long page = ::sysconf(_SC_PAGESIZE), tick = ::sysconf(_SC_CLK_TCK);
+  timespec boot{};  // what the kernel counts a process's start from
+  ::clock_gettime(CLOCK_BOOTTIME, &boot);
+  const std::int64_t boot_us = std::int64_t{boot.tv_sec} * 1'000'000 + boot.tv_nsec / 1000;
   DIR* proc = ::opendir("/proc");
   if (proc == nullptr) return tree;
   while (const dirent* entry = ::readdir(proc)) {
@@ -43,12 +49,13 @@ ProcessTree ProcessTree::read() {
     const auto close = stat->rfind(')');
     if (close == std::string::npos) continue;
     int parent = 0;
-    unsigned long user = 0, system = 0, threads = 0;
-    if (std::sscanf(stat->c_str() + close + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %lu", &parent,
-                    &user, &system, &threads) != 4)
-      continue;
+    unsigned long user = 0, system = 0, start = 0;
     Process p;
-    p.threads = threads;
+    if (std::sscanf(stat->c_str() + close + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %lu %*d %lu",
+                    &p.state, &parent, &user, &system, &p.threads, &start) != 6)
+      continue;
+    p.name = stat->substr(stat->find('(') + 1, close - stat->find('(') - 1);
+    p.age_us = boot_us - static_cast<std::int64_t>(start * 1'000'000UL / static_cast<unsigned long>(tick));
     p.cpu_us = (user + system) * 1'000'000UL / static_cast<unsigned long>(tick);
     unsigned long resident = 0, shared = 0;
     const auto statm = sys::read_file(base + "/statm", 256);
@@ -56,7 +63,7 @@ ProcessTree ProcessTree::read() {
       p.memory_bytes = (resident - shared) * static_cast<unsigned long>(page);
     // "shared" holds mapped files, too, which are not the session's; asked for only where it could matter.
     if (shared * static_cast<unsigned long>(page) > kWorthAsking) p.memory_bytes += kib_field(base + "/status", "RssShmem:");
-    tree.processes_[pid] = p;
+    tree.processes_[pid] = std::move(p);
     tree.children_.emplace(parent, pid);
   }
   ::closedir(proc);
@@ -96,6 +103,27 @@ Usage ProcessTree::usage(pid_t root) const {
     sum.cpu_us += it->second.cpu_us;
   }
   return sum;
+}
+
+std::vector<Process> ProcessTree::largest(pid_t root, std::int64_t most) const {
+  std::vector<std::pair<const Process*, pid_t>> all;
+  std::vector<pid_t> pids = descendants(root);
+  pids.push_back(root);
+  for (const pid_t pid : pids)
+    if (const auto it = processes_.find(pid); it != processes_.end()) all.emplace_back(&it->second, pid);
+  const auto count = std::min(all.size(), static_cast<std::size_t>(most));
+  std::ranges::partial_sort(all, all.begin() + static_cast<std::ptrdiff_t>(count), std::ranges::greater{},
+                            [](const auto& p) { return p.first->memory_bytes; });
+  std::vector<Process> out;
+  for (const auto& [process, pid] : std::span(all).first(count)) {
+    if (process->inner == 0) {
+      const std::string status = sys::read_file("/proc/" + std::to_string(pid) + "/status", 16384).value_or("");
+      const std::string ids = sys::status_field(status, "NSpid");  // "4711 12", the innermost last
+      process->inner = std::strtol(ids.c_str() + ids.find_last_of(" \t") + 1, nullptr, 10);
+    }
+    out.push_back(*process);
+  }
+  return out;
 }
 
 std::uint64_t ProcessTree::proportional_bytes(pid_t root) const {

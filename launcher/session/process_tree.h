@@ -6,9 +6,18 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <vector>
 
 namespace caisson::session {
+
+struct Process {
+  std::uint64_t threads = 0, memory_bytes = 0, cpu_us = 0;
+  std::int64_t age_us = 0;
+  char state = '?';
+  std::string name;        // what it calls itself
+  mutable long inner = 0;  // its pid in its own PID namespace, once somebody has asked for it
+};
 
 struct Usage {
   std::uint64_t processes = 0;     // threads count
@@ -26,11 +35,11 @@ class ProcessTree {
   // What cannot be read in time counts in full.
   [[nodiscard]] std::uint64_t proportional_bytes(pid_t root) const;
   [[nodiscard]] Usage usage(pid_t root) const;  // with root
+  // The `most` of these that use most memory, the largest first, with their inner pids. Those are read once a pass, so that
+  // asking often costs no more than the passes do.
+  [[nodiscard]] std::vector<Process> largest(pid_t root, std::int64_t most) const;
 
  private:
-  struct Process {
-    std::uint64_t threads = 0, memory_bytes = 0, cpu_us = 0;
-  };
   std::multimap<pid_t, pid_t> children_;
   std::map<pid_t, Process> processes_;
 };

@@ -50,11 +50,16 @@ std::optional<Mechanism> missing_wall(const confine::Plan& plan) {
   return std::nullopt;
 }
 
-json::Value disk_use(const Workspace& workspace) {
+json::Value disk_use(const Workspace& workspace, const std::string& home) {
   struct statfs fs{};
-  if (!workspace.place.home || ::fstatfs(workspace.place.home.get(), &fs) != 0) return json::Value::object();
-  return {{"used_bytes", (fs.f_blocks - fs.f_bfree) * static_cast<std::uint64_t>(fs.f_bsize)},
-          {"used_inodes", fs.f_files - fs.f_ffree}};
+  const Fd& own = workspace.place.home;
+  if ((own ? ::fstatfs(own.get(), &fs) : ::statfs(home.c_str(), &fs)) != 0) return json::Value::object();
+  const auto block = static_cast<std::uint64_t>(fs.f_bsize);
+  return {{"used_bytes", (fs.f_blocks - fs.f_bfree) * block},
+          {"used_inodes", fs.f_files - fs.f_ffree},
+          {"total_bytes", fs.f_blocks * block},
+          {"total_inodes", fs.f_files},
+          {"free_bytes", fs.f_bavail * block}};
 }
 
 }  // namespace caisson::session

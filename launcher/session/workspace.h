@@ -59,7 +59,7 @@ struct Workspace : WorkspaceRequest {  // the default one: no disk_bytes, for it
 
 // The plan's walls that keep workspaces apart: the first that is missing.
 [[nodiscard]] std::optional<Mechanism> missing_wall(const confine::Plan& plan);
-// {used_bytes, used_inodes} of the home, as its filesystem counts them.
-[[nodiscard]] json::Value disk_use(const Workspace& workspace);
+// {used_bytes, used_inodes, total_bytes, total_inodes, free_bytes} of the home, as its filesystem counts them.
+[[nodiscard]] json::Value disk_use(const Workspace& workspace, const std::string& home);
 
 }  // namespace caisson::session

@@ -78,7 +78,8 @@ void Manager::settle(const std::string& name) {
     });
     return;
   }
-  record(audit::Event::workspace_end, {{"workspace", name}, {"reason", workspace.ending}, {"disk", disk_use(workspace)}});
+  record(audit::Event::workspace_end,
+         {{"workspace", name}, {"reason", workspace.ending}, {"disk", disk_use(workspace, settings_.home)}});
   // With the descriptors go its namespaces, and with these its mounts and files.
   const auto ended = workspaces_.extract(it);
   const auto destroyers = std::move(ended.mapped()->destroyers);
@@ -94,11 +95,12 @@ json::Value Manager::workspace_json(const Workspace& workspace) const {
                   {"created_at", workspace.created_at},
                   {"sessions", sessions_in(workspace)},
                   {"state", workspace.ending.empty() ? "ready" : "ending"}};
+  out["disk"] = disk_use(workspace, settings_.home);
   if (&workspace == default_) return out;
   const policy::Limits& limits = settings_.workspaces.limits;
   out["idle_seconds"] = workspace.idle_seconds;
   out["disk_bytes"] = workspace.disk_bytes;
-  out.update(disk_use(workspace));
+  for (const char* used : {"used_bytes", "used_inodes"}) out[used] = out["disk"].value(used, 0UL);
   out["limits"] = {{"memory_bytes", limits.memory_bytes}, {"processes", limits.processes}};
   out["limits"].update(cgroups_ ? json::Value{{"by", "cgroup"}, {"cpu_percent", limits.cpu_percent}}
                                 : json::Value{{"by", "watchdog"}});

@@ -272,3 +272,10 @@ def test_older_commands_are_forgotten_and_newer_kept(api, session):
     ids = [api.bash(f"echo {n}", session_id=session)["command_id"] for n in range(40)]
     assert api.post("/v1/bash/output", {"session_id": session, "command_id": ids[0]}).status_code == 404
     assert output(api, session, command_id=ids[20])["stdout"] == "20\n"
+
+
+def test_the_cap_of_output_that_the_environment_sets_is_the_agent_s(launch, contract):
+    from conftest import Api
+    launcher = launch(CAISSON_OUTPUT_CAP_BYTES="65536")
+    done = Api(launcher.url, launcher.key, contract).bash("head -c 300000 /dev/zero | tr '\\0' x", max_output_length=0)
+    assert 65536 <= done["stdout"].count("x") < 150000

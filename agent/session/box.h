@@ -1,0 +1,23 @@
+// What a workspace has besides its shells: lists of packages, hooks, an observation of what it uses.
+#pragma once
+
+#include "agent/session/hooks.h"
+#include "agent/session/observer.h"
+#include "agent/session/packages.h"
+
+namespace caisson::session {
+
+struct Box {
+  Box(bridge::LauncherClient& launcher, const Config& config)
+      : packages(launcher, config), hooks(launcher, config), observer(launcher, config) {}
+  void serve_workspace(const std::string& name) {
+    packages.serve_workspace(name);
+    hooks.serve_workspace(name);
+    observer.serve_workspace(name);
+  }
+  PackageLists packages;
+  Hooks hooks;
+  Observer observer;
+};
+
+}  // namespace caisson::session
