@@ -63,6 +63,7 @@ Status prepare_directories(Options& options) {
   }
   TRY(make_directory(options.run, 0700));
   TRY(make_directory(options.audit, 0700));
+  if (!options.workspaces.empty()) TRY(make_directory(options.workspaces, 0700));
   return {};
 }
 
@@ -95,6 +96,7 @@ Status run(Options options) {
                              .run_dir = options.run,
                              .init_path = options.init,
                              .home = options.home,
+                             .homes = options.workspaces,
                              .preset = options.preset,
                              .default_cwd = options.workspace,
                              .port = options.port,

@@ -25,6 +25,7 @@ as root on a host it works the same. See also: caisson --help
   --port N        port of the API           CAISSON_PORT, 8080
   --bind ADDRESS  address of the API        CAISSON_BIND, 0.0.0.0
   --attest-key F  PEM of the Ed25519 key that signs attestations; without one, each start makes its own   CAISSON_ATTEST_KEY
+  --workspaces DIR  homes of persistent workspaces; root's alone (700)   CAISSON_WORKSPACES
   --max-workspaces N  the default one counts  CAISSON_MAX_WORKSPACES, 16
   --agent PATH, --init PATH                 the other programs (default: beside this one, or /usr/lib/caisson)
   --help, --version
@@ -65,6 +66,7 @@ constexpr Row kRows[] = {
     {nullptr, "CAISSON_AGENT_UID", nullptr, &Options::agent_uid, 0x7ffffffe},
     {nullptr, "CAISSON_READY_SESSIONS", nullptr, &Options::ready_sessions, 64},
     {nullptr, "CAISSON_MAX_SESSIONS", nullptr, &Options::max_sessions, 16384},
+    {"--workspaces", "CAISSON_WORKSPACES", &Options::workspaces, nullptr, 0},
     {"--max-workspaces", "CAISSON_MAX_WORKSPACES", nullptr, &Options::max_workspaces, 512},
     {nullptr, "CAISSON_WORKSPACE_IDLE_SECONDS", nullptr, &Options::workspace_idle_seconds, 604800},
     {nullptr, "CAISSON_WORKSPACE_DISK_MIB", nullptr, &Options::workspace_disk_mib, 1 << 20},

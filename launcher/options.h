@@ -16,6 +16,7 @@ struct Options {
   std::string home = "/home/gem";                  // --home, CAISSON_HOME: what sessions see as their home
   std::string preset;                              // --preset, CAISSON_PRESET: presets/<name>.json over every domain
   std::string agent, init;                         // --agent, --init
+  std::string workspaces;                          // --workspaces, CAISSON_WORKSPACES: of persistent ones; empty: none
   std::string attest_key;                          // --attest-key, CAISSON_ATTEST_KEY
   std::string workspace;                           // WORKSPACE: where clients start; default: the home
   std::string api_key;                             // SANDBOX_API_KEY; empty: one is generated

@@ -138,13 +138,15 @@ task<Greeting> LauncherClient::hello() {
   co_return greeting;
 }
 
-task<std::shared_ptr<SessionHandle>> LauncherClient::session_create(std::string domain, std::string label,
-                                                                    std::string workspace) {
+task<std::shared_ptr<SessionHandle>> LauncherClient::session_create(std::string domain, std::string label, std::string workspace,
+                                                                    bool isolated) {
   json::Value body = {{"domain", std::move(domain)}, {"workspace", std::move(workspace)}};
+  if (isolated) body["isolation"] = "private";
   if (!label.empty()) body["label"] = std::move(label);
   CO_TRY_ASSIGN(const auto entry, co_await call(ipc::Op::session_create, std::move(body), seconds(30)));
   if (!is_ok(entry->reply->body)) co_return std::unexpected(refusal(entry->reply->body).error);
   if (const auto it = entry->reply->body.find("report"); it != entry->reply->body.end()) entry->created->report = std::move(*it);
+  entry->created->isolated = isolated;
   co_return entry->created;
 }
 
@@ -238,12 +240,8 @@ task<void> LauncherClient::session_destroy(std::shared_ptr<SessionHandle> sessio
   co_return Status{};
 }
 
-task<json::Value> LauncherClient::workspace_create(std::string name, std::optional<std::int64_t> disk_bytes,
-                                                   std::optional<std::int64_t> idle_seconds) {
-  json::Value body = {{"name", std::move(name)}};
-  if (disk_bytes) body["disk_bytes"] = *disk_bytes;
-  if (idle_seconds) body["idle_seconds"] = *idle_seconds;
-  CO_TRY_ASSIGN(json::Value reply, co_await query(ipc::Op::workspace_create, std::move(body), seconds(30)));
+task<json::Value> LauncherClient::workspace_create(json::Value request) {
+  CO_TRY_ASSIGN(json::Value reply, co_await query(ipc::Op::workspace_create, std::move(request), seconds(30)));
   co_return std::move(reply["workspace"]);
 }
 

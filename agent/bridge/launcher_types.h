@@ -41,6 +41,7 @@ struct ExecHandle {
 // One living session of the launcher. `on_end` is called once when it ends for whatever reason.
 struct SessionHandle {
   std::string id;
+  bool isolated = false;  // with a home, /tmp and loopback of its own
   bool ended = false;
   std::string end_reason;
   json::Value report;

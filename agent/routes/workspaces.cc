@@ -45,7 +45,7 @@ task<http::Response> list(Call call) {
 }
 
 task<http::Response> create(Call call, WorkspaceCreate body) {
-  auto made = co_await call.services.launcher->workspace_create(std::move(body.name), body.disk_bytes, body.idle_seconds);
+  auto made = co_await call.services.launcher->workspace_create(encode(body));
   if (!made) co_return refusal(made.error());
   co_return http::ok(shown(std::move(*made)), "Workspace created");
 }

@@ -119,7 +119,12 @@ json::Value Manager::session_statement(const Entry& entry) const {
           {"kernel", kernel_json(features_)},
           {"outer", outer_json(features_)},
           {"tier", report["tier"]},
-          {"session", {{"id", id}, {"label", entry.label}, {"created", entry.created_at}}},
+          {"session",
+           {{"id", id},
+            {"label", entry.label},
+            {"created", entry.created_at},
+            {"workspace", entry.workspace->name},
+            {"isolation", entry.request.value("isolation", "")}}},
           {"audit", {{"file", id + ".ndjson"}, {"count", entry.log->count()}, {"head", entry.log->head()}}},
           {"confinement", std::move(report)}};
 }
