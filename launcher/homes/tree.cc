@@ -79,7 +79,7 @@ Result<Use> measure(int home, const Use& most) {
       if (::fstatat(::dirfd(directory->get()), name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) != 0) continue;
       const bool is_directory = S_ISDIR(st.st_mode);
       const std::uint64_t names = is_directory || st.st_nlink == 0 ? 1 : st.st_nlink;
-      use.bytes += static_cast<std::uint64_t>(st.st_blocks) * kBlock / names;
+      use.bytes += (static_cast<std::uint64_t>(st.st_blocks) * kBlock + names - 1) / names;
       ++use.inodes;
       if (use.bytes > most.bytes || use.inodes > most.inodes) return use;
       if (!is_directory) continue;

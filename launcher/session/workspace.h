@@ -52,10 +52,10 @@ struct Workspace : WorkspaceRequest {  // the default one: no disk_bytes nor idl
   ~Workspace() {
     if (cgroup) (void)cgroup->remove();
   }
-  confine::Workspace place;           // ids and namespaces
-  std::string home_path;              // of a home that is a directory
-  std::string enforced_by = "tmpfs";  // the home's limit; also "project_quota", "measured"
-  json::Value use, full;              // measured: {bytes, inodes}; why nothing is started, or null
+  confine::Workspace place;                       // ids and namespaces
+  std::string home_path;                          // of a home that is a directory
+  std::string enforced_by = "tmpfs";              // the home's limit; also "project_quota", "measured"
+  json::Value use = json::Value::object(), full;  // as measured: {bytes, inodes}; why nothing is started, or null
   enum class Files { keep, remove, removing, removed } files = Files::keep;
   std::string created_at, ending;         // why it ends, or ""
   std::map<std::string, Domain> domains;  // made when first asked for; the manager holds the default one's

@@ -64,6 +64,7 @@ def measure(kind):
         while control.call("workspace_list")[0]["workspaces"][0]["sessions"]:  # "bombs" comes first
             time.sleep(0.05)
     tell(times)
+    sys.stdout.flush()
     for name, q in (("median", 0.5), ("p99", 0.99)):
         ratio = quantile(times[kind], q) / quantile(times["quiet"], q)
         print(f"{name} beside a {kind} bomb / quiet: {ratio:.2f}   {held(ratio, 2)}   ({ended} sessions ended)")

@@ -211,7 +211,7 @@ def ask(directory, *arguments):
     """caisson-homes by hand: its answer."""
     fd = os.open(directory, os.O_RDONLY)
     done = subprocess.run(
-        ["sh", "-c", f'exec "$0" "$@" 3<&{fd}', HOMES, *map(str, arguments)], pass_fds=[fd], capture_output=True, timeout=60, check=False
+        ["bash", "-c", f'exec "$0" "$@" 3<&{fd}', HOMES, *map(str, arguments)], pass_fds=[fd], capture_output=True, timeout=60, check=False
     )
     os.close(fd)
     return json.loads(done.stdout)
