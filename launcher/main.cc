@@ -6,9 +6,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cstdio>
-#include <thread>
 
 #include "launcher/agent_process.h"
 #include "launcher/base/sys.h"
@@ -105,13 +103,12 @@ Status run(Options options) {
                              .audit_max_bytes = options.audit_max_bytes,
                              .max_sessions = options.max_sessions,
                              .ready_sessions = options.ready_sessions};
-  // Half of the processors: two that take all they get leave each other a half.
   settings.workspaces = {.most = options.max_workspaces,
                          .disk_bytes = std::uint64_t{options.workspace_disk_mib} << 20,
                          .idle_seconds = options.workspace_idle_seconds,
                          .limits = {.processes = options.workspace_processes,
                                     .memory_bytes = std::uint64_t{options.workspace_memory_mib} << 20,
-                                    .cpu_percent = 50 * std::max(1U, std::thread::hardware_concurrency())}};
+                                    .cpu_percent = options.workspace_cpu_percent}};
   TRY_ASSIGN(const auto manager, session::Manager::create(settings, *loop));
   say_tier(manager->features());
   Fd control;

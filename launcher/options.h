@@ -1,8 +1,10 @@
 // Settings of caisson-launcher: flags, then environment, then defaults. Relative programs are looked for beside our own.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <thread>
 
 #include "launcher/base/result.h"
 
@@ -32,6 +34,9 @@ struct Options {
   unsigned workspace_disk_mib = 512;       // CAISSON_WORKSPACE_DISK_MIB: largest home
   unsigned workspace_memory_mib = 4096;    // CAISSON_WORKSPACE_MEMORY_MIB
   unsigned workspace_processes = 1024;     // CAISSON_WORKSPACE_PROCESSES
+  // CAISSON_WORKSPACE_CPU_PERCENT; a quarter of the processors: beside a fork bomb that takes it all the others' commands were
+  // seen to be slower by a tenth, and with a half of them twice as slow.
+  unsigned workspace_cpu_percent = 25 * std::max(1U, std::thread::hardware_concurrency());
   bool help = false, version = false;
 };
 
