@@ -186,8 +186,9 @@ Result<json::Value> Manager::answer_workspace_create(const ipc::Connection& conn
                 auto made = make_workspace(wanted, home);
                 ipc::Connection* client = this->connection(number);
                 if (client == nullptr) return;
-                if (made) client->reply(id, std::move(*made));
-                else client->reply_error(id, made.error(), "request");
+                if (made) return client->reply(id, std::move(*made));
+                on_refused(*client, {{"op", "workspace_create"}}, made.error());
+                client->reply_error(id, made.error(), "request");
               });
   return json::Value();  // answered by then
 }
