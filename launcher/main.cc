@@ -6,9 +6,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cstdio>
-#include <thread>
 
 #include "launcher/agent_process.h"
 #include "launcher/base/sys.h"
@@ -63,6 +61,7 @@ Status prepare_directories(Options& options) {
   }
   TRY(make_directory(options.run, 0700));
   TRY(make_directory(options.audit, 0700));
+  if (!options.workspaces.empty()) TRY(make_directory(options.workspaces, 0700));
   return {};
 }
 
@@ -96,6 +95,7 @@ Status run(Options options) {
                              .init_path = options.init,
                              .tools = options.tools,
                              .home = options.home,
+                             .homes = options.workspaces,
                              .preset = options.preset,
                              .default_cwd = options.workspace,
                              .port = options.port,
@@ -104,13 +104,12 @@ Status run(Options options) {
                              .audit_max_bytes = options.audit_max_bytes,
                              .max_sessions = options.max_sessions,
                              .ready_sessions = options.ready_sessions};
-  // Half of the processors: two that take all they get leave each other a half.
   settings.workspaces = {.most = options.max_workspaces,
                          .disk_bytes = std::uint64_t{options.workspace_disk_mib} << 20,
                          .idle_seconds = options.workspace_idle_seconds,
                          .limits = {.processes = options.workspace_processes,
                                     .memory_bytes = std::uint64_t{options.workspace_memory_mib} << 20,
-                                    .cpu_percent = 50 * std::max(1U, std::thread::hardware_concurrency())}};
+                                    .cpu_percent = options.workspace_cpu_percent}};
   TRY_ASSIGN(const auto manager, session::Manager::create(settings, *loop));
   say_tier(manager->features());
   Fd control;

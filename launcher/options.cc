@@ -23,6 +23,7 @@ as root on a host it works the same. See also: caisson --help
   --port N        port of the API           CAISSON_PORT, 8080
   --bind ADDRESS  address of the API        CAISSON_BIND, 0.0.0.0
   --attest-key F  PEM of the Ed25519 key that signs attestations; without one, each start makes its own   CAISSON_ATTEST_KEY
+  --workspaces DIR  homes of persistent workspaces; root's alone (700)   CAISSON_WORKSPACES
   --max-workspaces N  the default one counts  CAISSON_MAX_WORKSPACES, 16
   --agent PATH, --init PATH                 the other programs (default: beside this one, or /usr/lib/caisson)
   --tools DIR     the agent's programs inside sessions, shown to each of them (default: tools, found as these)
@@ -31,7 +32,8 @@ as root on a host it works the same. See also: caisson --help
 environment: SANDBOX_API_KEY (without it a key is generated and printed once), CAISSON_AUTH=none (no key at all), WORKSPACE
 (where clients start), CAISSON_AGENT_UID (990; auditor: the next), CAISSON_READY_SESSIONS (2), CAISSON_MAX_SESSIONS (1024),
 CAISSON_SHUTDOWN_SECONDS (15: for shutdown hooks); RUN_HOOK_INIT, _PRE_SERVICES, _POST_READY (commands, run in sessions);
-of each workspace but the default: CAISSON_WORKSPACE_IDLE_SECONDS (3600), _DISK_MIB (512), _MEMORY_MIB (4096), _PROCESSES (1024)
+of each workspace but the default: CAISSON_WORKSPACE_IDLE_SECONDS (3600), _DISK_MIB (512), _MEMORY_MIB (4096), _PROCESSES (1024),
+_CPU_PERCENT (100 is one core; a quarter of all)
 
 signals: SIGTERM and SIGINT stop everything, SIGHUP reads the policies again (taken whole or not at all)
 exit codes: 0 stopped; 2 wrong option or policy; 6 a demand of the policies cannot be met here; 10 a system call failed
@@ -66,12 +68,14 @@ constexpr Row kRows[] = {
     {nullptr, "CAISSON_AGENT_UID", nullptr, &Options::agent_uid, 0x7ffffffe},
     {nullptr, "CAISSON_READY_SESSIONS", nullptr, &Options::ready_sessions, 64},
     {nullptr, "CAISSON_MAX_SESSIONS", nullptr, &Options::max_sessions, 16384},
+    {"--workspaces", "CAISSON_WORKSPACES", &Options::workspaces, nullptr, 0},
     {"--max-workspaces", "CAISSON_MAX_WORKSPACES", nullptr, &Options::max_workspaces, 512},
     {nullptr, "CAISSON_WORKSPACE_IDLE_SECONDS", nullptr, &Options::workspace_idle_seconds, 604800},
     {nullptr, "CAISSON_WORKSPACE_DISK_MIB", nullptr, &Options::workspace_disk_mib, 1 << 20},
     {nullptr, "CAISSON_WORKSPACE_MEMORY_MIB", nullptr, &Options::workspace_memory_mib, 1 << 24},
     {nullptr, "CAISSON_WORKSPACE_PROCESSES", nullptr, &Options::workspace_processes, 32768},
     {nullptr, "CAISSON_SHUTDOWN_SECONDS", nullptr, &Options::shutdown_seconds, 3600},
+    {nullptr, "CAISSON_WORKSPACE_CPU_PERCENT", nullptr, &Options::workspace_cpu_percent, 102400},
 };
 
 Status set(Options& options, const Row& row, const char* name, const std::string& value) {
@@ -123,7 +127,7 @@ Result<Options> parse_options(int argc, char** argv) {
   if (options.tools.empty()) options.tools = sys::program_path("tools");
   if (options.agent_uid == 0) return fail(Code::invalid_argument, "CAISSON_AGENT_UID must not be 0: the agent is not trusted");
   if (options.max_workspaces == 0 || options.workspace_idle_seconds == 0 || options.workspace_disk_mib == 0 ||
-      options.workspace_memory_mib == 0 || options.workspace_processes == 0)
+      options.workspace_memory_mib == 0 || options.workspace_processes == 0 || options.workspace_cpu_percent == 0)
     return fail(Code::invalid_argument, "limits of workspaces are at least 1");
   if (options.api_key.empty() && !options.auth_off) {
     options.api_key = sys::random_hex(24);

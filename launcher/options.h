@@ -1,8 +1,10 @@
 // Settings of caisson-launcher: flags, then environment, then defaults. Relative programs are looked for beside our own.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <thread>
 
 #include "launcher/base/result.h"
 
@@ -16,6 +18,7 @@ struct Options {
   std::string home = "/home/gem";                  // --home, CAISSON_HOME: what sessions see as their home
   std::string preset;                              // --preset, CAISSON_PRESET: presets/<name>.json over every domain
   std::string agent, init, tools;                  // --agent, --init, --tools
+  std::string workspaces;                          // --workspaces, CAISSON_WORKSPACES: of persistent ones; empty: none
   std::string attest_key;                          // --attest-key, CAISSON_ATTEST_KEY
   std::string workspace;                           // WORKSPACE: where clients start; default: the home
   std::string api_key;                             // SANDBOX_API_KEY; empty: one is generated
@@ -32,6 +35,9 @@ struct Options {
   unsigned workspace_memory_mib = 4096;    // CAISSON_WORKSPACE_MEMORY_MIB
   unsigned workspace_processes = 1024;     // CAISSON_WORKSPACE_PROCESSES
   unsigned shutdown_seconds = 15;          // CAISSON_SHUTDOWN_SECONDS: what shutdown hooks have before the agent is killed
+  // CAISSON_WORKSPACE_CPU_PERCENT; a quarter of the processors: beside a fork bomb that takes it all the others' commands were
+  // seen to be slower by a tenth, and with a half of them twice as slow.
+  unsigned workspace_cpu_percent = 25 * std::max(1U, std::thread::hardware_concurrency());
   bool help = false, version = false;
 };
 

@@ -20,6 +20,8 @@ ALLOWED = {
     "launcher/session": ["launcher/base", "launcher/ipc", "launcher/policy", "launcher/audit", "launcher/attest", "launcher/confine"],
     "launcher/init": ["launcher/base"],
     "launcher/auditor": ["launcher/base"],
+    "launcher/homes": ["launcher/base", "launcher/confine"],  # of confine: id maps
+    "launcher/seal": ["launcher/base", "launcher/policy", "launcher/confine"],
     "launcher/cli": ["launcher/base", "launcher/ipc", "launcher/policy", "launcher/audit", "launcher/attest", "launcher/confine",
                      "launcher/session"],
     "launcher/cli/learn": ["launcher/base", "launcher/policy", "launcher/cli"],

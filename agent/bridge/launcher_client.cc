@@ -149,6 +149,7 @@ task<std::shared_ptr<SessionHandle>> LauncherClient::session_create(std::string 
   if (!is_ok(entry->reply->body)) co_return std::unexpected(refusal(entry->reply->body).error);
   if (const auto it = entry->reply->body.find("report"); it != entry->reply->body.end()) entry->created->report = std::move(*it);
   entry->created->workspace = std::move(workspace);
+  entry->created->isolated = isolated;
   co_return entry->created;
 }
 
@@ -243,12 +244,8 @@ task<void> LauncherClient::session_destroy(std::shared_ptr<SessionHandle> sessio
   co_return Status{};
 }
 
-task<json::Value> LauncherClient::workspace_create(std::string name, std::optional<std::int64_t> disk_bytes,
-                                                   std::optional<std::int64_t> idle_seconds) {
-  json::Value body = {{"name", std::move(name)}};
-  if (disk_bytes) body["disk_bytes"] = *disk_bytes;
-  if (idle_seconds) body["idle_seconds"] = *idle_seconds;
-  CO_TRY_ASSIGN(json::Value reply, co_await query(ipc::Op::workspace_create, std::move(body), seconds(30)));
+task<json::Value> LauncherClient::workspace_create(json::Value request) {
+  CO_TRY_ASSIGN(json::Value reply, co_await query(ipc::Op::workspace_create, std::move(request), seconds(30)));
   co_return std::move(reply["workspace"]);
 }
 

@@ -25,7 +25,7 @@ class LauncherClient {
   LauncherClient& operator=(const LauncherClient&) = delete;
 
   [[nodiscard]] task<Greeting> hello();
-  // label: the client's id, for the audit log only. isolated: with a home, a /tmp and a network of its own.
+  // label: the client's id, for the audit log only. isolated: with a home, /tmp and loopback of its own.
   [[nodiscard]] task<std::shared_ptr<SessionHandle>> session_create(std::string domain, std::string label, std::string workspace,
                                                                     bool isolated = false);
   [[nodiscard]] task<ExecOutcome> session_exec(std::shared_ptr<SessionHandle> session, ExecRequest request);
@@ -45,9 +45,8 @@ class LauncherClient {
   // segment 0: the last one. Code::not_found where there is none.
   [[nodiscard]] task<AuditSegment> audit_open(std::string session, std::int64_t segment);
   [[nodiscard]] task<void> session_destroy(std::shared_ptr<SessionHandle> session, std::string reason);
-  // The launcher's description of the new workspace. Absent: the launcher's default.
-  [[nodiscard]] task<json::Value> workspace_create(std::string name, std::optional<std::int64_t> disk_bytes,
-                                                   std::optional<std::int64_t> idle_seconds);
+  // {name, disk_bytes?, idle_seconds?, persistent?} -> the launcher's description of the new workspace.
+  [[nodiscard]] task<json::Value> workspace_create(json::Value request);
   [[nodiscard]] task<std::vector<json::Value>> workspace_list();
   [[nodiscard]] task<void> workspace_destroy(std::string name, std::string reason);
   // Called when a workspace has ended, for whatever reason.

@@ -42,6 +42,7 @@ struct ExecHandle {
 struct SessionHandle {
   std::string id, workspace;
   std::string tools;  // where the session sees the agent's programs; "": it does not
+  bool isolated = false;  // with a home, /tmp and loopback of its own
   bool ended = false;
   std::string end_reason;
   json::Value report;

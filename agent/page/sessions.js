@@ -47,7 +47,7 @@ async function refreshSessions() {
   byId('no-sessions').hidden = sessions.length > 0;
   fill(byId('sessions'), sessions.map((s) => [s.session, [
     make('strong', {}, s.domain), ` ${s.label || s.session} `, badge(s.tier, s.tier === 'T3' ? 'good' : 'warn'), make('br'),
-    make('small', {}, `${s.workspace ?? 'default'} · ${s.processes} processes · ${size(s.memory_bytes)} · ${s.execs} running`)]]));
+    make('small', {}, `${s.workspace ?? 'default'}${s.isolation === 'private' ? ', private' : ''} · ${s.processes} processes · ${size(s.memory_bytes)} · ${s.execs} running`)]]));
   const logs = await get('/v1/audit/sessions?state=ended&limit=50');
   fill(byId('ended'), logs.sessions.map((s) => [s.id, [make('strong', {}, s.domain), ` ${s.label || s.id}`, make('br'),
     make('small', {}, [s.ended, s.reason, `${s.records} records`].filter(Boolean).join(' · '))]]));

@@ -2,7 +2,7 @@
 async function refreshWorkspaces() {
   const {workspaces} = await get('/v1/workspaces');
   byId('workspaces').replaceChildren(...table(['name', 'state', 'sessions', 'home', 'all its sessions at most', 'ends'], workspaces.map((w) => [
-    make('strong', {}, w.name), w.state, w.sessions, w.disk_bytes ? use('home', w.used_bytes, w.disk_bytes, size) : 'a volume',
+    make('strong', {}, w.name), w.state, w.sessions, w.disk ? use('home', w.disk.bytes, w.disk.limit, size) : 'a volume',
     w.limits ? `${size(w.limits.memory_bytes)}, ${w.limits.processes} processes` : '',
     w.idle_seconds ? `${w.idle_seconds} s without a session` : 'never'])).children);
 }

@@ -152,7 +152,8 @@ task<http::Response> bash_sessions(Call call) {
 task<http::Response> bash_create_session(Call call, BashSessionCreateRequest body) {
   BashService::CreateParams params{.session_id = body.session_id.value_or(""),
                                    .exec_dir = body.exec_dir.value_or(""),
-                                   .snapshot_path = body.snapshot_path.value_or("")};
+                                   .snapshot_path = body.snapshot_path.value_or(""),
+                                   .isolated = isolated(body.isolation)};
   CO_TRY_ASSIGN(const auto s, co_await call.services.bash->create(std::move(params)));
   co_return http::ok(encode(info_of(*s)));
 }

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "agent/routes/schema.h"
+#include "agent/routes/isolation.h"
 
 namespace caisson::routes {
 
@@ -52,7 +52,7 @@ struct BashKillRequest {
   std::string signal = "SIGTERM";
 };
 struct BashSessionCreateRequest {
-  std::optional<std::string> session_id, exec_dir, snapshot_path;
+  std::optional<std::string> session_id, exec_dir, snapshot_path, isolation;
 };
 struct BashSessionInfo {
   std::string session_id, status, working_dir, created_at, last_used_at;
@@ -146,7 +146,8 @@ struct Schema<BashSessionCreateRequest> {
   static constexpr auto fields =
       std::tuple{field("session_id", &BashSessionCreateRequest::session_id, "Identifier; generated when absent or empty"),
                  field("exec_dir", &BashSessionCreateRequest::exec_dir, "Default working directory"),
-                 field("snapshot_path", &BashSessionCreateRequest::snapshot_path, "Script that is sourced before each command")};
+                 field("snapshot_path", &BashSessionCreateRequest::snapshot_path, "Script that is sourced before each command"),
+                 isolation_field(&BashSessionCreateRequest::isolation)};
 };
 template <>
 struct Schema<BashSessionInfo> {

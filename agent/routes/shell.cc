@@ -162,7 +162,8 @@ task<http::Response> shell_kill(Call call, ShellKillProcessRequest body) {
 task<http::Response> shell_create_session(Call call, ShellCreateSessionRequest body) {
   ShellService::CreateParams params{.id = body.id.value_or(""),
                                     .exec_dir = body.exec_dir.value_or(""),
-                                    .preserve_symlinks = body.preserve_symlinks.value_or(false)};
+                                    .preserve_symlinks = body.preserve_symlinks.value_or(false),
+                                    .isolated = isolated(body.isolation)};
   CO_TRY_ASSIGN(const auto s, co_await call.services.shell->create(std::move(params)));
   if (body.no_change_timeout) s->no_change_timeout = static_cast<double>(*body.no_change_timeout);
   ShellCreateSessionResponse result{s->id, s->cwd()};

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/routes/schema.h"
+#include "agent/routes/isolation.h"
 
 namespace caisson::routes {
 
@@ -63,7 +63,7 @@ struct ShellKillResult {
   std::optional<std::int64_t> exit_code, returncode;
 };
 struct ShellCreateSessionRequest {
-  std::optional<std::string> id, exec_dir;
+  std::optional<std::string> id, exec_dir, isolation;
   std::optional<std::int64_t> no_change_timeout;
   std::optional<bool> preserve_symlinks = false;
 };
@@ -189,7 +189,8 @@ struct Schema<ShellCreateSessionRequest> {
       field("exec_dir", &ShellCreateSessionRequest::exec_dir, "Working directory"),
       field("no_change_timeout", &ShellCreateSessionRequest::no_change_timeout, "Default of the session's commands; 120"),
       field("preserve_symlinks", &ShellCreateSessionRequest::preserve_symlinks, "Keep symbolic links in the path of exec_dir")
-          .defaulted()};
+          .defaulted(),
+      isolation_field(&ShellCreateSessionRequest::isolation)};
 };
 template <>
 struct Schema<ShellCreateSessionResponse> {

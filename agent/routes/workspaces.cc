@@ -32,8 +32,13 @@ Result<http::Response> refusal(const Error& error) {
   }
 }
 
+// What is the launcher's affair stays out, and of the home what only observations tell.
 json::Value shown(json::Value workspace) {
-  for (const char* own : {"uid", "disk"}) workspace.erase(own);  // the launcher's affair; for observations
+  workspace.erase("uid");
+  const auto disk = workspace.find("disk");
+  if (disk == workspace.end()) return workspace;
+  for (const char* own : {"total_bytes", "free_bytes", "total_inodes"}) disk->erase(own);
+  if (!disk->contains("limit")) workspace.erase(disk);
   return workspace;
 }
 
@@ -46,7 +51,7 @@ task<http::Response> list(Call call) {
 }
 
 task<http::Response> create(Call call, WorkspaceCreate body) {
-  auto made = co_await call.services.launcher->workspace_create(std::move(body.name), body.disk_bytes, body.idle_seconds);
+  auto made = co_await call.services.launcher->workspace_create(encode(body));
   if (!made) co_return refusal(made.error());
   co_return http::ok(shown(std::move(*made)), "Workspace created");
 }

@@ -1,6 +1,7 @@
 // Requests and answers of /v1/workspaces.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,14 +10,24 @@
 
 namespace caisson::routes {
 
+inline constexpr std::array<std::string_view, 3> kDiskEnforcement = {"tmpfs", "project_quota", "measured"};
+
 struct WorkspaceCreate {
   std::string name;
   std::optional<std::int64_t> disk_bytes, idle_seconds;
+  std::optional<bool> persistent;
+};
+struct WorkspaceDisk {
+  std::int64_t bytes = 0, inodes = 0, limit = 0;
+  std::string enforced_by;
 };
 struct WorkspaceInfo {
   std::string name, state, created_at;
   std::int64_t sessions = 0;
-  std::optional<std::int64_t> idle_seconds, disk_bytes, used_bytes, used_inodes;
+  std::optional<std::int64_t> idle_seconds;
+  std::optional<bool> persistent;
+  std::optional<WorkspaceDisk> disk;
+  std::optional<std::string> full;
   json::Value limits;
 };
 struct WorkspaceList {
@@ -30,9 +41,22 @@ struct Schema<WorkspaceCreate> {
       field("name", &WorkspaceCreate::name, "1 to 63 of a-z, 0-9, '.', '_' and '-'; begins with a letter or digit")
           .min_length(1)
           .max_length(63),
-      field("disk_bytes", &WorkspaceCreate::disk_bytes, "Size of the home, in memory; default and most: the server's limit")
-          .min(1),
-      field("idle_seconds", &WorkspaceCreate::idle_seconds, "Ends after that long without a session").min(1)};
+      field("disk_bytes", &WorkspaceCreate::disk_bytes, "Size of the home; default and most: the server's limit").min(1),
+      field("idle_seconds", &WorkspaceCreate::idle_seconds, "Ends after that long without a session").min(1),
+      field("persistent", &WorkspaceCreate::persistent,
+            "The home is a directory on the server's disk, found again by the next persistent workspace of this name, after a "
+            "restart, too, until one is deleted. Otherwise it is memory, and ends with the workspace")};
+};
+template <>
+struct Schema<WorkspaceDisk> {
+  static constexpr std::string_view name = "WorkspaceDisk";
+  static constexpr auto fields = std::tuple{field("bytes", &WorkspaceDisk::bytes, "Used of the home"),
+                                            field("inodes", &WorkspaceDisk::inodes, "Files and directories in it"),
+                                            field("limit", &WorkspaceDisk::limit, "Bytes that the home may take"),
+                                            field("enforced_by", &WorkspaceDisk::enforced_by,
+                                                  "tmpfs, project_quota: by the kernel, exactly. measured: looked at every few "
+                                                  "seconds; beyond the limit its sessions end")
+                                                .one_of(kDiskEnforcement)};
 };
 template <>
 struct Schema<WorkspaceInfo> {
@@ -43,9 +67,9 @@ struct Schema<WorkspaceInfo> {
       field("created_at", &WorkspaceInfo::created_at, "When it was made").format("date-time"),
       field("sessions", &WorkspaceInfo::sessions, "Sessions that live in it"),
       field("idle_seconds", &WorkspaceInfo::idle_seconds, "Ends after that long without a session; absent: never"),
-      field("disk_bytes", &WorkspaceInfo::disk_bytes, "Size of the home; absent: the home is a directory of the container"),
-      field("used_bytes", &WorkspaceInfo::used_bytes, "Used of it"),
-      field("used_inodes", &WorkspaceInfo::used_inodes, "Files and directories in it"),
+      field("persistent", &WorkspaceInfo::persistent, "Whether its home outlives it"),
+      field("disk", &WorkspaceInfo::disk, "The home; absent: it is a directory of the container, without a limit"),
+      field("full", &WorkspaceInfo::full, "Why it takes no session now: its home is over its limit"),
       field("limits", &WorkspaceInfo::limits, "Of all its sessions together: memory_bytes, processes, cpu_percent; and by what")
           .defaulted()};
 };

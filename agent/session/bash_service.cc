@@ -73,6 +73,7 @@ task<BashService::SessionPtr> BashService::create(CreateParams params) {
                    "session_id is longer than 128 bytes, has a slash or control characters, or is a dot name");
   const std::string id = params.session_id.empty() ? sys::random_hex(16) : params.session_id;
   if (SessionPtr existing = table_.find(id)) {
+    CO_TRY(check_isolation(*existing->handle, params.isolated));
     existing->touch();
     if (params.exec_dir.empty() && params.snapshot_path.empty()) co_return existing;
     const std::string dir = absolute_dir(existing->working_dir, params.exec_dir);
@@ -88,15 +89,18 @@ task<BashService::SessionPtr> BashService::create(CreateParams params) {
   auto session = std::make_shared<BashSession>();
   {
     const Counted<std::size_t> creating(creating_);
-    CO_TRY_ASSIGN(session->handle, co_await launcher_.session_create("bash", id, config_.tenant));
+    const bool isolated = params.isolated.value_or(false);
+    CO_TRY_ASSIGN(session->handle, co_await launcher_.session_create("bash", id, config_.tenant, isolated));
   }
   session->id = id;
-  session->working_dir = absolute_dir(config_.workspace, params.exec_dir);
+  // WORKSPACE is a folder of the shared home.
+  session->working_dir = absolute_dir(session->handle->isolated ? launcher_.greeting().home : config_.workspace, params.exec_dir);
   session->snapshot_path = params.snapshot_path;
   session->touch();
   session->created_ns = session->last_used_ns;
   if (SessionPtr winner = table_.find(id)) {  // two requests with one id at the same time
     CO_TRY(co_await launcher_.session_destroy(session->handle, "duplicate"));
+    CO_TRY(check_isolation(*winner->handle, params.isolated));
     co_return winner;
   }
   table_.insert(session);

@@ -29,6 +29,7 @@ class BashService {
   struct CreateParams {
     std::string session_id;  // "": generated
     std::string exec_dir, snapshot_path;
+    std::optional<bool> isolated;  // absent: as an existing one is, else not
   };
   [[nodiscard]] task<SessionPtr> create(CreateParams params);
   [[nodiscard]] SessionPtr find(const std::string& session_id) const { return table_.find(session_id); }

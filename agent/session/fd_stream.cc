@@ -78,6 +78,12 @@ void WriteQueue::close_when_empty() {
   if (waiting_.empty()) close();
 }
 
+Status check_isolation(const bridge::SessionHandle& existing, std::optional<bool> wanted) {
+  if (!wanted || *wanted == existing.isolated) return {};
+  return fail(Code::already_exists,
+              std::string("there is a session of this id, made with isolation ") + (existing.isolated ? "private" : "shared"));
+}
+
 bool valid_session_id(const std::string& id) {
   if (id.empty() || id.size() > 128 || id == "." || id == "..") return false;
   for (const char c : id)

@@ -4,10 +4,11 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "agent/bridge/notifier.h"
+#include "agent/bridge/launcher_types.h"
 
 namespace caisson::session {
 
@@ -63,6 +64,9 @@ struct Life {
   bool over = false;
   bridge::Notifier changed;
 };
+
+// What a session of that id shares with others is said when it is made, and stays so.
+[[nodiscard]] Status check_isolation(const bridge::SessionHandle& existing, std::optional<bool> wanted);
 
 // A client's session id: 1 to 128 bytes that can stand as one segment of a path: no '/', no control characters, not "." or "..".
 [[nodiscard]] bool valid_session_id(const std::string& id);

@@ -51,6 +51,7 @@ task<ShellService::SessionPtr> ShellService::create(CreateParams params) {
   if (!params.id.empty() && !valid_session_id(params.id))
     co_return fail(Code::invalid_argument, "id is longer than 128 bytes, has a slash or control characters, or is a dot name");
   if (SessionPtr existing = table_.find(params.id)) {
+    CO_TRY(check_isolation(*existing->handle, params.isolated));
     existing->touch();
     co_return existing;
   }
@@ -60,16 +61,20 @@ task<ShellService::SessionPtr> ShellService::create(CreateParams params) {
   std::shared_ptr<bridge::SessionHandle> handle;
   {
     const Counted<std::size_t> creating(creating_);
-    CO_TRY_ASSIGN(handle, co_await launcher_.session_create("shell", id, config_.tenant));
+    const bool isolated = params.isolated.value_or(false);
+    CO_TRY_ASSIGN(handle, co_await launcher_.session_create("shell", id, config_.tenant, isolated));
   }
   if (SessionPtr winner = table_.find(id)) {  // two requests with one id at the same time
     CO_TRY(co_await launcher_.session_destroy(handle, "duplicate"));
+    CO_TRY(check_isolation(*winner->handle, params.isolated));
     co_return winner;
   }
+  // WORKSPACE is a folder of the shared home.
+  const std::string& home = handle->isolated ? launcher_.greeting().home : config_.workspace;
   ShellSession::Setup setup{.id = id,
                             .implicit = params.implicit,
                             .for_person = params.for_person,
-                            .cwd = absolute_dir(config_.workspace, params.exec_dir),
+                            .cwd = absolute_dir(home, params.exec_dir),
                             .preserve_symlinks = params.preserve_symlinks,
                             .size = params.size};
   auto session = std::make_shared<ShellSession>(launcher_, config_, budget_, std::move(setup), handle);

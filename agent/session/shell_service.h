@@ -27,6 +27,7 @@ class ShellService {
     std::string id;  // "": generated
     std::string exec_dir;
     bool preserve_symlinks = false;
+    std::optional<bool> isolated;  // absent: as an existing one is, else not
     bool implicit = false;
     bool for_person = false;
     bridge::PtySize size;

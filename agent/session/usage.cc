@@ -101,11 +101,11 @@ void Meter::add_workspace(const json::Value& one, Looked at, Sample& sample) con
   const auto disk = one.find("disk");
   if (!at.disk || disk == one.end() || !disk->is_object() || disk->empty()) return;
   DiskUse use{.path = launcher_.greeting().home,
-              .used_bytes = number(*disk, "used_bytes"),
+              .used_bytes = number(*disk, "bytes"),
               .total_bytes = number(*disk, "total_bytes"),
               .free_bytes = number(*disk, "free_bytes")};
   use.usage_pct = percent(use.used_bytes, use.total_bytes);
-  use.inode_used = number(*disk, "used_inodes");
+  use.inode_used = number(*disk, "inodes");
   use.inode_total = number(*disk, "total_inodes");
   use.inode_usage_pct = percent(*use.inode_used, *use.inode_total);
   sample.disk.push_back(std::move(use));

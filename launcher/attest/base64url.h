@@ -7,6 +7,8 @@
 
 namespace caisson::attest {
 
+inline constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
 [[nodiscard]] std::string base64url(std::string_view bytes);
 // nullopt: a character that does not belong, an impossible length, or left-over bits that are not zero, so that no two
 // texts mean the same bytes.

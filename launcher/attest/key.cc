@@ -93,17 +93,4 @@ Result<std::string> Key::sign(std::string_view data) const {
   return signature;
 }
 
-Status verify(std::string_view public_key, std::string_view data, std::string_view signature) {
-  initialise();
-  if (public_key.size() != kPublicBytes) return fail(Code::invalid_argument, "an Ed25519 public key has 32 bytes");
-  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(
-      EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr, bytes(public_key), public_key.size()), EVP_PKEY_free);
-  const Context context(EVP_MD_CTX_new());
-  if (!key || !context || EVP_DigestVerifyInit(context.get(), nullptr, nullptr, nullptr, key.get()) != 1)
-    return fail(Code::internal, "cannot verify");
-  if (EVP_DigestVerify(context.get(), bytes(signature), signature.size(), bytes(data), data.size()) != 1)
-    return fail(Code::permission_denied, "the signature is not of these bytes by this key");
-  return {};
-}
-
 }  // namespace caisson::attest

@@ -1,5 +1,9 @@
 // The verifier's half: only caisson-attest uses it.
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+
 #include "launcher/attest/base64url.h"
+#include "launcher/attest/key.h"
 #include "launcher/attest/token.h"
 #include "launcher/base/json.h"
 
@@ -34,6 +38,40 @@ std::string text_of(const json::Value& object, const char* key) {
 }
 
 }  // namespace
+
+std::optional<std::string> from_base64url(std::string_view text) {
+  if (text.size() % 4 == 1) return std::nullopt;
+  std::string out;
+  out.reserve(text.size() * 3 / 4);
+  std::uint32_t bits = 0;
+  int held = 0;
+  for (const char c : text) {
+    const auto value = kAlphabet.find(c);
+    if (value == std::string_view::npos) return std::nullopt;
+    bits = bits << 6 | static_cast<std::uint32_t>(value);
+    held += 6;
+    if (held < 8) continue;
+    held -= 8;
+    out.push_back(static_cast<char>(bits >> held & 255));
+  }
+  if ((bits & ((1U << held) - 1)) != 0) return std::nullopt;
+  return out;
+}
+
+Status verify(std::string_view public_key, std::string_view data, std::string_view signature) {
+  (void)OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, nullptr);  // as attest/key.cc: no openssl.cnf
+  constexpr std::size_t kPublicBytes = 32;
+  const auto bytes = [](std::string_view text) { return reinterpret_cast<const unsigned char*>(text.data()); };
+  if (public_key.size() != kPublicBytes) return fail(Code::invalid_argument, "an Ed25519 public key has 32 bytes");
+  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(
+      EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr, bytes(public_key), public_key.size()), EVP_PKEY_free);
+  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(), EVP_MD_CTX_free);
+  if (!key || !context || EVP_DigestVerifyInit(context.get(), nullptr, nullptr, nullptr, key.get()) != 1)
+    return fail(Code::internal, "cannot verify");
+  if (EVP_DigestVerify(context.get(), bytes(signature), signature.size(), bytes(data), data.size()) != 1)
+    return fail(Code::permission_denied, "the signature is not of these bytes by this key");
+  return {};
+}
 
 Result<nlohmann::json> open_token(std::string_view token, const nlohmann::json& jwk, const Expectation& expected) {
   TRY_ASSIGN(const Parts parts, split(token));

@@ -1,5 +1,7 @@
 #include "launcher/base/result.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstring>
 
@@ -23,6 +25,18 @@ constexpr CodeRow kCodes[] = {
     {Code::io, "io", 10},
     {Code::internal, "internal", 11},
 };
+
+struct ErrnoRow {
+  Code code;
+  std::array<int, 6> numbers;
+};
+constexpr ErrnoRow kErrnoCodes[] = {{Code::not_found, {ENOENT, ESRCH, ENOTDIR}},
+                                    {Code::permission_denied, {EACCES, EPERM, EROFS}},
+                                    {Code::already_exists, {EEXIST}},
+                                    {Code::unavailable, {ENOSYS, EOPNOTSUPP, EAFNOSUPPORT}},
+                                    {Code::limit, {EAGAIN, EMFILE, ENFILE, ENOSPC, EDQUOT, ENOMEM}},
+                                    {Code::timeout, {ETIMEDOUT}},
+                                    {Code::invalid_argument, {EINVAL, ENAMETOOLONG, ELOOP, E2BIG}}};
 
 const CodeRow& row(Code code) {
   for (const CodeRow& r : kCodes)
@@ -48,67 +62,26 @@ std::string Error::text() const {
 
 std::unexpected<Error> sys_error(std::string what, int sys) {
   Code code = Code::io;
-  switch (sys) {
-    case ENOENT:
-    case ESRCH:
-    case ENOTDIR:
-      code = Code::not_found;
-      break;
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      code = Code::permission_denied;
-      break;
-    case EEXIST:
-      code = Code::already_exists;
-      break;
-    case ENOSYS:
-    case EOPNOTSUPP:
-    case EAFNOSUPPORT:
-      code = Code::unavailable;
-      break;
-    case EAGAIN:
-    case EMFILE:
-    case ENFILE:
-    case ENOSPC:
-    case EDQUOT:
-    case ENOMEM:
-      code = Code::limit;
-      break;
-    case ETIMEDOUT:
-      code = Code::timeout;
-      break;
-    case EINVAL:
-    case ENAMETOOLONG:
-    case ELOOP:
-    case E2BIG:
-      code = Code::invalid_argument;
-      break;
-    default:
-      break;
-  }
+  for (const auto& [meaning, numbers] : kErrnoCodes)
+    if (sys != 0 && std::ranges::find(numbers, sys) != numbers.end()) code = meaning;
   return std::unexpected(Error(code, std::move(what), sys));
 }
 
 std::string quote(std::string_view untrusted, std::size_t max) {
   std::string out = "'";
-  for (std::size_t i = 0; i < untrusted.size(); ++i) {
-    if (i >= max) {
-      out += "...";
-      break;
-    }
-    const auto c = static_cast<unsigned char>(untrusted[i]);
+  for (const char byte : untrusted.substr(0, max)) {
+    const auto c = static_cast<unsigned char>(byte);
     if (c == '\'' || c == '\\') {
-      out += '\\';
-      out += static_cast<char>(c);
+      (out += '\\') += byte;
     } else if (c < 0x20 || c >= 0x7f) {
       char hex[8];
       std::snprintf(hex, sizeof hex, "\\x%02x", c);
       out += hex;
     } else {
-      out += static_cast<char>(c);
+      out += byte;
     }
   }
+  if (untrusted.size() > max) out += "...";
   return out + "'";
 }
 

@@ -112,15 +112,19 @@ Result<Fd> make_dir(int parent, const std::string& name) {
   return sys::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 }
 
-// Of a launcher that was killed: its sessions are gone with it, their empty leaves are not. One with a process in it, or with
-// children that are not ours, the kernel keeps (EBUSY), and no other name is touched.
-void remove_leftovers(int sessions) {
-  const int again = ::fcntl(sessions, F_DUPFD_CLOEXEC, 3);
-  DIR* dir = again >= 0 ? ::fdopendir(again) : nullptr;
-  if (dir == nullptr) return (void)(again >= 0 && ::close(again));
-  while (const dirent* entry = ::readdir(dir))
-    if (std::string_view(entry->d_name).starts_with(CgroupRoot::kSessionPrefix))
-      (void)::unlinkat(sessions, entry->d_name, AT_REMOVEDIR);
+// Of a launcher that was killed: its sessions are gone with it, their empty leaves and the nodes of workspaces are not. One with
+// a process in it, or with children that are not ours, the kernel keeps (EBUSY), and no other name is touched.
+void remove_leftovers(int parent) {
+  auto again = sys::openat(parent, ".", O_RDONLY | O_DIRECTORY);
+  DIR* dir = again ? ::fdopendir(again->release()) : nullptr;
+  if (dir == nullptr) return;
+  while (const dirent* entry = ::readdir(dir)) {
+    const bool node = std::string_view(entry->d_name).starts_with(CgroupRoot::kNodePrefix);
+    if (!node && !std::string_view(entry->d_name).starts_with(CgroupRoot::kSessionPrefix)) continue;
+    if (auto inner = sys::openat(parent, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW); node && inner)
+      remove_leftovers(inner->get());
+    (void)::unlinkat(parent, entry->d_name, AT_REMOVEDIR);
+  }
   (void)::closedir(dir);
 }
 

@@ -60,10 +60,10 @@ class CgroupRoot {
   };
   // Looks without changing anything.
   [[nodiscard]] static Found look();
-  // What the names of sessions, and so of their leaves, begin with.
-  static constexpr std::string_view kSessionPrefix = "s-";
+  // What the names of sessions, and so of their leaves, begin with; those of workspaces' nodes.
+  static constexpr std::string_view kSessionPrefix = "s-", kNodePrefix = "w-";
   // Moves the launcher into a leaf of its own, delegates memory, pids and cpu to caisson-sessions/, and removes there the empty
-  // leaves of a launcher that was killed.
+  // leaves and nodes of a launcher that was killed.
   [[nodiscard]] static Result<CgroupRoot> open(const std::string& path);
   // Makes a session's leaf, with the limits set and read back, below the workspace's node if there is one. disks: those of
   // limits.io_*, "8:0".

@@ -1,6 +1,8 @@
 #include "launcher/confine/helper.h"
 
+#include <fcntl.h>
 #include <grp.h>
+#include <linux/close_range.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -24,6 +26,19 @@ int give_up(uid_t uid, bool change_uid, int landlock) {
   if (landlock >= 0 && raw::landlock_restrict_self(landlock) != 0) return 123;
   // Only now: a change of uid clears it.
   return ::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || ::chdir("/") != 0 ? 121 : 0;
+}
+
+void exec_helper(const Helper& helper, char* const argv[], char* const envp[]) {
+  constexpr int kLast = 3;
+  const int executable = ::fcntl(helper.executable, F_DUPFD_CLOEXEC, 16), fd3 = ::fcntl(helper.fd3, F_DUPFD_CLOEXEC, 16);
+  sigset_t none;
+  sigemptyset(&none);
+  if (executable < 0 || ::dup2(helper.out, 1) != 1 || ::dup2(helper.null, 0) != 0 || ::dup2(fd3, kLast) < 0 ||
+      ::close_range(kLast + 1, ~0U, CLOSE_RANGE_CLOEXEC) != 0 || ::sigprocmask(SIG_SETMASK, &none, nullptr) != 0 ||
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+    ::_exit(120);
+  raw::execveat(executable, "", argv, envp, AT_EMPTY_PATH);
+  ::_exit(124);
 }
 
 }  // namespace caisson::confine

@@ -1,4 +1,4 @@
-// What every process of ours that serves the launcher gives up before it runs: the agent, the auditor.
+// How the launcher starts the programs that serve it, and what they give up before they run.
 #pragma once
 
 #include <sys/types.h>
@@ -9,5 +9,12 @@ namespace caisson::confine {
 // Landlock
 // (-1: none), dies with the launcher. 0, or what the child exits with. Async-signal-safe.
 [[nodiscard]] int give_up(uid_t uid, bool change_uid, int landlock);
+
+// The last step of a child that becomes a program of ours with our rights: descriptors 0, 1 (ours: 1) and 3 from these, 2 ours,
+// and no other; it dies with the launcher.
+struct Helper {
+  int executable, null, out, fd3;
+};
+[[noreturn]] void exec_helper(const Helper& helper, char* const argv[], char* const envp[]);
 
 }  // namespace caisson::confine

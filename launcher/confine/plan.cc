@@ -173,7 +173,7 @@ class Planner {
     residual("file-locks",
              "a file that can be read can be locked, in grants for reading, too: who waits for locks on granted files can be "
              "held up");
-    if (policy_.home == policy::Scope::workspace && !place_.home_staged)
+    if (policy_.home == policy::Scope::workspace && !place_.home_quota)
       residual("home-quota", "the home has no quota but its filesystem's");
     if (!plan_.mount_ns) {
       const auto conflicts = policy::landlock_conflicts(policy_);

@@ -98,6 +98,7 @@ struct Place {                     // what the plan needs to know of where it ru
   std::string no_disks;            // why there are none
   std::string tools;               // the agent's programs for use inside sessions: granted to every session, not in its policy
   bool home_staged = false;        // the home is a tmpfs of the workspace's own mount namespace, mounted at home_source there
+  bool home_quota = false;         // the kernel keeps a limit of the home
   bool own_net = false;            // the network namespace serves this session alone
   std::uint64_t processes = 0;     // of all sessions that have the workspace's uid; 0: no limit of their sum
 };

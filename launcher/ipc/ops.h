@@ -29,7 +29,7 @@ enum class Op {
   audit_open,         // {session, segment?} -> {running} + fd of that segment of its log, read only; 0: the last one
   session_list,       // {after?, top?} -> {sessions: [...], next?}: in order of id, each with its `top` largest processes
   session_destroy,    // {session, reason?} -> {} once nothing of the session is left
-  workspace_create,   // {name, disk_bytes?, idle_seconds?} -> {workspace: {name, uid, disk_bytes, ...}}
+  workspace_create,   // {name, disk_bytes?, idle_seconds?, persistent?} -> {workspace: {name, uid, disk, ...}}
   workspace_list,     // {} -> {workspaces: [...]}
   workspace_destroy,  // {workspace, reason?} -> {} once nothing of it is left: sessions, files, namespaces, cgroup
   policy,             // {domain?} -> {digest, preset, domains, refused}, or {policy}: all of one domain

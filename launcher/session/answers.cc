@@ -102,7 +102,7 @@ void Manager::on_request(ipc::Connection& c, ipc::Connection::Request request) {
       case ipc::Op::session_list:
         return answer_list(c, request.body);
       case ipc::Op::workspace_create:
-        return answer_workspace_create(request.body);
+        return answer_workspace_create(c, request);
       case ipc::Op::workspace_list: {
         TRY(only(request.body, {}));
         json::Value list = json::Value::array();
@@ -127,7 +127,9 @@ void Manager::on_request(ipc::Connection& c, ipc::Connection::Request request) {
       }
       case ipc::Op::session_report:
         TRY(only(request.body, {"session"}));
-        return json::Value{{"workspace", entry->workspace->name}, {"report", entry->session->report()}};
+        return json::Value{{"workspace", entry->workspace->name},
+                           {"isolation", entry->request.value("isolation", "")},
+                           {"report", entry->session->report()}};
       case ipc::Op::session_destroy: {
         TRY(only(request.body, {"session", "reason"}));
         TRY_ASSIGN(const auto reason, json::get_string(request.body, "reason"));
@@ -179,9 +181,14 @@ Result<json::Value> Manager::answer_create(ipc::Connection& c, const ipc::Connec
     return fail(Code::invalid_argument, "'isolation' must be \"shared\" or \"private\"");
   const bool alone = isolation == "private";
   TRY_ASSIGN(Workspace * workspace, find_workspace(request.body));
+  if (!workspace->full.is_null())
+    return fail(Code::limit, "workspace " + quote(workspace->name) + ": " + std::string(workspace->full));
   TRY_ASSIGN(Domain * domain, domain_in(*workspace, name));
-  json::Value asked{
-      {"domain", name}, {"workspace", workspace->name}, {"label", label.value_or("")}, {"policy_digest", domain->policy->digest}};
+  json::Value asked{{"domain", name},
+                    {"workspace", workspace->name},
+                    {"isolation", isolation.value_or("shared")},
+                    {"label", label.value_or("")},
+                    {"policy_digest", domain->policy->digest}};
   if (!settings_.preset.empty()) asked["preset"] = settings_.preset;
 
   Entry* entry = nullptr;
@@ -195,7 +202,6 @@ Result<json::Value> Manager::answer_create(ipc::Connection& c, const ipc::Connec
     }
     confine::Workspace own;
     if (alone) {
-      asked["isolation"] = *isolation;
       by.home_private = by.tmp_private = true;
       if (features_.user_ns.ok() && features_.mount_ns.ok()) {
         TRY_ASSIGN(own, make_place(workspace->place.outer_uid, workspace->place.outer_gid, 0));
@@ -366,6 +372,7 @@ json::Value Manager::stat(const Entry& entry) const {
   json::Value j{{"session", s.id()},
                 {"domain", entry.domain},
                 {"workspace", entry.workspace->name},
+                {"isolation", entry.request.value("isolation", "")},
                 {"label", entry.label},
                 {"created_at", entry.created_at},
                 {"state", kStates[static_cast<int>(s.state())]},

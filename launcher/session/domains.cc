@@ -100,23 +100,25 @@ Result<Domain> Manager::prepare_domain(const Workspace& workspace, std::shared_p
 // alone: for a session with namespaces of its own.
 Result<std::shared_ptr<const confine::Plan>> Manager::plan_domain(const Workspace& workspace, const Domain& domain, bool alone) {
   TRY_ASSIGN(confine::Sources sources, confine::resolve_sources(*domain.policy));
-  struct stat st{};
-  if (::stat(settings_.home.c_str(), &st) != 0) return sys_error("home " + quote(settings_.home));
-  sources[settings_.home] = {true, S_ISDIR(st.st_mode), st.st_dev, st.st_ino};
   const bool made = &workspace != default_;
   if (auto tools = confine::open_source(settings_.tools)) sources[settings_.tools] = *tools;
-  confine::Place place{settings_.home, builder_.stage_dir, settings_.init_path, {}, ""};
-  // With a mount namespace /tmp is memory, as a made workspace's home is.
+  confine::Place place{workspace.home_path, builder_.stage_dir, settings_.init_path, {}, ""};
+  // With a mount namespace /tmp is memory, as a home is that is no directory.
   std::vector<std::string> on_disk;
-  if (!made) on_disk.push_back(settings_.home);
+  if (workspace.home_path.empty()) {
+    place.home_source = builder_.home_dir;
+    place.home_staged = true;
+  } else {
+    struct stat st{};
+    if (::stat(workspace.home_path.c_str(), &st) != 0) return sys_error("home " + quote(workspace.home_path));
+    sources[workspace.home_path] = {true, S_ISDIR(st.st_mode), st.st_dev, st.st_ino};
+    on_disk.push_back(workspace.home_path);
+  }
   if (!features_.mount_ns.ok()) on_disk.emplace_back("/tmp");
   if (auto disks = confine::disks_of(on_disk); disks) place.disks = std::move(*disks);
   else place.no_disks = disks.error().text();
-  if (made) {
-    place.home_source = builder_.home_dir;
-    place.home_staged = true;
-    place.processes = settings_.workspaces.limits.processes;
-  }
+  place.home_quota = made && workspace.enforced_by != "measured";
+  if (made) place.processes = settings_.workspaces.limits.processes;
   place.own_net = alone;
   place.tools = settings_.tools;
   TRY_ASSIGN(auto plan, confine::make_plan(domain.policy, features_, sources, place));

@@ -228,6 +228,7 @@ void Manager::finish(const std::string& id) {
     }
     (void)entry.log->append(audit::Event::session_end, fields);
     json::Value root{{"session", id},
+                     {"workspace", entry.workspace->name},
                      {"file", id + ".ndjson"},
                      {"count", entry.log->count()},
                      {"head", entry.log->head()},

@@ -58,6 +58,9 @@ Status Manager::prepare() {
     }
   }
   TRY_ASSIGN(builder_, confine::Builder::open(settings_.init_path, settings_.run_dir));
+  if (!settings_.homes.empty()) {
+    TRY_ASSIGN(homes_, Homes::open(settings_.homes));
+  }
 
   struct stat home{};
   if (::stat(settings_.home.c_str(), &home) != 0) return sys_error("the workspace's home " + quote(settings_.home));
@@ -66,6 +69,7 @@ Status Manager::prepare() {
   default_ = (workspaces_[kDefaultWorkspace] = std::make_unique<Workspace>()).get();
   default_->name = kDefaultWorkspace;
   default_->created_at = boot_time_;
+  default_->home_path = settings_.home;
   default_->place.outer_uid = !root ? ::geteuid() : home.st_uid != 0 ? home.st_uid : kWorkspaceUid;
   default_->place.outer_gid = !root ? ::getegid() : home.st_gid != 0 ? home.st_gid : kWorkspaceUid;
   if (root && !features_.user_ns.ok() && features_.change_uid.ok()) {

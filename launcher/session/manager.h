@@ -19,6 +19,7 @@
 #include "launcher/ipc/connection.h"
 #include "launcher/policy/load.h"
 #include "launcher/session/denials.h"
+#include "launcher/session/homes.h"
 #include "launcher/session/process_tree.h"
 #include "launcher/session/refusals.h"
 #include "launcher/session/session.h"
@@ -28,6 +29,7 @@ namespace caisson::session {
 
 struct Settings {
   std::string policy_dir, audit_dir, run_dir, init_path, tools, home;
+  std::string homes;                           // of persistent workspaces; empty: there are none
   std::string preset;                          // of the policies; empty: none
   std::string default_cwd;                     // where clients start, told in hello
   unsigned port = 0;                           // where the agent listens: what a canary tries to reach
@@ -105,13 +107,16 @@ class Manager {
 
   // workspaces.cc
   [[nodiscard]] Result<confine::Workspace> make_place(uid_t uid, gid_t gid, std::uint64_t disk_bytes) const;
-  [[nodiscard]] Result<Workspace*> make_workspace(const WorkspaceRequest& request);
+  [[nodiscard]] Status admit(const WorkspaceRequest& request) const;
+  [[nodiscard]] Result<json::Value> make_workspace(const WorkspaceRequest& request, const Result<json::Value>& home);
+  void measure_later(const Workspace& workspace, std::int64_t delay_us);
   [[nodiscard]] Result<Workspace*> find_workspace(const json::Value& body);
   [[nodiscard]] std::size_t sessions_in(const Workspace& workspace) const;
   void end_workspace(Workspace& workspace, const std::string& reason);
   void settle(const std::string& name);  // after a session's end: ends what is ending, lets time run out for what is idle
   [[nodiscard]] json::Value workspace_json(const Workspace& workspace) const;
-  [[nodiscard]] Result<json::Value> answer_workspace_create(const json::Value& body);
+  [[nodiscard]] Result<json::Value> answer_workspace_create(const ipc::Connection& connection,
+                                                            const ipc::Connection::Request& request);
   [[nodiscard]] Result<json::Value> answer_workspace_destroy(const ipc::Connection& connection,
                                                              const ipc::Connection::Request& request);
 
@@ -172,6 +177,7 @@ class Manager {
   std::unique_ptr<confine::CgroupRoot> cgroups_;
   std::unique_ptr<audit::Log> launcher_log_;
   std::unique_ptr<Denials> denials_;
+  std::optional<Homes> homes_;
   std::map<std::string, std::unique_ptr<Workspace>> workspaces_;
   Workspace* default_ = nullptr;
   policy::Limits tmp_limits_;                           // of every workspace's /tmp

@@ -2,7 +2,7 @@
 // kernel or from what the launcher did, none from the agent or a session.
 #include <sys/utsname.h>
 
-#include <cstdio>
+#include <sstream>
 
 #include "launcher/attest/token.h"
 #include "launcher/base/sys.h"
@@ -22,14 +22,9 @@ std::string proc_text(const char* path) {
 // "0 100000 65536" for each line of a map.
 json::Value id_map(const char* path) {
   json::Value out = json::Value::array();
-  const std::string text = proc_text(path);
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    unsigned inner = 0, outer = 0, count = 0;
-    if (std::sscanf(text.c_str() + at, "%u %u %u", &inner, &outer, &count) == 3 && out.size() < 32)
-      out.push_back({{"inside", inner}, {"outside", outer}, {"count", count}});
-    at = end + 1;
-  }
+  std::istringstream lines(proc_text(path));
+  for (unsigned inside, outside, count; out.size() < 32 && lines >> inside >> outside >> count;)
+    out.push_back({{"inside", inside}, {"outside", outside}, {"count", count}});
   return out;
 }
 
@@ -37,12 +32,8 @@ json::Value kernel_json(const confine::Features& features) {
   utsname name{};
   (void)::uname(&name);
   json::Value lsm = json::Value::array();
-  const std::string list = proc_text("/sys/kernel/security/lsm");
-  for (std::size_t at = 0; at < list.size();) {
-    const std::size_t end = std::min(list.find(',', at), list.size());
-    lsm.push_back(list.substr(at, end - at));
-    at = end + 1;
-  }
+  std::istringstream list(proc_text("/sys/kernel/security/lsm"));
+  for (std::string one; std::getline(list, one, ',');) lsm.push_back(one);
   return {
       {"release", features.kernel}, {"machine", name.machine}, {"landlock_abi", features.landlock_abi}, {"lsm", std::move(lsm)}};
 }
@@ -119,7 +110,12 @@ json::Value Manager::session_statement(const Entry& entry) const {
           {"kernel", kernel_json(features_)},
           {"outer", outer_json(features_)},
           {"tier", report["tier"]},
-          {"session", {{"id", id}, {"label", entry.label}, {"created", entry.created_at}}},
+          {"session",
+           {{"id", id},
+            {"label", entry.label},
+            {"created", entry.created_at},
+            {"workspace", entry.workspace->name},
+            {"isolation", entry.request.value("isolation", "")}}},
           {"audit", {{"file", id + ".ndjson"}, {"count", entry.log->count()}, {"head", entry.log->head()}}},
           {"confinement", std::move(report)}};
 }

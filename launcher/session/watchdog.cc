@@ -53,28 +53,36 @@ void Manager::watch_covers() {
   for (auto& [id, entry] : entries_) (void)entry->session->check_covers();
 }
 
-// The sessions of a workspace together: when they are over, the largest has to go. Their processes the kernel counts, by uid.
+// The sessions of a workspace together: when they are over, the largest has to go. Processes the kernel counts by uid, but in
+// each user namespace for itself, and a private session has one of its own.
 void Manager::watch_workspaces(const ProcessTree& tree) {
-  const std::uint64_t most = settings_.workspaces.limits.memory_bytes;
+  const policy::Limits& most = settings_.workspaces.limits;
   for (const auto& [name, workspace] : workspaces_) {
     if (workspace.get() == default_) continue;
-    Entry* victim = nullptr;
-    std::uint64_t sum = 0;
+    Entry *victim = nullptr, *forker = nullptr;
+    std::uint64_t sum = 0, processes = 0, most_forked = 0;
     for (const bool exact : {false, true}) {
       std::uint64_t largest = sum = 0;
       for (auto& [id, entry] : entries_) {
         if (entry->workspace != workspace.get() || entry->session->state() != State::running) continue;
         const pid_t pid = entry->session->pid();
-        const std::uint64_t bytes = exact ? tree.proportional_bytes(pid) : tree.usage(pid).memory_bytes;
+        const Usage usage = tree.usage(pid);
+        const std::uint64_t bytes = exact ? tree.proportional_bytes(pid) : usage.memory_bytes;
         sum += bytes;
         if (bytes >= largest) victim = entry.get(), largest = bytes;
+        if (!exact) processes += usage.processes;
+        if (usage.processes >= most_forked) forker = entry.get(), most_forked = usage.processes;
       }
-      if (sum <= most) break;
+      if (sum <= most.memory_bytes || processes > most.processes) break;
     }
-    if (victim == nullptr || sum <= most) continue;
-    (void)victim->log->append(audit::Event::limit_hit,
-                              {{"limit", "workspace_memory"}, {"memory_bytes", sum}, {"by", "watchdog"}});
-    victim->session->end("memory");
+    const bool forked = processes > most.processes;
+    if (!forked && sum <= most.memory_bytes) continue;
+    if (forked) victim = forker;
+    (void)victim->log->append(audit::Event::limit_hit, {{"limit", forked ? "workspace_processes" : "workspace_memory"},
+                                                        {"memory_bytes", sum},
+                                                        {"processes", processes},
+                                                        {"by", "watchdog"}});
+    victim->session->end(forked ? "processes" : "memory");
   }
 }
 

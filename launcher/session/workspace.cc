@@ -30,7 +30,7 @@ Result<std::int64_t> bounded(const json::Value& body, const char* key, std::int6
 }  // namespace
 
 Result<WorkspaceRequest> workspace_request(const json::Value& body, const WorkspaceSettings& settings) {
-  TRY(only(body, {"name", "disk_bytes", "idle_seconds"}));
+  TRY(only(body, {"name", "disk_bytes", "idle_seconds", "persistent"}));
   WorkspaceRequest out;
   TRY_ASSIGN(out.name, need_string(body, "name"));
   if (!valid_name(out.name))
@@ -40,6 +40,8 @@ Result<WorkspaceRequest> workspace_request(const json::Value& body, const Worksp
   TRY_ASSIGN(const std::int64_t disk, bounded(body, "disk_bytes", most, kMinDisk, most));
   out.disk_bytes = static_cast<std::uint64_t>(disk);
   TRY_ASSIGN(out.idle_seconds, bounded(body, "idle_seconds", settings.idle_seconds, 1, kMaxIdleSeconds));
+  TRY_ASSIGN(const auto persistent, json::get_bool(body, "persistent"));
+  out.persistent = persistent.value_or(false);
   return out;
 }
 
@@ -50,16 +52,22 @@ std::optional<Mechanism> missing_wall(const confine::Plan& plan) {
   return std::nullopt;
 }
 
-json::Value disk_use(const Workspace& workspace, const std::string& home) {
+json::Value disk_json(const Workspace& workspace) {
+  json::Value out = workspace.use.is_object() ? workspace.use : json::Value::object();
+  if (workspace.disk_bytes != 0) out.update({{"limit", workspace.disk_bytes}, {"enforced_by", workspace.enforced_by}});
   struct statfs fs{};
   const Fd& own = workspace.place.home;
-  if ((own ? ::fstatfs(own.get(), &fs) : ::statfs(home.c_str(), &fs)) != 0) return json::Value::object();
+  if ((own ? ::fstatfs(own.get(), &fs) : ::statfs(workspace.home_path.c_str(), &fs)) != 0) return out;
   const auto block = static_cast<std::uint64_t>(fs.f_bsize);
-  return {{"used_bytes", (fs.f_blocks - fs.f_bfree) * block},
-          {"used_inodes", fs.f_files - fs.f_ffree},
-          {"total_bytes", fs.f_blocks * block},
-          {"total_inodes", fs.f_files},
-          {"free_bytes", fs.f_bavail * block}};
+  out.update({{"total_bytes", fs.f_blocks * block}, {"free_bytes", fs.f_bavail * block}, {"total_inodes", fs.f_files}});
+  // A home that shares its filesystem and has a limit is not that filesystem's use.
+  if (!workspace.persistent) out.update({{"bytes", (fs.f_blocks - fs.f_bfree) * block}, {"inodes", fs.f_files - fs.f_ffree}});
+  return out;
+}
+
+void take_use(Workspace& workspace, const Result<json::Value>& use) {
+  workspace.full = use ? use->value("full", json::Value()) : "its home cannot be measured: " + use.error().text();
+  if (use) workspace.use = {{"bytes", use->value("bytes", 0ULL)}, {"inodes", use->value("inodes", 0ULL)}};
 }
 
 }  // namespace caisson::session

@@ -19,7 +19,8 @@
 namespace caisson::session {
 
 inline constexpr const char* kDefaultWorkspace = "default";
-inline constexpr uid_t kFirstUid = 20101, kLastUid = 20999;  // one for each living workspace; none of T0's sessions has one
+// One for each living workspace; none of T0's sessions has one, and no persistent workspace (base/homes_protocol.h).
+inline constexpr uid_t kFirstUid = 20101, kLastUid = 20999;
 
 // A policy made ready in one workspace.
 struct Domain {
@@ -32,7 +33,7 @@ struct Domain {
 
 struct WorkspaceSettings {
   std::size_t most = 16;                  // the default one counts
-  std::uint64_t disk_bytes = 512U << 20;  // the home's tmpfs, unless a smaller one is asked for
+  std::uint64_t disk_bytes = 512U << 20;  // of the home, unless less is asked for
   std::int64_t idle_seconds = 3600;       // without a session, unless another time is asked for
   policy::Limits limits;                  // of all sessions of one: memory_bytes, processes, cpu_percent
 };
@@ -41,15 +42,21 @@ struct WorkspaceRequest {
   std::string name;
   std::uint64_t disk_bytes = 0;
   std::int64_t idle_seconds = 0;
+  bool persistent = false;  // its home is a directory that outlives it
 };
+[[nodiscard]] constexpr std::uint64_t disk_inodes(std::uint64_t disk_bytes) { return 1024 + disk_bytes / 16384; }
 // Checks types and bounds. Errors: invalid_argument.
 [[nodiscard]] Result<WorkspaceRequest> workspace_request(const json::Value& body, const WorkspaceSettings& settings);
 
-struct Workspace : WorkspaceRequest {  // the default one: no disk_bytes, for its home is a directory, nor idle_seconds
+struct Workspace : WorkspaceRequest {  // the default one: no disk_bytes nor idle_seconds
   ~Workspace() {
     if (cgroup) (void)cgroup->remove();
   }
-  confine::Workspace place;               // ids and namespaces
+  confine::Workspace place;                       // ids and namespaces
+  std::string home_path;                          // of a home that is a directory
+  std::string enforced_by = "tmpfs";              // the home's limit; also "project_quota", "measured"
+  json::Value use = json::Value::object(), full;  // as measured: {bytes, inodes}; why nothing is started, or null
+  enum class Files { keep, remove, removing, removed } files = Files::keep;
   std::string created_at, ending;         // why it ends, or ""
   std::map<std::string, Domain> domains;  // made when first asked for; the manager holds the default one's
   std::optional<confine::Cgroup> cgroup;
@@ -59,7 +66,10 @@ struct Workspace : WorkspaceRequest {  // the default one: no disk_bytes, for it
 
 // The plan's walls that keep workspaces apart: the first that is missing.
 [[nodiscard]] std::optional<Mechanism> missing_wall(const confine::Plan& plan);
-// {used_bytes, used_inodes, total_bytes, total_inodes, free_bytes} of the home, as its filesystem counts them.
-[[nodiscard]] json::Value disk_use(const Workspace& workspace, const std::string& home);
+// {bytes, inodes, total_bytes, total_inodes, free_bytes} of the home, as its filesystem counts them, or the first two as they were last
+// measured; {limit, enforced_by} where it has a limit.
+[[nodiscard]] json::Value disk_json(const Workspace& workspace);
+// Takes what caisson-homes measured; what could not be measured counts as full.
+void take_use(Workspace& workspace, const Result<json::Value>& use);
 
 }  // namespace caisson::session

@@ -1,4 +1,6 @@
 // The life of workspaces: made on demand, ended when asked or idle, with everything that is theirs.
+#include <fcntl.h>
+#include <linux/openat2.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +10,15 @@
 #include "launcher/session/requests.h"
 
 namespace caisson::session {
+namespace {
+
+constexpr std::int64_t kMeasureUs = 3'000'000, kMeasureShare = 20;  // at most a twentieth of the time goes into measuring
+
+std::vector<std::string> homes_task(const char* task, const WorkspaceRequest& request) {
+  return {task, request.name, std::to_string(request.disk_bytes), std::to_string(disk_inodes(request.disk_bytes))};
+}
+
+}  // namespace
 
 Result<confine::Workspace> Manager::make_place(uid_t uid, gid_t gid, std::uint64_t disk_bytes) const {
   confine::Plan plan;
@@ -16,11 +27,11 @@ Result<confine::Workspace> Manager::make_place(uid_t uid, gid_t gid, std::uint64
   plan.private_tmp_options =
       "size=" + std::to_string(tmp_limits_.tmp_bytes) + ",nr_inodes=" + std::to_string(tmp_limits_.tmp_inodes);
   if (disk_bytes != 0)
-    plan.home_options = "size=" + std::to_string(disk_bytes) + ",nr_inodes=" + std::to_string(1024 + disk_bytes / 16384);
+    plan.home_options = "size=" + std::to_string(disk_bytes) + ",nr_inodes=" + std::to_string(disk_inodes(disk_bytes));
   return builder_.make_workspace(plan, uid, gid);
 }
 
-Result<Workspace*> Manager::make_workspace(const WorkspaceRequest& request) {
+Status Manager::admit(const WorkspaceRequest& request) const {
   if (workspaces_.contains(request.name)) return fail(Code::already_exists, "there is a workspace " + quote(request.name));
   // Below this tier, or with one uid for all, they could see, signal or read each other: none is better than a weak one.
   if (features_.tier() != Tier::t3 || ::geteuid() != 0) {
@@ -30,6 +41,15 @@ Result<Workspace*> Manager::make_workspace(const WorkspaceRequest& request) {
   }
   if (workspaces_.size() >= settings_.workspaces.most)
     return fail(Code::limit, "more than " + std::to_string(settings_.workspaces.most) + " workspaces");
+  if (request.persistent && !homes_)
+    return fail(Code::unavailable, "this server keeps no workspaces: start it with --workspaces DIR (CAISSON_WORKSPACES)");
+  return {};
+}
+
+// home: what caisson-homes says of a persistent one's.
+Result<json::Value> Manager::make_workspace(const WorkspaceRequest& request, const Result<json::Value>& home) {
+  if (!home) return std::unexpected(Error(home.error()).wrap("the home of workspace " + quote(request.name)));
+  TRY(admit(request));
   // The next one each time: what a workspace may have left in a grant for writing does not soon belong to another.
   const auto taken = [this](const auto& w) { return w.second->place.outer_uid == last_uid_; };
   do last_uid_ = last_uid_ < kFirstUid || last_uid_ == kLastUid ? kFirstUid : last_uid_ + 1;
@@ -38,10 +58,51 @@ Result<Workspace*> Manager::make_workspace(const WorkspaceRequest& request) {
   static_cast<WorkspaceRequest&>(*made) = request;
   made->created_at = sys::rfc3339(sys::realtime_ns());
   if (cgroups_) {
-    TRY_ASSIGN(made->cgroup, cgroups_->make_node("w-" + sys::random_hex(8), settings_.workspaces.limits));
+    TRY_ASSIGN(made->cgroup, cgroups_->make_node(std::string(confine::CgroupRoot::kNodePrefix) + sys::random_hex(8),
+                                                 settings_.workspaces.limits));
   }
-  TRY_ASSIGN(made->place, make_place(last_uid_, last_uid_, request.disk_bytes));
-  return (workspaces_[request.name] = std::move(made)).get();
+  const uid_t uid = request.persistent ? home->value("uid", 0U) : last_uid_;
+  TRY_ASSIGN(made->place, make_place(uid, uid, request.persistent ? 0 : request.disk_bytes));
+  if (request.persistent) {
+    made->home_path = homes_->path(request.name);
+    made->enforced_by = home->value("enforced_by", "");
+    if (made->enforced_by == "measured") {
+      take_use(*made, home);
+      measure_later(*made, kMeasureUs);
+    } else {
+      TRY_ASSIGN(made->place.home, sys::openat2(AT_FDCWD, made->home_path, O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS));
+    }
+  }
+  json::Value described = workspace_json(*made);
+  record(audit::Event::workspace_create, {{"workspace", described}});
+  workspaces_[request.name] = std::move(made);
+  settle(request.name);  // nobody may ever use it
+  return json::Value{{"workspace", std::move(described)}};
+}
+
+void Manager::measure_later(const Workspace& workspace, std::int64_t delay_us) {
+  // Another of this name may be there by then.
+  const auto again = [this, name = workspace.name, since = workspace.created_at]() -> Workspace* {
+    const auto it = workspaces_.find(name);
+    return it != workspaces_.end() && it->second->created_at == since && it->second->ending.empty() ? it->second.get() : nullptr;
+  };
+  loop_.after(delay_us, [this, again] {
+    const Workspace* due = again();
+    if (due == nullptr) return;
+    homes_->run(loop_, homes_task("measure", *due), [this, again, begin = sys::monotonic_us()](const Result<json::Value>& use) {
+      Workspace* measured = again();
+      if (measured == nullptr) return;
+      take_use(*measured, use);
+      for (auto& [id, entry] : entries_) {  // nothing else stops what runs from growing the home further
+        if (measured->full.is_null() || entry->workspace != measured || entry->session->state() != State::running) continue;
+        json::Value hit{
+            {"limit", "workspace_disk"}, {"by", "measured"}, {"what", measured->full}, {"disk", disk_json(*measured)}};
+        (void)entry->log->append(audit::Event::limit_hit, std::move(hit));
+        entry->session->end("disk");
+      }
+      measure_later(*measured, std::max(kMeasureUs, kMeasureShare * (sys::monotonic_us() - begin)));
+    });
+  });
 }
 
 Result<Workspace*> Manager::find_workspace(const json::Value& body) {
@@ -78,9 +139,18 @@ void Manager::settle(const std::string& name) {
     });
     return;
   }
-  record(audit::Event::workspace_end,
-         {{"workspace", name}, {"reason", workspace.ending}, {"disk", disk_use(workspace, settings_.home)}});
-  // With the descriptors go its namespaces, and with these its mounts and files.
+  if (workspace.files == Workspace::Files::removing) return;
+  if (workspace.files == Workspace::Files::remove) {
+    workspace.files = Workspace::Files::removing;
+    return homes_->run(loop_, {"remove", name}, [this, name](const Result<json::Value>& done) {
+      Workspace& gone = *workspaces_.at(name);  // `removing`: nothing else takes it away
+      gone.files = done ? Workspace::Files::removed : Workspace::Files::keep;
+      if (!done) gone.ending += ": its files are left: " + done.error().text();
+      settle(name);
+    });
+  }
+  record(audit::Event::workspace_end, {{"workspace", name}, {"reason", workspace.ending}, {"disk", disk_json(workspace)}});
+  // With the descriptors go its namespaces, and with these its mounts and the files in them.
   const auto ended = workspaces_.extract(it);
   const auto destroyers = std::move(ended.mapped()->destroyers);
   ended.mapped().reset();
@@ -95,25 +165,32 @@ json::Value Manager::workspace_json(const Workspace& workspace) const {
                   {"created_at", workspace.created_at},
                   {"sessions", sessions_in(workspace)},
                   {"state", workspace.ending.empty() ? "ready" : "ending"}};
-  out["disk"] = disk_use(workspace, settings_.home);
+  out["disk"] = disk_json(workspace);
   if (&workspace == default_) return out;
   const policy::Limits& limits = settings_.workspaces.limits;
   out["idle_seconds"] = workspace.idle_seconds;
-  out["disk_bytes"] = workspace.disk_bytes;
-  for (const char* used : {"used_bytes", "used_inodes"}) out[used] = out["disk"].value(used, 0UL);
+  out["persistent"] = workspace.persistent;
+  if (!workspace.full.is_null()) out["full"] = workspace.full;
   out["limits"] = {{"memory_bytes", limits.memory_bytes}, {"processes", limits.processes}};
   out["limits"].update(cgroups_ ? json::Value{{"by", "cgroup"}, {"cpu_percent", limits.cpu_percent}}
                                 : json::Value{{"by", "watchdog"}});
   return out;
 }
 
-Result<json::Value> Manager::answer_workspace_create(const json::Value& body) {
-  TRY_ASSIGN(const WorkspaceRequest request, workspace_request(body, settings_.workspaces));
-  TRY_ASSIGN(Workspace * workspace, make_workspace(request));
-  json::Value described = workspace_json(*workspace);
-  record(audit::Event::workspace_create, {{"workspace", described}});
-  settle(workspace->name);  // nobody may ever use it
-  return json::Value{{"workspace", std::move(described)}};
+Result<json::Value> Manager::answer_workspace_create(const ipc::Connection& connection, const ipc::Connection::Request& request) {
+  TRY_ASSIGN(const WorkspaceRequest wanted, workspace_request(request.body, settings_.workspaces));
+  TRY(admit(wanted));
+  if (!wanted.persistent) return make_workspace(wanted, json::Value::object());
+  homes_->run(loop_, homes_task("open", wanted),
+              [this, wanted, number = connection.number(), id = request.id](const Result<json::Value>& home) {
+                auto made = make_workspace(wanted, home);
+                ipc::Connection* client = this->connection(number);
+                if (client == nullptr) return;
+                if (made) return client->reply(id, std::move(*made));
+                on_refused(*client, {{"op", "workspace_create"}}, made.error());
+                client->reply_error(id, made.error(), "request");
+              });
+  return json::Value();  // answered by then
 }
 
 Result<json::Value> Manager::answer_workspace_destroy(const ipc::Connection& connection,
@@ -124,6 +201,7 @@ Result<json::Value> Manager::answer_workspace_destroy(const ipc::Connection& con
   TRY_ASSIGN(Workspace * workspace, find_workspace(request.body));
   if (workspace == default_) return fail(Code::permission_denied, "the default workspace cannot be destroyed");
   workspace->destroyers.emplace_back(connection.number(), request.id);
+  if (workspace->persistent) workspace->files = Workspace::Files::remove;
   end_workspace(*workspace, reason && !reason->empty() ? reason->substr(0, 256) : "destroyed");
   return json::Value();  // answered when nothing is left
 }

@@ -3,13 +3,13 @@
 # packages. Kept in build/guest, one folder for each recipe. Sourced by scripts/test.
 
 GUEST_KERNELS=(6.1 6.12)
-GUEST_PACKAGES=apparmor,ca-certificates,curl,docker.io,iproute2,iptables,kmod,libcap-ng0,libnl-3-200,libnl-route-3-200
+GUEST_PACKAGES=apparmor,ca-certificates,curl,docker.io,e2fsprogs,iproute2,iptables,kmod,libcap-ng0,libnl-3-200,libnl-route-3-200
 GUEST_PACKAGES+=,libseccomp2,procps,python3,python3-pytest
 # In the image that the guest's Docker runs: what the launcher and the agent link where they are not static.
 GUEST_BASE_PACKAGES=libcap-ng0,libnl-3-200,libnl-route-3-200,libseccomp2,libstdc++6,openssl,passwd
 # What lies below these is put into the image; a whole Debian kernel has three times as much.
-GUEST_MODULES=(fs/9p/ fs/ext4/ fs/fscache/ fs/jbd2/ fs/mbcache. fs/netfs/ fs/overlayfs/ net/ drivers/virtio/ drivers/block/virtio_blk.
-  drivers/net/dummy. drivers/net/veth. lib/ crypto/ arch/x86/crypto/)
+GUEST_MODULES=(fs/9p/ fs/ext4/ fs/fscache/ fs/jbd2/ fs/mbcache. fs/netfs/ fs/overlayfs/ fs/quota/ net/ drivers/virtio/
+  drivers/block/loop. drivers/block/virtio_blk. drivers/net/dummy. drivers/net/veth. lib/ crypto/ arch/x86/crypto/)
 # What the first program loads to reach the root file system and the shares, in this order.
 GUEST_BOOT_MODULES=(virtio_pci virtio_blk ext4 9pnet_virtio 9p overlay)
 

@@ -165,7 +165,8 @@ def test_without_a_key_the_header_tells_nothing(here):
 def test_list_get_and_delete(api, named):
     one = named(disk_bytes=4 << 20, idle_seconds=60)
     shown = api.data(f"/v1/workspaces/{one.workspace}", method="GET")
-    assert (shown["disk_bytes"], shown["idle_seconds"], shown["sessions"], shown["state"]) == (4 << 20, 60, 0, "ready")
+    assert (shown["disk"]["limit"], shown["idle_seconds"], shown["sessions"], shown["state"]) == (4 << 20, 60, 0, "ready")
+    assert shown["disk"]["enforced_by"] == "tmpfs" and not shown["persistent"]
     names = [w["name"] for w in api.data("/v1/workspaces", method="GET")["workspaces"]]
     assert "default" in names and one.workspace in names
     one.bash("true")
@@ -249,3 +250,77 @@ def test_as_many_as_the_limit_says(launch, here, contract):
     one.data("/v1/workspaces", {"name": "a"})
     refused = one.post("/v1/workspaces", {"name": "b"})
     assert refused.status_code == 429 and "2 workspaces" in refused.json()["message"]
+
+
+CREATE = {"bash": ("/v1/bash/sessions/create", "session_id", "session_id"), "shell": ("/v1/shell/sessions/create", "id", "session_id")}
+
+
+def run(client, kind, session, command):
+    """Its output, of whichever of the two APIs."""
+    if kind == "bash":
+        return client.bash(command, session_id=session)["stdout"].strip()
+    return client.shell(command, id=session)["output"].strip()
+
+
+@pytest.mark.parametrize("kind", CREATE)
+@pytest.mark.parametrize("tenant", ["default", "named"])
+def test_a_private_session_has_files_and_loopback_of_its_own(api, named, kind, tenant):
+    client = api if tenant == "default" else named()
+    path, _, id_of = CREATE[kind]
+    shared = client.data(path, {"isolation": "shared"})[id_of]
+    private = client.data(path, {"isolation": "private"})[id_of]
+    listen = "python3 -c 'import socket,time; s=socket.socket(); s.bind((\"127.0.0.1\",7791)); s.listen(); open(\"/tmp/up\",\"w\"); time.sleep(60)' >/dev/null 2>&1 &"
+    run(client, kind, shared, f"rm -f /tmp/up; echo x > ~/of-all; echo x > /tmp/of-all; {listen} sleep 0")
+    assert run(client, kind, shared, "until [ -e /tmp/up ]; do :; done; (exec 3<>/dev/tcp/127.0.0.1/7791) && echo reached") == "reached"
+    assert run(client, kind, private, "ls -A ~ /tmp") == "/home/gem:\n\n/tmp:"
+    assert run(client, kind, private, "(exec 3<>/dev/tcp/127.0.0.1/7791) 2>/dev/null || echo refused") == "refused"
+    run(client, kind, private, "echo x > ~/of-one")
+    assert run(client, kind, shared, "ls -A ~").count("of-one") == 0
+    client.http.delete(f"/v1/shell/sessions/{shared}") if kind == "shell" else client.post(f"/v1/bash/sessions/{shared}/close")
+
+
+@pytest.mark.parametrize("kind", CREATE)
+def test_isolation_is_shown_and_attested(api, here, kind):
+    path, name, id_of = CREATE[kind]
+    for isolation in ("private", "shared"):
+        session = api.data(path, {name: f"shown-{kind}-{isolation}", "isolation": isolation})[id_of]
+        listed = [s for s in api.data("/v1/sessions", method="GET")["sessions"] if s["label"] == session]
+        assert [(s["workspace"], s["isolation"]) for s in listed] == [("default", isolation)]
+        said = api.data(f"/v1/sessions/{session}/confinement", method="GET")["statement"]["session"]
+        assert (said["workspace"], said["isolation"]) == ("default", isolation)
+
+
+@pytest.mark.parametrize("kind", CREATE)
+def test_a_session_that_exists_does_not_become_private(api, here, kind):
+    path, name, id_of = CREATE[kind]
+    api.data(path, {name: f"is-shared-{kind}"})
+    answer = api.post(path, {name: f"is-shared-{kind}", "isolation": "private"})
+    assert answer.status_code == 200 and not answer.json()["success"] and "isolation shared" in answer.json()["message"]
+    assert api.data(path, {name: f"is-shared-{kind}"})[id_of] == f"is-shared-{kind}"
+
+
+@pytest.mark.parametrize("kind", CREATE)
+@pytest.mark.parametrize("value", ["none", "PRIVATE", "", 1, ["private"]])
+def test_isolation_is_one_of_two_words(api, here, kind, value):
+    assert api.post(CREATE[kind][0], {"isolation": value}).status_code == 422
+
+
+def test_a_persistent_workspace_survives_a_restart(launch, here, contract, tmp_path):
+    launcher = launch(CAISSON_WORKSPACES=str(tmp_path / "workspaces"))
+    one = Api(launcher.url, launcher.key, contract)
+    made = one.data("/v1/workspaces", {"name": "kept", "persistent": True, "disk_bytes": 8 << 20})
+    assert made["persistent"] and made["disk"]["limit"] == 8 << 20 and made["disk"]["enforced_by"] in ("measured", "project_quota")
+    headers = {HEADER: "kept"}
+    assert one.post("/v1/bash/exec", {"command": "echo kept > ~/file"}, headers=headers).json()["data"]["exit_code"] == 0
+    launcher.restart()
+    one = Api(launcher.url, launcher.key, contract)
+    assert one.post("/v1/bash/exec", {"command": "true"}, headers=headers).status_code == 404
+    one.data("/v1/workspaces", {"name": "kept", "persistent": True})
+    assert one.post("/v1/bash/exec", {"command": "cat ~/file"}, headers=headers).json()["data"]["stdout"] == "kept\n"
+    assert one.http.delete("/v1/workspaces/kept").status_code == 200
+    assert list((tmp_path / "workspaces").iterdir()) == []
+
+
+def test_without_a_directory_persistent_is_403(api, here):
+    answer = api.post("/v1/workspaces", {"name": "kept", "persistent": True})
+    assert answer.status_code == 403 and "CAISSON_WORKSPACES" in answer.json()["message"]

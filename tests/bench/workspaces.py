@@ -1,4 +1,4 @@
-"""workspaces.py CONTROL_SOCKET: exec latency in one workspace while another runs fork and memory bombs, each session of it again
+"""workspaces.py CONTROL_SOCKET [ROUNDS [EXECS [BOMB...]]]: exec latency in one workspace while another runs fork and memory bombs, each session of it again
 as soon as a limit has ended it. Quiet and loaded rounds alternate, so that both meet the same machine."""
 import os
 import pathlib
@@ -11,7 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 from control import Control, Refused  # noqa: E402
 from latency import exec_us, held, quantile, tell  # noqa: E402
 
-ROUNDS, EXECS = 5, 60
+ROUNDS, EXECS = (int(n) for n in (sys.argv[2:4] + ["5", "60"][len(sys.argv[2:4]) :]))
 BOMBS = {
     # Every process forks as often as it may and then spins.
     "fork": "import os\nfor _ in range(20):\n  try: os.fork()\n  except OSError: pass\nwhile True: pass",
@@ -64,16 +64,18 @@ def measure(kind):
         while control.call("workspace_list")[0]["workspaces"][0]["sessions"]:  # "bombs" comes first
             time.sleep(0.05)
     tell(times)
+    sys.stdout.flush()
     for name, q in (("median", 0.5), ("p99", 0.99)):
         ratio = quantile(times[kind], q) / quantile(times["quiet"], q)
         print(f"{name} beside a {kind} bomb / quiet: {ratio:.2f}   {held(ratio, 2)}   ({ended} sessions ended)")
 
 
 control = Control(sys.argv[1])
+control.socket.settimeout(300)  # an emulated machine takes its time
 for workspace in ("bombs", "victim"):
     control.call("workspace_create", name=workspace)
 victim = control.create("shell", workspace="victim")
 limits = control.call("workspace_list")[0]["workspaces"][0]["limits"]
 print(f"limits of each workspace, by {limits.pop('by')}: {limits}")
-for kind in BOMBS:
+for kind in sys.argv[4:] or BOMBS:
     measure(kind)

@@ -99,6 +99,31 @@ def test_empty_leaves_of_a_killed_launcher_are_removed_by_the_next_and_no_others
             path.rmdir()
 
 
+def test_nodes_of_workspaces_of_a_killed_launcher_are_removed_by_the_next(fresh):
+    fresh.start()
+    control = fresh.control()
+    control.call("workspace_create", name="a")
+    control.create("shell", workspace="a")
+    sessions = fresh.cgroup / "caisson-sessions"
+    (node,) = sessions.glob("w-*")
+    assert list(node.glob("s-*"))
+    fresh.process.kill()
+    fresh.process.wait()
+    eventually(lambda: "populated 0" in (node / "cgroup.events").read_text(), what="the old workspace is empty")
+    fresh.cgroup = fresh.cgroup / "caisson-launcher"
+    fresh.start()
+    assert list(sessions.glob("w-*")) == []
+
+
+def test_private_sessions_are_within_their_workspaces_node(fresh):
+    fresh.start()
+    control = fresh.control()
+    control.call("workspace_create", name="a")
+    session = control.create("shell", workspace="a", isolation="private")
+    (node,) = (fresh.cgroup / "caisson-sessions").glob("w-*")
+    assert (node / session).is_dir()
+
+
 def test_a_session_is_in_its_cgroup_and_the_launcher_is_not(launcher, control, session, group):
     control.start(session, "sleep", "1000")
     inside = read(group(session), "cgroup.procs").split()

@@ -82,6 +82,7 @@ WRONG = {
     ("workspace_create", "name"): [*TEXT, "", "A", ".", "..", "../x", "a/b", "-x", "x\0", "x" * 64, "default", LONG, None],
     ("workspace_create", "disk_bytes"): [*NUMBER, 1, 1 << 50],
     ("workspace_create", "idle_seconds"): [*NUMBER, 1 << 40],
+    ("workspace_create", "persistent"): [*FLAG, True],  # no directory is given for such
     ("workspace_destroy", "workspace"): [*TEXT, "", "nowhere", "default", "default\0", LONG, None],
 }
 GOOD = {

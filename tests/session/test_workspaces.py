@@ -153,7 +153,8 @@ def test_a_full_home_is_enospc_and_the_others_has_room(control, make):
     assert ended["exit_code"] == 1 and "No space left" in err
     control.output(victim, "dd", "if=/dev/zero", "of=/home/gem/some", "bs=1M", "count=6", "status=none")
     shown = {w["name"]: w for w in control.call("workspace_list")[0]["workspaces"]}
-    assert shown["a"]["used_bytes"] == 8 * MIB and shown["b"]["used_bytes"] < 8 * MIB
+    assert shown["a"]["disk"]["bytes"] == 8 * MIB > shown["b"]["disk"]["bytes"]
+    assert shown["a"]["disk"]["limit"] == 8 * MIB and shown["a"]["disk"]["enforced_by"] == "tmpfs"
     for session in (attacker, victim):
         control.output(session, "sh", "-c", "rm -f ~/* ; true", env={"HOME": "/home/gem"})
 
@@ -225,6 +226,44 @@ def test_a_private_session_does_not_claim_that_its_loopback_is_shared(control, m
 
     assert "loopback-shared" in residual(make("a"))
     assert not {"loopback-shared", "home-quota"} & residual(make("a", isolation="private"))
+
+
+def test_isolation_and_workspace_are_attested_and_on_record(both, control, make):
+    for name, isolation in (("default", "shared"), ("a", "private"), ("b", "shared")):
+        session = make(name, isolation=isolation)
+        said = control.call("attest", session=session)[0]["statement"]["session"]
+        assert (said["workspace"], said["isolation"]) == (name, isolation)
+        shown = next(s for s in control.call("session_list")[0]["sessions"] if s["session"] == session)
+        assert (shown["workspace"], shown["isolation"]) == (name, isolation)
+        first = both[0].records(session)[0]
+        assert (first["event"], first["workspace"], first["isolation"]) == ("session_request", name, isolation)
+        control.destroy(session)
+        assert next(r for r in both[0].records()[::-1] if r.get("session") == session)["workspace"] == name
+
+
+def test_a_private_session_is_narrowed_and_never_widened(control, make):
+    """What a request narrows besides stays narrowed."""
+    session = make("a", isolation="private", narrow={"limits": {"processes": 7}})
+    assert control.call("session_stat", session=session)[0]["limits"]["processes"] == 7
+    with pytest.raises(Refused) as refused:
+        control.create("shell", workspace="a", isolation="private", narrow={"home": "workspace"})
+    assert refused.value.error["code"] in ("invalid_argument", "permission_denied")
+
+
+def test_private_sessions_count_among_their_workspaces_processes(here, tmp_path):
+    """In user namespaces of their own no kernel counter has them together."""
+    launcher = Launcher(tmp_path).start("--agent", "/usr/bin/true", CAISSON_WORKSPACE_PROCESSES="100")
+    try:
+        control = launcher.control()
+        control.call("workspace_create", name="a")
+        sessions = [control.create("shell", workspace="a", isolation="private") for _ in range(2)]
+        for session in sessions:
+            control.start(session, "/usr/bin/python3", "-I", "-c", FORKS.replace("import sys", "import errno, os, sys").replace("MOST", "70") + "time.sleep(1000)")
+        if launcher.cgroup:
+            pytest.skip("with cgroup v2 the workspace's node refuses the forks")
+        assert control.event("session_end")["reason"] == "processes"
+    finally:
+        launcher.stop()
 
 
 def test_each_workspace_has_a_uid_of_its_own(control):

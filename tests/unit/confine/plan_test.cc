@@ -161,7 +161,7 @@ TEST(Plan, AKernelWithoutLandlockScopesIsStated) {
 TEST(Plan, AStagedHomeIsTheWorkspacesOwnAndHasAQuota) {
   Bench bench;
   EXPECT_TRUE(stated(**bench.plan(Tier::t3), "home-quota"));
-  bench.place.home_staged = true;
+  bench.place.home_staged = bench.place.home_quota = true;
   bench.sources.erase("/srv/home");
   const auto plan = bench.plan(Tier::t3);
   ASSERT_TRUE(plan) << plan.error().text();

@@ -1,0 +1,29 @@
+// Walks and removes what a tenant made: the tree below one directory, whose every name, mode and depth is the tenant's choice and
+// may change meanwhile. No symbolic link is followed, no mount is entered, nothing above the directory is reached. Runs with
+// powers over the tenant's own files only (as_tenant).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "launcher/base/fd.h"
+#include "launcher/base/result.h"
+
+namespace caisson::homes {
+
+struct Use {
+  std::uint64_t bytes = 0, inodes = 0;
+};
+
+// What the files take of the disk. Files with several names count once, for all of them are below. Stops when it is over one of
+// `most`; what no name leads to (open and deleted) is not seen. Errors: limit, for a tree that is deeper than a path is long.
+[[nodiscard]] Result<Use> measure(int home, const Use& most);
+
+// Empties the directory, whatever the depth.
+[[nodiscard]] Status empty(int home);
+
+// Runs `work` in a child that is the tenant, uid and gid, in a user namespace where it may read, change and remove everything
+// that is the tenant's, and nothing else. What it says becomes this process's answer.
+[[nodiscard]] Result<std::string> as_tenant(uid_t uid, const std::function<Result<std::string>()>& work);
+
+}  // namespace caisson::homes

@@ -1,0 +1,235 @@
+"""Persistent workspaces: a home on disk that outlives workspace and launcher, is its tenant's alone, and has a limit."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+from harness import BUILD, Launcher, Refused, eventually, inside
+
+MIB = 1 << 20
+HOMES = BUILD / "launcher" / "caisson-homes"
+
+
+@pytest.fixture
+def place(tmp_path):
+    """The operator's directory."""
+    folder = tmp_path / "workspaces"
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+@pytest.fixture
+def start(here, tmp_path, place):
+    """start(): a launcher with that directory, and its control; another one after stop()."""
+    made = []
+
+    def begin(**environment):
+        base = tmp_path / f"launcher{len(made)}"
+        base.mkdir()
+        made.append(Launcher(base).start("--agent", "/usr/bin/true", "--workspaces", place, **environment))
+        control = made[-1].control()
+        if control.hello["tier"] != "T3":
+            pytest.skip(f"this host gives tier {control.hello['tier']}: workspaces are refused there")
+        return control
+
+    begin.launchers = made
+    yield begin
+    for launcher in made:
+        launcher.stop()
+
+
+def make(control, name="kept", **fields):
+    return control.call("workspace_create", name=name, persistent=True, **fields)[0]["workspace"]
+
+
+def named(control, name="kept"):
+    return next((w for w in control.call("workspace_list")[0]["workspaces"] if w["name"] == name), None)
+
+
+def refused(control, code, name="kept", **fields):
+    with pytest.raises(Refused) as error:
+        make(control, name, **fields)
+    assert error.value.error["code"] == code, error.value.error
+    return error.value.error["what"]
+
+
+def test_files_and_uid_survive_the_launcher(start):
+    control = start()
+    uid = make(control)["uid"]
+    control.output(control.create("shell", workspace="kept"), "sh", "-c", "echo kept > /home/gem/file; echo gone > /tmp/file")
+    start.launchers[-1].stop()
+    control = start()
+    assert make(control)["uid"] == uid
+    session = control.create("shell", workspace="kept")
+    assert control.output(session, "sh", "-c", "cat /home/gem/file; ls /tmp; echo more >> /home/gem/file") == "kept\n"
+
+
+def test_the_home_is_its_tenants_alone(start, place):
+    control = start()
+    uids = {name: make(control, name)["uid"] for name in ("a", "b")}
+    assert uids["a"] != uids["b"]
+    for name, uid in uids.items():
+        home = (place / name / "home").stat()
+        assert (home.st_uid, home.st_gid, home.st_mode & 0o777) == (uid, uid, 0o700)
+        above = (place / name).stat()
+        assert (above.st_uid, above.st_mode & 0o777) == (0, 0o700)
+    control.output(control.create("shell", workspace="a"), "sh", "-c", "echo secret > /home/gem/file")
+    other = control.create("shell", workspace="b")
+    assert inside(control, other, f"out = [os.listdir('/home/gem'), tried(os.listdir, '{place}')]") == [[], "ENOENT"]
+
+
+def test_a_uid_is_not_given_again_while_its_files_are_there(start):
+    """Asleep or awake, whatever the order in which they come back."""
+    control = start()
+    before = {name: make(control, name)["uid"] for name in ("a", "b", "c")}
+    start.launchers[-1].stop()
+    control = start()
+    after = {name: make(control, name)["uid"] for name in ("c", "new", "a", "b")}
+    assert len(set(after.values())) == 4
+    assert {name: after[name] for name in before} == before
+
+
+def test_an_idle_one_keeps_its_files_and_a_deleted_one_does_not(start, place):
+    control = start()
+    make(control, idle_seconds=1)
+    control.destroy(control.create("shell", workspace="kept"))
+    control.event("workspace_end")
+    assert (place / "kept" / "home").is_dir()
+    make(control)
+    session = control.create("shell", workspace="kept")
+    control.output(session, "sh", "-c", "cd; mkdir -p d/e; echo x > d/e/f; ln -s / d/root; chmod 0 d/e; mkdir -m 0 locked", env={"HOME": "/home/gem"})
+    control.call("workspace_destroy", workspace="kept")
+    assert os.listdir(place) == []
+    assert pathlib.Path("/etc/passwd").exists()
+
+
+def test_a_tree_deeper_than_any_path_is_removed_and_stops_nothing_before(start, place):
+    control = start()
+    make(control)
+    session = control.create("shell", workspace="kept")
+    control.output(session, "/usr/bin/python3", "-c", "import os\nos.chdir('/home/gem')\nfor _ in range(900):\n  os.mkdir('d' * 200)\n  os.chdir('d' * 200)")
+    # What cannot be measured counts as full.
+    assert control.event("session_end", session=session)["reason"] == "disk"
+    assert "cannot be measured" in named(control)["full"]
+    control.call("workspace_destroy", workspace="kept")
+    assert os.listdir(place) == []
+
+
+def test_a_home_over_its_measured_limit_ends_its_sessions_and_takes_no_more(start):
+    control = start()
+    described = make(control, disk_bytes=4 * MIB)
+    if described["disk"]["enforced_by"] == "project_quota":
+        pytest.skip("the filesystem keeps the limit itself")
+    assert described["disk"]["enforced_by"] == "measured" and described["disk"]["limit"] == 4 * MIB
+    session = control.create("shell", workspace="kept")
+    control.start(session, "sh", "-c", "dd if=/dev/zero of=/home/gem/big bs=1M count=6; sleep 1000")
+    assert control.event("session_end", session=session)["reason"] == "disk"
+    hit = next(r for r in start.launchers[0].records(session) if r["event"] == "limit_hit")
+    assert (hit["limit"], hit["by"], hit["disk"]["bytes"] > 4 * MIB) == ("workspace_disk", "measured", True)
+    with pytest.raises(Refused) as error:
+        control.create("shell", workspace="kept")
+    assert error.value.error["code"] == "limit" and "over its limit" in error.value.error["what"]
+    control.create("shell")  # nobody else is meant
+
+
+def test_what_an_operator_frees_can_be_used_again(start, place):
+    control = start()
+    make(control, disk_bytes=4 * MIB)
+    big = place / "kept" / "home" / "big"
+    big.write_bytes(b"x" * 6 * MIB)
+    eventually(lambda: "full" in named(control), 30, "the home is full")
+    big.unlink()
+    eventually(lambda: "full" not in named(control), 30, "the home has room")
+    assert control.output(control.create("shell", workspace="kept"), "echo", "on") == "on\n"
+
+
+def test_files_with_several_names_count_once(start):
+    control = start()
+    make(control, disk_bytes=16 * MIB)
+    session = control.create("shell", workspace="kept")
+    control.output(session, "sh", "-c", "cd /home/gem && dd if=/dev/zero of=a bs=1M count=6 2>&1 && for n in b c d e; do ln a $n; done")
+    used = lambda: named(control)["disk"]  # noqa: E731
+    eventually(lambda: used()["inodes"] == 5, 30, "it was measured")
+    assert 6 * MIB <= used()["bytes"] < 7 * MIB
+
+
+@pytest.mark.parametrize("what", ["of another user", "two of one uid", "a link", "a file", "a link below"])
+def test_a_home_that_is_not_as_it_was_left_is_refused(start, place, what):
+    control = start()
+    uid = make(control, "kept")["uid"]
+    control.call("workspace_create", name="w")
+    start.launchers[-1].stop()
+    if what == "of another user":
+        os.chown(place / "kept" / "home", 1000, 1000)
+    elif what == "two of one uid":
+        (place / "copy").mkdir(mode=0o700)
+        (place / "copy" / "home").mkdir(mode=0o700)
+        os.chown(place / "copy" / "home", uid, uid)
+    elif what == "a link below":
+        (place / "kept" / "home").rmdir()
+        (place / "kept" / "home").symlink_to("/etc")
+    else:
+        (place / "kept" / "home").rmdir()
+        (place / "kept").rmdir()
+        if what == "a link":
+            (place / "kept").symlink_to("/etc")
+        else:
+            (place / "kept").write_text("")
+    control = start()
+    said = refused(control, "io")
+    assert "kept" in said and named(control) is None
+    assert os.stat("/etc").st_uid == 0 and not os.path.exists("/etc/home")
+
+
+def test_a_launcher_without_a_directory_says_so(here, tmp_path):
+    launcher = Launcher(tmp_path).start("--agent", "/usr/bin/true")
+    try:
+        assert "--workspaces" in refused(launcher.control(), "unavailable")
+    finally:
+        launcher.stop()
+
+
+@pytest.mark.parametrize("what", ["open to others", "a link", "in use"])
+def test_the_launcher_does_not_start_on_a_directory_that_is_not_its_own(start, place, tmp_path, what):
+    directory = place
+    if what == "open to others":
+        place.chmod(0o755)
+    elif what == "a link":
+        directory = tmp_path / "link"
+        directory.symlink_to(place)
+    else:
+        start()
+    (tmp_path / "other").mkdir()
+    other = Launcher(tmp_path / "other").spawn("--agent", "/usr/bin/true", "--workspaces", directory)
+    assert other.process.wait(20) != 0
+    assert "workspaces" in other.log.read_text()
+
+
+def ask(directory, *arguments):
+    """caisson-homes by hand: its answer."""
+    fd = os.open(directory, os.O_RDONLY)
+    done = subprocess.run(
+        ["bash", "-c", f'exec "$0" "$@" 3<&{fd}', HOMES, *map(str, arguments)], pass_fds=[fd], capture_output=True, timeout=60, check=False
+    )
+    os.close(fd)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/etc", ".hidden"])
+def test_the_program_takes_no_name_that_leads_elsewhere(place, name):
+    for task in (("open", name, MIB, 100), ("measure", name, MIB, 100), ("remove", name)):
+        assert "error" in ask(place, *task)
+    assert os.listdir(place) == []
+
+
+def test_the_program_reaches_nothing_but_the_tenants_files(place):
+    """A file of root's in a home stays: measuring and removing have power over the tenant's own files alone."""
+    assert ask(place, "open", "a", MIB, 100)["uid"] == 30001
+    theirs = place / "a" / "home" / "of-root"
+    theirs.mkdir(mode=0o700)
+    (theirs / "file").write_text("x")
+    assert "error" in ask(place, "measure", "a", MIB, 100)
+    assert "error" in ask(place, "remove", "a")
+    assert (theirs / "file").read_text() == "x"
