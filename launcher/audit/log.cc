@@ -48,6 +48,7 @@ constexpr EventRow kEvents[] = {
     {Event::denial, "denial", false},
     {Event::denials_dropped, "denials_dropped", false},
     {Event::denial_audit_closed, "denial_audit_closed", false},
+    {Event::path_refusal, "path_refusal", false},
     {Event::auditor_start, "auditor_start", false},
     {Event::auditor_exit, "auditor_exit", false},
 };
