@@ -39,7 +39,8 @@ enum class Verdict { record, count, close };
 
 class Budget {
  public:
-  Budget(std::int64_t burst, std::int64_t per_second, std::uint64_t most_per_second)
+  explicit Budget(std::int64_t burst = kBurst, std::int64_t per_second = kPerSecond,
+                  std::uint64_t most_per_second = kMostPerSecond)
       : own_(burst, per_second), most_per_second_(most_per_second) {}
   // Of one more call. False: there are too many of them to be looked at.
   bool look(std::int64_t now_us) {

@@ -144,14 +144,15 @@ class Observer {
       told.open_flags = 0;
   }
 
-  // A path that was put at `size`: moves behind it, and puts where it begins there when it is relative.
+  // A path that was put at `size`: moves behind it, and puts where it begins there when it is relative. Where a descriptor of
+  // the caller's leads only its own user may ask.
   void place(pid_t tid, int dir, std::uint32_t path, std::uint32_t& base, std::size_t& size) {
     if (path == Told::kUnread || path == 0) return;
     const bool relative = buffer_[size] != '/';
     size += path;
     if (!relative) return;
-    const std::string link = std::to_string(tid) + (dir == AT_FDCWD ? "/cwd" : "/fd/" + std::to_string(dir));
-    const ssize_t n = ::readlinkat(proc_.get(), link.c_str(), buffer_ + size, kMaxPath);
+    const std::string link = std::to_string(tid) + "/cwd";
+    const ssize_t n = dir == AT_FDCWD ? ::readlinkat(proc_.get(), link.c_str(), buffer_ + size, kMaxPath) : -1;
     base = n < 0 ? Told::kUnread : static_cast<std::uint32_t>(n);
     if (n > 0) size += static_cast<std::size_t>(n);
   }
@@ -250,7 +251,7 @@ class Observer {
 
 int observe() {
   Fd epoll(::epoll_create1(EPOLL_CLOEXEC)), proc(::open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  // Named apart from the auditor, whose program it is. Not dumpable: nobody of our uid opens what we hold.
+  // Named apart from the auditor, whose program it is (15 letters are kept). Not dumpable: nobody of our uid opens what we hold.
   if (!epoll || !proc || ::prctl(PR_SET_NAME, kObserver, 0, 0, 0) != 0 || ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return 1;
   static Observer observer(std::move(epoll), std::move(proc));
   if (!observer.prepare()) return 1;

@@ -69,7 +69,7 @@ class Watch {
   const std::string session_;
   Fd listener_;
   const std::shared_ptr<const Rules> rules_;
-  Budget budget_{kBurst, kPerSecond, kMostPerSecond}, paths_{kPathBurst, kPathPerSecond, kMostPathsPerSecond};
+  Budget budget_, paths_{kPathBurst, kPathPerSecond, kMostPathsPerSecond};
   Counts counts_, path_counts_;  // by call; kAnyCall: whichever
   std::int64_t counted_since_us_ = 0;
   std::uint64_t recorded_ = 0, dropped_ = 0;

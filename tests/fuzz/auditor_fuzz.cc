@@ -1,5 +1,5 @@
-// What reaches caisson-auditor, mutated: orders, what the observer tells, the registers and names of a session's processes, and the
-// launcher's texts that they are judged by. A broken promise aborts. Parts of one input are separated by the byte 0x1e: a
+// What reaches caisson-auditor, mutated: orders, what the observer tells, the registers and names of a session's processes, and
+// the launcher's texts that they are judged by. A broken promise aborts. Parts of one input are separated by the byte 0x1e: a
 // message, a text of refusals and view, /proc/<tid>/status, two paths.
 #include <linux/seccomp.h>
 
@@ -66,13 +66,17 @@ void check_decoder(std::string_view registers) {
 
 void check_view(const View& view, std::string_view path, std::string_view base) {
   const std::string normal = view.normal(path, base);
-  promise(normal.starts_with('/') && (normal.size() == 1 || !normal.ends_with('/')), "a path is absolute, without a slash at its end");
-  promise(("/" + normal + "/").find("/../") == std::string::npos && normal.find("//") == std::string::npos, "and has no dots in it");
+  promise(normal.starts_with('/') && (normal.size() == 1 || !normal.ends_with('/')),
+          "a path is absolute, without a slash at its end");
+  promise(("/" + normal + "/").find("/../") == std::string::npos && normal.find("//") == std::string::npos,
+          "and has no dots in it");
   for (const Want want : {Want::look, Want::execute, Want::create, Want::remove, Want::change, Want::connect})
-    if (const Denied* denied = view.judge(want, normal)) promise(*denied->error == 'E' && *denied->why != '\0', "a refusal has a reason");
+    if (const Denied* denied = view.judge(want, normal))
+      promise(*denied->error == 'E' && *denied->why != '\0', "a refusal has a reason");
 }
 
-void check_session(const std::shared_ptr<const Rules>& rules, std::string_view registers, std::string_view path, std::string_view base) {
+void check_session(const std::shared_ptr<const Rules>& rules, std::string_view registers, std::string_view path,
+                   std::string_view base) {
   std::vector<std::string> records;
   Sink sink{[] { return true; }, [&](Type, const std::string&, std::string text) { records.push_back(std::move(text)); }};
   TokenBucket all{kAllBurst, kAllPerSecond};
@@ -98,8 +102,8 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   using namespace caisson::auditor;
   std::string_view input(reinterpret_cast<const char*>(data), size);
   check_orders(input);
-  const std::string_view message = next(input), text = next(input).substr(0, kMaxMessage), status = next(input), path = next(input),
-                         base = next(input);
+  const std::string_view message = next(input), text = next(input).substr(0, kMaxMessage), status = next(input),
+                         path = next(input), base = next(input);
   check_orders(message);
   check_decoder(message);
   promise(refused_numbers(text).size() <= kMaxRefused, "no more numbers than fit into a message");

@@ -103,10 +103,10 @@ def test_what_is_granted_leaves_no_record(launcher, control, session):
         control,
         session,
         """
-os.makedirs("/home/gem/a/b", exist_ok=True)
+os.makedirs("/home/gem/made/b", exist_ok=True)
 for path in ("/usr/bin/env", "/bin/sh", "/etc/passwd", "/proc/self/status", "/dev/null", "/lib64", "/", "/etc", "/home"): os.stat(path)
-open("/tmp/x", "w").close(); os.rename("/tmp/x", "/home/gem/a/x") if False else os.unlink("/tmp/x")
-os.chdir("/home/gem/a"); open("b/f", "w").close(); os.stat("../a/./b//f"); os.stat("/bin/../bin/sh")
+open("/tmp/x", "w").close(); os.rename("/tmp/x", "/tmp/y"); os.unlink("/tmp/y")
+os.chdir("/home/gem/made"); open("b/f", "w").close(); os.stat("../made/./b//f"); os.stat("/bin/../bin/sh")
 fd = os.open("/usr", os.O_PATH); os.stat("bin/env", dir_fd=fd)
 out = 1
 """,
@@ -124,14 +124,16 @@ def test_names_are_resolved_from_where_they_begin(launcher, control, session):
         f"""
 os.chdir("/usr/lib")
 fd = os.open("/usr", os.O_PATH)
-out = [tried(os.stat, "../../root/../srv/one"), tried(os.stat, "../srv/two", dir_fd=fd), tried(os.stat, "/bin/../../opt/three"),
-       tried(os.stat, "/var/tmp/../srv/four"), call({OPENAT2}, -100, b"/srv/five", struct.pack("QQQ", 1, 0, 0), 24)]
+out = [tried(os.stat, "../../root/../srv/one"), tried(os.stat, "/bin/../../opt/two"), tried(os.stat, "../srv/unseen", dir_fd=fd),
+       tried(os.stat, "/srv/three", dir_fd=fd), tried(os.stat, "/var/tmp/../srv/four"), call({OPENAT2}, -100, b"/srv/five", struct.pack("QQQ", 1, 0, 0), 24)]
 """,
     )
     control.destroy(session)
-    assert [r[:2] for r in refusals(launcher, session, "/srv")][:2] == [("stat", "/srv/one"), ("stat", "/srv/two")]
-    assert ("open", "/srv/five") in [r[:2] for r in refusals(launcher, session, "/srv")]
-    assert ("stat", "/opt/three") in [r[:2] for r in refusals(launcher, session, "/opt")]
+    below = [r[:2] for r in refusals(launcher, session, "/srv")]
+    assert below == [("stat", "/srv/one"), ("stat", "/srv/three"), ("stat", "/srv/four"), ("open", "/srv/five")]
+    assert ("stat", "/opt/two") in [r[:2] for r in refusals(launcher, session, "/opt")]
+    # Where a descriptor leads is not told; the call is counted.
+    assert next(r for r in launcher.records(session) if r["event"] == "session_end")["denials"]["paths"]["unseen"] >= 1
     given = next(r["untrusted"]["given"] for r in told(launcher, session) if r["untrusted"].get("path") == "/srv/one")
     assert given == "../../root/../srv/one"
 
@@ -146,9 +148,8 @@ long = b"/srv/" + b"a/" * 2040
 page = mmap.mmap(-1, 8192)
 at = ctypes.addressof(ctypes.c_char.from_buffer(page))
 libc.munmap(ctypes.c_void_p(at + 4096), 4096)
-page[4096 - 6:4096] = b"/srv/\\0"
-ends, cut = at + 4096 - 6, at + 4096 - 3
-page[4093:4096] = b"/sr" if False else page[4093:4096]
+page[4096 - 7:4096] = b"/srv/x\\0"
+ends = at + 4096 - 7
 out = [tried(os.stat, b'/srv/"}},\\n\\x1b[2J\\\\\\xff\\xfe'), tried(os.stat, long), tried(os.stat, b"/srv/" + b"x" * 5000),
        call({CREAT}, 0, 0), call({CREAT}, 1, 0), call({CREAT}, -4096, 0), call({CREAT}, 0x7fffffffe000, 0), call({CREAT}, ends, 0)]
 os._exit(print(json.dumps(out), flush=True) or 0)
@@ -254,7 +255,7 @@ def test_without_the_auditor_sessions_go_on_and_the_log_says_so(fresh):
     observed(fresh.policies)
     control = fresh.start().control()
     session = control.create("observed")
-    guard = child(fresh, "caisson-observer")
+    guard = child(fresh, "caisson-observe")
     os.kill(child(fresh, "caisson-auditor"), signal.SIGKILL)
     eventually(lambda: [r for r in told(fresh, session) if r["event"] == "denial_audit_closed"], what="the end of records")
     # Files are there, walls are there, and calls that are refused are refused.
@@ -284,7 +285,7 @@ def test_without_the_observer_its_sessions_end_and_the_log_says_why(fresh):
     observed(fresh.policies)
     control = fresh.start().control()
     session, plain = control.create("observed"), control.create()
-    os.kill(child(fresh, "caisson-observer"), signal.SIGKILL)
+    os.kill(child(fresh, "caisson-observe"), signal.SIGKILL)
     ended = control.event("session_end", session=session)
     assert ended["reason"] == "observer_died"
     closed = [r for r in told(fresh, session) if r["event"] == "denial_audit_closed"]
@@ -311,23 +312,21 @@ for pid in children:
     os.waitpid(pid, 0)
 out = tried(os.stat, "/srv/after")
 """
-    before = child(launcher, "caisson-auditor"), child(launcher, "caisson-observer")
+    before = child(launcher, "caisson-auditor"), child(launcher, "caisson-observe")
     assert inside(control, session, code) == "ENOENT"
     other = control.create("observed")
     assert inside(control, other, "out = tried(os.stat, '/srv/x')") == "ENOENT"
     control.destroy(other)
-    assert (child(launcher, "caisson-auditor"), child(launcher, "caisson-observer")) == before
+    assert (child(launcher, "caisson-auditor"), child(launcher, "caisson-observe")) == before
 
 
 def test_the_observer_can_do_nothing_else(launcher, control, session):
-    pid = child(launcher, "caisson-observer")
+    pid = child(launcher, "caisson-observe")
     status = dict(line.split(":\t", 1) for line in open(f"/proc/{pid}/status").read().splitlines() if ":\t" in line)
     assert {int(status[s], 16) for s in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {0}
     assert (status["NoNewPrivs"], status["Seccomp"], status["Groups"].strip()) == ("1", "2", "")
-    files = {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
-    assert not {f for f in files if f.startswith("/") and f not in ("/proc", "/dev/null")}
-    # The walls of an observed session are those of any other: only its own filter tells.
-    assert mechanism(control, session)["state"] == "enforced"
+    files = {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd") if int(fd) > 2}
+    assert {f for f in files if f.startswith("/")} == {"/proc"}
 
 
 def test_a_policy_says_so(fresh):

@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include "launcher/auditor/path_calls.h"
 #include "launcher/policy/load.h"
 
 namespace caisson::confine {
@@ -170,6 +171,23 @@ TEST(Seccomp, ToldIsExactlyWhatWouldBeRefused) {
     }
   EXPECT_EQ(answer(*tells, SYS_clone3), kEnosys) << "C libraries try it all day";
   EXPECT_EQ(answer(*tells, 3, 0, 0, AUDIT_ARCH_I386), SECCOMP_RET_KILL_PROCESS);
+}
+
+// Observed are the calls that name files, where they are allowed as they are; nothing else is any different.
+TEST(Seccomp, ObservedAreTheCallsThatNameFiles) {
+  const auto loaded = policy::load_directory(CAISSON_SOURCE_DIR "/policies");
+  ASSERT_TRUE(loaded.problems.empty());
+  auto sets = loaded.policies.at("bash")->sets;
+  sets.front().refuse.push_back("rename");
+  const auto tells = compile_seccomp(sets, Refusal::notify), observes = compile_seccomp(sets, Refusal::observe);
+  ASSERT_TRUE(tells && observes);
+  const std::string refused = refusals(sets);
+  for (int nr = 0; nr < 700; ++nr) {
+    const std::uint32_t was = answer(*tells, nr), now = answer(*observes, nr);
+    if (refused.contains("\n" + std::to_string(nr) + " ")) EXPECT_EQ(now, was) << nr;
+    else EXPECT_EQ(now, auditor::path_call(nr) != nullptr ? std::uint32_t{SECCOMP_RET_USER_NOTIF} : was) << nr;
+  }
+  EXPECT_TRUE(refused.contains("\n" + std::to_string(SYS_rename) + " ")) << "what is refused is never one of them";
 }
 
 // Each call that can be told of has its line, and no other has.
