@@ -14,7 +14,7 @@
 
 namespace caisson::audit {
 
-// Closed set; one table in log.cc. Wire names equal the enumerators.
+// Closed set; names in log.cc. Wire names equal the enumerators.
 enum class Event {
   boot,  // launcher.ndjson: version, tier, features, policy digests
   agent_start,
