@@ -1,12 +1,11 @@
 """audit.py CONTROL_SOCKET HOME [ROUNDS]: what does it cost a build that its refused system calls would be recorded? The same 50 files of C
-are compiled in sessions of several policies in turn: one that records, two that do not, and one whose paths are observed. Each round
-gives one ratio to the first that does not, of two builds beside each other in time; the median of all rounds is what counts. The
-second that does not record is the control: how far its ratio is from 1 says what this machine cannot tell apart."""
+are compiled in sessions of several policies: one that records, two that do not, and one whose paths are observed. Each round compares one of
+them with the first that does not record, a few files of the one and the same files of the other in turn, and gives one ratio; the median of
+all rounds is what counts. The second that does not record is the control: how far its ratio is from 1 says what cannot be told apart here."""
 import math
 import os
 import pathlib
 import sys
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
@@ -28,7 +27,8 @@ int work_{n}(int count) {{
   return sum;
 }}
 """
-BUILD = 'for f in *.c; do cc -O1 -c -o "/tmp/$1-${f%.c}.o" "$f" || exit 1; done; rm -f /tmp/"$1"-*.o'
+PART = 2  # files of one command: the two sessions of a pair take turns so often that both meet the same machine
+BUILD = 'name=$1; shift; for n; do cc -O1 -c -o "/tmp/$name.o" "file$n.c" || exit 1; done'
 
 
 DOMAINS = {"recorded": "bash", "control": "unrecorded-too", "observed": "observed"}
@@ -46,11 +46,20 @@ def interval(values):
     return values[low], values[n - 1 - low]
 
 
-def build(control, session, name):
-    begin = time.monotonic()
-    ended, out, err = control.run(session, "sh", "-c", BUILD, "sh", name, cwd="/home/gem/project")
+def build(control, session, name, files):
+    ended, out, err = control.run(session, "sh", "-c", BUILD, "sh", name, *map(str, files), cwd="/home/gem/project")
     assert ended.get("exit_code") == 0, out + err
-    return {"wall": time.monotonic() - begin, "processor": (ended["rusage"]["user_us"] + ended["rusage"]["sys_us"]) / 1e6}
+    return {"wall": ended["wall_us"], "processor": ended["rusage"]["user_us"] + ended["rusage"]["sys_us"]}
+
+
+def pair(control, sessions):
+    """All files in both sessions, part by part, who begins changing each time: what was needed by the second / by the first."""
+    sums = [{"wall": 0, "processor": 0} for _ in sessions]
+    for part, first in enumerate(range(0, FILES, PART)):
+        for which in (0, 1) if part % 2 == 0 else (1, 0):
+            for what, value in build(control, sessions[which], f"s{which}", range(first, first + PART)).items():
+                sums[which][what] += value
+    return {what: sums[1][what] / sums[0][what] for what in sums[0]}
 
 
 rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 25
@@ -65,12 +74,9 @@ sessions = {name: control.create(domain) for name, domain in DOMAINS.items()}
 ratios = {name: {"wall": [], "processor": []} for name in DOMAINS}
 for round_ in range(rounds + 1):
     for name, session in sessions.items():
-        # Who begins changes from round to round; the first round fills caches and does not count.
-        order = [(base, "base"), (session, name)]
-        times = {who: build(control, which, who) for which, who in (order if round_ % 2 == 0 else order[::-1])}
-        for what, values in ratios[name].items():
-            if round_ > 0:
-                values.append(times[name][what] / times["base"][what])
+        for what, ratio in pair(control, [base, session]).items():
+            if round_ > 0:  # the first one fills caches and does not count
+                ratios[name][what].append(ratio)
 for name, by in ratios.items():
     for what, values in by.items():
         (low, high), middle = interval(values), median(values)

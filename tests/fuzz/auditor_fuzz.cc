@@ -84,8 +84,10 @@ void check_session(const std::shared_ptr<const Rules>& rules, std::string_view r
   Texts told{};
   std::memcpy(&told.head.call.data, registers.data(), std::min(registers.size(), sizeof told.head.call.data));
   for (std::size_t i = 0; i < 4; ++i) told.texts[i] = (i % 2 == 0 ? path : base).substr(0, kMaxPath);
-  for (const PathCall& call : kPathCalls) {
-    told.head.call.data.nr = call.nr;
+  const int given = told.head.call.data.nr;
+  for (const int nr :
+       {given, kPathCalls[static_cast<unsigned>(given) % std::size(kPathCalls)].nr, static_cast<int>(SYS_renameat2)}) {
+    told.head.call.data.nr = nr;
     (void)watch.told(told, 1'000'000, -1, all, sink);
   }
   told.texts[0].reset();

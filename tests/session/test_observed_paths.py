@@ -7,7 +7,7 @@ import platform
 import signal
 
 import pytest
-from harness import Refused, edit, eventually, inside, processes
+from harness import PRELUDE, Refused, edit, eventually, inside, processes
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the system calls are made by their x86-64 numbers")
 
@@ -272,6 +272,43 @@ def test_without_the_auditor_sessions_go_on_and_the_log_says_so(fresh):
     assert guard in processes(), "it serves the first session"
     control.destroy(session)
     eventually(lambda: guard not in processes(), what="it ends with its last session")
+
+
+def test_the_auditor_dies_in_the_middle_of_calls(fresh):
+    """Whatever state a call is in then, it gets the answer that it would have got, and none hangs."""
+    observed(fresh.policies)
+    control = fresh.start().control()
+    session = control.create("observed")
+    # Children with threads, so that several calls are under way at any time.
+    name, fds = control.start(
+        session,
+        "/usr/bin/python3",
+        "-I",
+        "-c",
+        PRELUDE
+        + f"""
+import threading, time
+end, wrong = time.monotonic() + 3, []
+def work():
+    while time.monotonic() < end:
+        for answer, wanted in ((tried(os.stat, "/srv/x"), "ENOENT"), (call({KEYCTL}), "EPERM"), (os.path.exists("/usr"), True)):
+            if answer != wanted: wrong.append(answer)
+child = os.fork()
+threads = [threading.Thread(target=work) for _ in range(4)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+if child == 0: os._exit(len(wrong) > 0)
+print(json.dumps([wrong[:5], os.waitpid(child, 0)[1]]))
+""",
+        stdin=False,
+    )
+    eventually(lambda: [r for r in told(fresh, session) if r["event"] == "denials_dropped"], what="more calls than records")
+    os.kill(child(fresh, "caisson-auditor"), signal.SIGKILL)
+    assert control.exit(session, name)["exit_code"] == 0
+    assert json.loads(os.read(fds[0], 1000)) == [[], 0]
+    for fd in fds:
+        os.close(fd)
+    assert [r["reason"] for r in told(fresh, session) if r["event"] == "denial_audit_closed"] == ["auditor_died"]
 
 
 def created(control):
