@@ -48,10 +48,11 @@ std::size_t read_memory(pid_t tid, std::uint64_t address, char* to, std::size_t 
 
 class Observer {
  public:
-  Observer(Fd epoll, Fd proc) : epoll_(std::move(epoll)), proc_(std::move(proc)) {}
+  Observer(Fd epoll, Fd socket_only, Fd proc)
+      : epoll_(std::move(epoll)), socket_only_(std::move(socket_only)), proc_(std::move(proc)) {}
 
   int run() {
-    if (!add(kSocketFd, kSocketKey)) return 3;
+    if (!add(epoll_, kSocketFd, kSocketKey) || !add(socket_only_, kSocketFd, kSocketKey)) return 3;
     std::array<epoll_event, 64> events;
     while (auditor_ || !sessions_.empty()) {
       const int n = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), -1);
@@ -73,11 +74,11 @@ class Observer {
     std::uint64_t passed_untold = 0, refused_untold = 0;
   };
 
-  bool add(int fd, std::uint64_t key) {
+  static bool add(const Fd& to, int fd, std::uint64_t key) {
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.u64 = key;
-    return ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+    return ::epoll_ctl(to.get(), EPOLL_CTL_ADD, fd, &event) == 0;
   }
 
   // One call, so that no session keeps the others waiting for more.
@@ -212,7 +213,7 @@ class Observer {
         watched.refused.insert(nr);
       }
       // With a listener that nobody asks the session would hang; closed, its calls are answered ENOSYS.
-      if (!add(listener.get(), order.key)) return false;
+      if (!add(epoll_, listener.get(), order.key)) return false;
       watched.listener = std::move(listener);
       sessions_.insert_or_assign(order.key, std::move(watched));
     } else if (order.type == ToObserver::Type::release) {
@@ -231,17 +232,7 @@ class Observer {
     ::close(kSocketFd);
   }
 
- public:
-  [[nodiscard]] bool prepare() {
-    socket_only_ = Fd(::epoll_create1(EPOLL_CLOEXEC));
-    epoll_event event{};
-    event.events = EPOLLIN;
-    return socket_only_ && ::epoll_ctl(socket_only_.get(), EPOLL_CTL_ADD, kSocketFd, &event) == 0;
-  }
-
- private:
-  const Fd epoll_, proc_;
-  Fd socket_only_;
+  const Fd epoll_, socket_only_, proc_;
   std::map<std::uint64_t, Watched> sessions_;
   bool auditor_ = true;
   char buffer_[kMaxTold];
@@ -250,11 +241,13 @@ class Observer {
 }  // namespace
 
 int observe() {
-  Fd epoll(::epoll_create1(EPOLL_CLOEXEC)), proc(::open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  Fd epoll(::epoll_create1(EPOLL_CLOEXEC)), socket_only(::epoll_create1(EPOLL_CLOEXEC)),
+      proc(::open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC));
   // Named apart from the auditor, whose program it is (15 letters are kept). Not dumpable: nobody of our uid opens what we hold.
-  if (!epoll || !proc || ::prctl(PR_SET_NAME, kObserver, 0, 0, 0) != 0 || ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return 1;
-  static Observer observer(std::move(epoll), std::move(proc));
-  if (!observer.prepare()) return 1;
+  if (!epoll || !socket_only || !proc || ::prctl(PR_SET_NAME, kObserver, 0, 0, 0) != 0 ||
+      ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)
+    return 1;
+  static Observer observer(std::move(epoll), std::move(socket_only), std::move(proc));
   if (!seal(Role::observer)) return 2;
   return observer.run();
 }
