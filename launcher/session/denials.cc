@@ -41,12 +41,8 @@ json::Value lost(const char* reason) {
   return {{"reason", reason}, {"from_now_on", "refused calls answer ENOSYS (EPERM where paths are observed), without a record"}};
 }
 
-// Its process and our end of the socket.
-struct Launched {
-  Fd pidfd, socket;
-  pid_t pid = -1;
-};
-Result<Launched> fork_child(const char* name, uid_t uid, bool change_uid) {
+// The pid of one of the two, its pidfd, and our end of its socket.
+Result<pid_t> fork_child(const char* name, uid_t uid, bool change_uid, Fd& child, Fd& socket) {
   TRY_ASSIGN(const Fd executable, sys::open(sys::program_path("caisson-auditor"), O_PATH));
   TRY_ASSIGN(const Fd null, sys::open("/dev/null", O_RDWR));
   TRY_ASSIGN(auto pair, sys::seqpacket_pair());
@@ -54,7 +50,9 @@ Result<Launched> fork_child(const char* name, uid_t uid, bool change_uid) {
   const pid_t pid = raw::fork_into(&pidfd, -1);
   if (pid < 0) return sys_error("fork the auditor");
   if (pid == 0) auditor_child(name, executable.get(), pair.second.get(), null.get(), uid, change_uid);
-  return Launched{Fd(pidfd), std::move(pair.first), pid};
+  child = Fd(pidfd);
+  socket = std::move(pair.first);
+  return pid;
 }
 
 }  // namespace
@@ -67,10 +65,7 @@ Denials::~Denials() {
 }
 
 Status Denials::launch() {
-  TRY_ASSIGN(auto launched, fork_child("caisson-auditor", uid_, change_uid_));
-  pid_ = launched.pid;
-  pidfd_ = std::move(launched.pidfd);
-  socket_ = std::move(launched.socket);
+  TRY_ASSIGN(pid_, fork_child("caisson-auditor", uid_, change_uid_, pidfd_, socket_));
   observer_ = false;
   started_us_ = sys::monotonic_us();
   handler_("", audit::Event::auditor_start, {{"pid", pid_}}, false);
@@ -87,8 +82,9 @@ Status Denials::launch() {
 // With our uid, which owns the user namespaces of workspaces, and nothing else: who owns one may read the memory of what lives in
 // it, without any capability. It lives as long as the sessions that it serves; the auditor says when it is gone before them.
 Status Denials::launch_observer() {
-  TRY_ASSIGN(const auto launched, fork_child(auditor::kObserver, ::geteuid(), false));
-  const int fd = launched.socket.get();
+  Fd child, socket;  // the loop reaps it
+  TRY(fork_child(auditor::kObserver, ::geteuid(), false, child, socket));
+  const int fd = socket.get();
   TRY(send(auditor::part(Type::observer, "", ""), &fd, 1));
   observer_ = true;
   return {};
