@@ -77,8 +77,9 @@ for round_ in range(rounds + 1):
         for what, ratio in pair(control, [base, session]).items():
             if round_ > 0:  # the first one fills caches and does not count
                 ratios[name][what].append(ratio)
+sure = "95 %" if rounds >= 6 else "all"  # fewer rounds than that cannot say so much
 for name, by in ratios.items():
     for what, values in by.items():
         (low, high), middle = interval(values), median(values)
         target = f"target 1.020   {'held' if middle <= 1.02 else 'MISSED'}" if name == "recorded" else ""
-        print(f"{FILES} files compiled, {name:8} / not recorded, {what:9}  {middle:.3f}   (95 %: {low:.3f} to {high:.3f}, {rounds} rounds)   {target}")
+        print(f"{FILES} files compiled, {name:8} / not recorded, {what:9}  {middle:.3f}   ({sure}: {low:.3f} to {high:.3f}, {rounds} rounds)   {target}")
