@@ -73,10 +73,11 @@ function showUse() {
     ['network', s.network], ['home', s.home]]));
 }
 
-const kDenials = new Set(['denial', 'denials_dropped', 'denial_audit_closed', 'limit_hit', 'exec_refused', 'request_refused']);
+const kDenials = new Set(['denial', 'denials_dropped', 'denial_audit_closed', 'limit_hit', 'exec_refused', 'request_refused',
+                          'path_refusal']);
 function recordLine(record) {
   const {seq, time, event, prev, hash, mono_us, ...rest} = record;
-  return make('li', {'data-event': event}, `${time.slice(11, 23)} `, badge(event, kDenials.has(event) ? 'bad' : ''), ' ',
+  return make('li', {'data-event': event}, `${time.slice(11, 23)} `, badge(event, record.advisory ? 'warn' : kDenials.has(event) ? 'bad' : ''), ' ',
               Object.entries(rest).map(([k, v]) => `${k}=${typeof v === 'string' ? v : JSON.stringify(v)}`).join('  '));
 }
 

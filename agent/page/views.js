@@ -33,17 +33,25 @@ function lines(value, path = '') {
 async function showPolicy() {
   const a = byId('policy-a').value, b = byId('policy-b').value;
   if (!a) return;
-  const one = await get(`/v1/policies/${encodeURIComponent(a)}`);
+  const {score, ...one} = await get(`/v1/policies/${encodeURIComponent(a)}`);
   if (!b || b === '(none)') {
-    byId('policy').replaceChildren(...explanation(one));
+    byId('policy').replaceChildren(posture(score), ...explanation(one));
     return;
   }
-  const other = await get(`/v1/policies/${encodeURIComponent(b)}`);
+  const {score: otherScore, ...other} = await get(`/v1/policies/${encodeURIComponent(b)}`);
   const left = new Set(lines(one)), right = new Set(lines(other));
   const column = (title, list, kind) => make('div', {class: 'card'}, make('h2', {}, title),
       make('ul', {}, ...list.map((text) => make('li', {class: kind}, text))), list.length ? null : 'nothing');
-  byId('policy').replaceChildren(column(`Only in ${a}`, [...left].filter((l) => !right.has(l)), 'good'),
+  byId('policy').replaceChildren(posture(score, a), posture(otherScore, b), column(`Only in ${a}`, [...left].filter((l) => !right.has(l)), 'good'),
                                  column(`Only in ${b}`, [...right].filter((l) => !left.has(l)), 'warn'));
+}
+
+// What `caisson policy explain` says under "score": it compares policies, and is no probability of anything.
+function posture(score, name) {
+  const kind = score.value >= 75 ? 'good' : score.value >= 50 ? 'warn' : 'bad';
+  return make('div', {class: 'card score'}, make('h2', {}, name ? `Score of ${name} ` : 'Score ', badge(`${score.value} of ${score.of}`, kind)),
+      make('ul', {}, ...score.deductions.map((d) => make('li', {}, `−${d.points} ${d.field}: ${d.reason}`))),
+      score.deductions.length ? null : 'nothing was taken off');
 }
 
 function explanation(policy) {

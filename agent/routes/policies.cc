@@ -1,6 +1,7 @@
 // The policies in force, and reading them again. The launcher answers and decides; the agent cannot change any of it.
 #include "agent/bridge/launcher_client.h"
 #include "agent/routes/table.h"
+#include "launcher/base/posture.h"
 
 namespace caisson::routes {
 namespace {
@@ -18,6 +19,7 @@ task<http::Response> get_policy(Call call) {
   if (!answer && answer.error().code == Code::not_found) co_return http::error_response(404, answer.error().text());
   if (!answer) co_return std::unexpected(std::move(answer).error());
   json::Value policy = answer->value("policy", json::Value());
+  policy["score"] = score_json(policy);  // by the rules of `caisson policy explain`
   co_return http::ok(std::move(policy), "Policy in force");
 }
 
@@ -35,7 +37,8 @@ constexpr Route kPolicies[] = {
      "The policy domains with their digests, the preset, and the domains whose demands cannot be met here",
      bind<list_policies>()},
     {http::Method::get, "/v1/policies/{domain}", "get_policy", Scope::sandbox, kNone, Unknown::ignore,
-     "All that a domain's policy holds, each with its reason", bind<get_policy>()},
+     "All that a domain's policy holds, each with its reason, and its posture score with every point that was taken off",
+     bind<get_policy>()},
     {http::Method::post, "/v1/policies/reload", "reload_policies", Scope::sandbox, kNone, Unknown::ignore,
      "Read the policy files again: taken whole or not at all; running sessions keep theirs", bind<reload_policies>()},
 };

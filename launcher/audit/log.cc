@@ -17,48 +17,16 @@
 namespace caisson::audit {
 namespace {
 
-struct EventRow {
-  Event event;
-  std::string_view name;
-  bool durable;  // on disk before append returns. The rest is in the page cache then: a power cut may take it, a crash not
-};
-constexpr EventRow kEvents[] = {
-    {Event::boot, "boot", true},
-    {Event::agent_start, "agent_start", false},
-    {Event::agent_exit, "agent_exit", false},
-    {Event::agent_violation, "agent_violation", false},
-    {Event::client_violation, "client_violation", false},
-    {Event::request_refused, "request_refused", false},
-    {Event::session_request, "session_request", false},
-    {Event::session_start, "session_start", false},
-    {Event::session_refused, "session_refused", false},
-    {Event::exec_request, "exec_request", false},
-    {Event::exec_start, "exec_start", false},
-    {Event::exec_refused, "exec_refused", false},
-    {Event::exec_exit, "exec_exit", false},
-    {Event::exec_signal, "exec_signal", false},
-    {Event::limit_hit, "limit_hit", false},
-    {Event::session_end, "session_end", false},
-    {Event::policy_reload, "policy_reload", false},
-    {Event::workspace_create, "workspace_create", false},
-    {Event::workspace_end, "workspace_end", false},
-    {Event::segment_end, "segment_end", false},
-    {Event::segment_start, "segment_start", false},
-    {Event::segment_removed, "segment_removed", true},
-    {Event::log_deleted, "log_deleted", true},
-    {Event::denial, "denial", false},
-    {Event::denials_dropped, "denials_dropped", false},
-    {Event::denial_audit_closed, "denial_audit_closed", false},
-    {Event::auditor_start, "auditor_start", false},
-    {Event::auditor_exit, "auditor_exit", false},
-};
+// In the order of the enumerators, a space between each.
+constexpr std::string_view kNames =
+    "boot agent_start agent_exit agent_violation client_violation request_refused session_request session_start "
+    "session_refused exec_request exec_start exec_refused exec_exit exec_signal limit_hit session_end policy_reload "
+    "workspace_create workspace_end segment_end segment_start segment_removed log_deleted denial denials_dropped "
+    "denial_audit_closed path_refusal auditor_start auditor_exit";
+static_assert(std::ranges::count(kNames, ' ') == static_cast<int>(Event::auditor_exit));
+// On disk before append returns. The rest is in the page cache then: a power cut may take it, a crash not.
+bool lasting(Event event) { return event == Event::boot || event == Event::segment_removed || event == Event::log_deleted; }
 constexpr std::string_view kReserved[] = {"seq", "time", "mono_us", "event", "prev", "hash"};
-
-const EventRow& row(Event event) {
-  for (const EventRow& r : kEvents)
-    if (r.event == event) return r;
-  return kEvents[0];
-}
 
 // Ids are the launcher's own, but a file name is checked where it becomes one.
 bool plain_name(std::string_view name) {
@@ -101,7 +69,11 @@ std::string root_text(std::string_view file, std::uint64_t count, std::string_vi
   return std::string("caisson-audit-root:1\n").append(file).append("\n").append(std::to_string(count)).append("\n").append(head);
 }
 
-std::string_view event_name(Event event) { return row(event).name; }
+std::string_view event_name(Event event) {
+  std::string_view rest = kNames;
+  for (int before = static_cast<int>(event); before > 0; --before) rest.remove_prefix(rest.find(' ') + 1);
+  return rest.substr(0, rest.find(' '));
+}
 
 Result<Log> Log::start(Log log) {
   if (!plain_name(log.name_)) return fail(Code::invalid_argument, "audit log name " + quote(log.name_));
@@ -173,7 +145,7 @@ Status Log::put(Event event, const std::string& members) {
   std::string hash;
   const std::string line = compose(event, members, hash);
   std::uint64_t written = 0;
-  Status done = fd_.valid() && spilled_from_ == 0 ? write_record(fd_, line, row(event).durable, written)
+  Status done = fd_.valid() && spilled_from_ == 0 ? write_record(fd_, line, lasting(event), written)
                                                   : Status(std::unexpected(Error(Code::io, "write audit record", ENOSPC)));
   current_.bytes += written;
   if (!done && spilled_from_ == 0) cut_bytes_ = written;

@@ -14,7 +14,7 @@
 
 namespace caisson::audit {
 
-// Closed set; one table in log.cc. Wire names equal the enumerators.
+// Closed set; names in log.cc. Wire names equal the enumerators.
 enum class Event {
   boot,  // launcher.ndjson: version, tier, features, policy digests
   agent_start,
@@ -42,6 +42,7 @@ enum class Event {
   denial,               // a system call that was refused by rule: what, by whom, how it was answered
   denials_dropped,      // refused calls that were only counted
   denial_audit_closed,  // nobody listens to this session's refused calls any more: why
+  path_refusal,         // a path that the walls refuse as far as its name tells: advisory, never a wall
   auditor_start,
   auditor_exit,  // the last one (lines.cc)
 };

@@ -1,6 +1,6 @@
 // caisson-auditor: answers the refused system calls of all sessions and tells the launcher of them. Its own process, so that no
 // flood can keep the launcher from its work; unprivileged, because it handles what sessions throw at it. When it ends, however it
-// ends, the kernel answers those calls with ENOSYS.
+// ends, the kernel answers those calls with ENOSYS. Under another name it is the observer (observer.h).
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
@@ -9,13 +9,16 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <vector>
 
 #include "launcher/auditor/messages.h"
 #include "launcher/auditor/notify.h"
+#include "launcher/auditor/observer.h"
 #include "launcher/auditor/seal.h"
+#include "launcher/auditor/told.h"
 #include "launcher/auditor/watch.h"
 #include "launcher/base/scm.h"
 
@@ -24,7 +27,7 @@ namespace {
 
 constexpr std::int64_t kFlushUs = 2'000;    // records wait so long for others, to be read with them
 constexpr std::int64_t kCountUs = 200'000;  // between two aggregates
-constexpr std::uint64_t kSocketKey = 0;
+constexpr std::uint64_t kSocketKey = 0, kObserverKey = ~0ULL;
 
 std::int64_t now_us() {
   timespec t{};
@@ -46,10 +49,7 @@ class Auditor {
 
   // Until the launcher is gone. Anything else that ends it is said by the exit status.
   int run() {
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.u64 = kSocketKey;
-    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, kSocketFd, &event) != 0) return 3;
+    if (!poll_for(kSocketFd, kSocketKey)) return 3;
     outbox_.put(part(Type::ready, "", ""));
     flush_us_ = 1;
     std::array<epoll_event, 64> events;
@@ -59,8 +59,11 @@ class Auditor {
       if (n < 0 && errno != EINTR) return 4;
       for (int i = 0; i < n; ++i) {
         const epoll_event& e = events[static_cast<std::size_t>(i)];
-        if (e.data.u64 != kSocketKey) listen(e.data.u64, e.events);
-        else if (const int end = take_orders(e.events); end >= 0) return end;
+        int end = -1;
+        if (e.data.u64 == kSocketKey) end = take_orders(e.events);
+        else if (e.data.u64 == kObserverKey) end = hear();
+        else listen(e.data.u64, e.events);
+        if (end >= 0) return end;
       }
     }
   }
@@ -90,24 +93,87 @@ class Auditor {
     const auto order = parse_order({buffer, static_cast<std::size_t>(came.size)}, fds.size());
     if (!order || came.cut()) return 6;
     if (order->type == Type::watch) return add(*order, std::move(fds.front()));
+    if (order->type == Type::observer) {
+      observer_ = std::move(fds.front());
+      return poll_for(observer_.get(), kObserverKey) ? -1 : 7;
+    }
     const auto it = std::ranges::find_if(watches_, [&](const auto& w) { return w.second->session() == order->session; });
     if (it == watches_.end()) return -1;  // it told of its end by itself
+    // The observer may still have calls to tell of, and ends its own with the last word.
+    if (it->second->observed()) return to_observer({ToObserver::Type::release, 0, it->first}, {}, -1) ? -1 : lose_observer();
     it->second->end(now_us(), sink_);
     forget(it);
     return -1;
   }
 
+  // One call of a session whose paths are observed, or its end.
+  int hear() {
+    char buffer[kMaxTold + 1];
+    const scm::Received came = scm::receive(observer_.get(), buffer, sizeof buffer, MSG_DONTWAIT);
+    for (std::size_t i = 0; i < came.count; ++i) ::close(came.fds[i]);
+    if (came.size < 0 && (errno == EAGAIN || errno == EINTR)) return -1;
+    const auto told = parse_told({buffer, static_cast<std::size_t>(std::max<ssize_t>(came.size, 0))});
+    if (!told || came.cut()) return lose_observer();
+    const auto it = watches_.find(told->head.key);
+    const std::int64_t now = now_us();
+    if (told->head.type == Told::Type::gone) {
+      if (it == watches_.end()) return -1;
+      it->second->untold(told->head, now);
+      it->second->end(now, sink_);
+      forget(it);
+      return -1;
+    }
+    std::uint32_t rest_ms = 0;
+    if (it != watches_.end()) {
+      rest_ms = it->second->told(*told, now, proc_.get(), all_, sink_);
+      if (it->second->counted() && count_us_ == 0) count_us_ = now + kCountUs;
+    }
+    return to_observer({ToObserver::Type::answered, rest_ms, told->head.key}, {}, -1) ? -1 : lose_observer();
+  }
+
+  bool to_observer(const ToObserver& order, const std::vector<int>& refused, int listener) {
+    std::string message(reinterpret_cast<const char*>(&order), sizeof order);
+    message.append(reinterpret_cast<const char*>(refused.data()), refused.size() * sizeof(int));
+    return scm::send(observer_.get(), message.data(), message.size(), &listener, listener >= 0 ? 1 : 0, MSG_DONTWAIT) >= 0;
+  }
+
+  // It was killed, or is not what it should be. Its sessions can open nothing any more, and the launcher ends them; what follows
+  // this needs another one, which comes with another of us.
+  int lose_observer() {
+    observer_.reset();
+    static constexpr const char* kEnded = "calls that name files answer ENOSYS: the session is ended";
+    for (auto& [key, watch] : watches_)
+      if (watch->observed()) watch->lose(now_us(), sink_, "observer_died", kEnded);
+    while (!outbox_.empty()) {
+      const std::string message = outbox_.next();
+      if (scm::send(kSocketFd, message.data(), message.size(), nullptr, 0, 0) < 0) break;
+      outbox_.taken();
+    }
+    return 8;
+  }
+
   int add(const Order& order, Fd listener) {
-    prefer_sync_wake_up(listener.get());
+    // The sessions of a policy have the same text.
+    if (rules_ == nullptr || rules_->text != order.text) rules_ = Rules::parse(order.text);
+    ++last_key_;
+    if (rules_->observed) {
+      if (!to_observer({ToObserver::Type::watch, 0, last_key_}, refused_numbers(rules_->refusals), listener.get()))
+        return lose_observer();
+      listener.reset();
+    } else {
+      prefer_sync_wake_up(listener.get());
+      // A session with a listener that nobody asks would hang; closed, its calls are answered ENOSYS.
+      if (!poll_for(listener.get(), last_key_)) return 7;
+    }
+    watches_.emplace(last_key_, std::make_unique<Watch>(order.session, std::move(listener), rules_));
+    return -1;
+  }
+
+  bool poll_for(int fd, std::uint64_t key) {
     epoll_event event{};
     event.events = EPOLLIN;
-    event.data.u64 = ++last_key_;
-    // A session with a listener that nobody asks would hang; closed, its calls are answered ENOSYS.
-    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, listener.get(), &event) != 0) return 7;
-    // The sessions of a policy have the same text.
-    if (refusals_ == nullptr || *refusals_ != order.text) refusals_ = std::make_shared<const std::string>(order.text);
-    watches_.emplace(last_key_, std::make_unique<Watch>(order.session, std::move(listener), refusals_));
-    return -1;
+    event.data.u64 = key;
+    return ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
   }
 
   // Closing the last descriptor of a listener takes it out of epoll.
@@ -150,11 +216,12 @@ class Auditor {
   }
 
   const Fd epoll_, proc_;
+  Fd observer_;
   Sink sink_;
   Outbox outbox_;
   TokenBucket all_{kAllBurst, kAllPerSecond};
   std::map<std::uint64_t, std::unique_ptr<Watch>> watches_;
-  std::shared_ptr<const std::string> refusals_;
+  std::shared_ptr<const Rules> rules_;
   std::uint64_t last_key_ = kSocketKey;
   std::int64_t flush_us_ = 0, count_us_ = 0;  // 0: nothing to do
   bool blocked_ = false;                      // the launcher does not read
@@ -165,11 +232,14 @@ int serve() {
   // Not dumpable: who shares our uid (T1) cannot open what we hold.
   if (!epoll || !proc || ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return 1;
   Auditor auditor(std::move(epoll), std::move(proc));
-  if (!seal()) return 2;
+  if (!seal(Role::auditor)) return 2;
   return auditor.run();
 }
 
 }  // namespace
 }  // namespace caisson::auditor
 
-int main() { return caisson::auditor::serve(); }
+int main(int argc, char** argv) {
+  using namespace caisson::auditor;
+  return argc > 0 && std::strcmp(argv[0], kObserver) == 0 ? observe() : serve();
+}

@@ -10,8 +10,8 @@ std::optional<Order> parse_order(std::string_view message, std::size_t descripto
   if (message.size() < sizeof head || message.size() > kMaxMessage) return std::nullopt;
   std::memcpy(&head, message.data(), sizeof head);
   if (head.size != message.size() - sizeof head || head.session[sizeof head.session - 1] != '\0') return std::nullopt;
-  const bool watch = head.type == Type::watch;
-  if ((!watch && head.type != Type::release) || descriptors != (watch ? 1U : 0U)) return std::nullopt;
+  if (head.type != Type::watch && head.type != Type::release && head.type != Type::observer) return std::nullopt;
+  if (descriptors != (head.type == Type::release ? 0U : 1U)) return std::nullopt;
   return Order{head.type, head.session, message.substr(sizeof head)};
 }
 

@@ -1,4 +1,4 @@
-// The three things that a listener is asked (seccomp_unotify(2)), and what Debian 12's headers (6.1) lack of it.
+// What a listener is asked (seccomp_unotify(2)), and what Debian 12's headers (6.1) lack of it.
 #pragma once
 
 #include <linux/seccomp.h>
@@ -23,6 +23,13 @@ inline void prefer_sync_wake_up(int listener) { (void)::ioctl(listener, kSetFlag
 // The call fails with `error`, whatever it was; it is never let through. An error means that its process is gone.
 inline void refuse(int listener, std::uint64_t id, int error) {
   seccomp_notif_resp answer{id, 0, -error, 0};
+  (void)::ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
+}
+// The call goes on as if nobody had been told. For calls that the filter allows and that are only looked at, never for one that
+// it refuses: what lies behind the registers can change until the kernel looks, so nothing may depend on what was seen
+// (seccomp_unotify(2)). Whether it succeeds is up to the mount tree, Landlock and file modes.
+inline void go_on(int listener, std::uint64_t id) {
+  seccomp_notif_resp answer{id, 0, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE};
   (void)::ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
 }
 // Whether the caller still waits: what was read by its pid in between was then not of another process.

@@ -1,6 +1,7 @@
 #include "launcher/auditor/watch.h"
 
 #include <cerrno>
+#include <utility>
 
 #include "launcher/auditor/caller.h"
 #include "launcher/auditor/decode.h"
@@ -14,6 +15,10 @@ namespace {
 // were looked at are the caller's, but what lies behind them can change until the kernel looks (seccomp_unotify(2)).
 constexpr int kAnswer = EPERM;
 constexpr const char* kAnswerName = "EPERM";
+constexpr int kAnyCall = -1;
+constexpr const char* kNotRecorded = "refused calls answer ENOSYS and are not recorded";
+// Of a path in a record. Escaped it takes six times that, and two of them must fit into one part of a message.
+constexpr std::size_t kMostOfPath = 1024;
 
 std::string hex_args(const seccomp_data& data) {
   std::string out = "[";
@@ -25,15 +30,58 @@ std::string hex_args(const seccomp_data& data) {
   return out + "]";
 }
 
+void put_caller(JsonText& out, const Caller& caller, std::int64_t now_us) {
+  if (caller.session_pid > 0) out.number("pid", caller.session_pid).number("tid", caller.session_tid);
+  if (caller.pid > 0) out.number("launcher_pid", caller.pid);
+  out.number("launcher_tid", caller.tid).number("at_us", now_us);
+}
+
+const char* want_name(Want want) {
+  switch (want) {
+    case Want::execute:
+      return "execute";
+    case Want::create:
+    case Want::remove:
+    case Want::change:
+      return "write";
+    case Want::connect:
+      return "connect";
+    default:
+      return "look";
+  }
+}
+
 }  // namespace
 
-std::pair<std::string, std::string> Watch::rule(int nr) const {
+std::shared_ptr<const Rules> Rules::parse(std::string_view text) {
+  auto out = std::make_shared<Rules>();
+  out->text = text;
+  const std::string_view all = out->text;
+  const std::size_t view = all.find('\0');
+  out->refusals = all.substr(0, view);
+  out->observed = view != std::string_view::npos;
+  if (out->observed) out->view = View::parse(all.substr(view + 1));
+  return out;
+}
+
+bool Rules::find(int nr, std::string& name, std::string& why) const {
   const std::string number = std::to_string(nr);
-  const std::size_t line = refusals_->find("\n" + number + " ");
-  if (line == std::string::npos) return {number, ""};
-  const std::size_t name = line + number.size() + 2, end = refusals_->find('\n', name);
-  const std::size_t space = std::min(refusals_->find(' ', name), end);
-  return {refusals_->substr(name, space - name), space < end ? refusals_->substr(space + 1, end - space - 1) : ""};
+  const std::size_t line = refusals.find("\n" + number + " ");
+  if (line == std::string_view::npos) {
+    name = nr == kAnyCall ? "any" : number;
+    why.clear();
+    return false;
+  }
+  const std::size_t begin = line + number.size() + 2, end = std::min(refusals.find('\n', begin), refusals.size());
+  const std::size_t space = std::min(refusals.find(' ', begin), end);
+  name = refusals.substr(begin, space - begin);
+  why = space < end ? refusals.substr(space + 1, end - space - 1) : "";
+  return true;
+}
+
+void Watch::count(Counts& counts, int nr, std::int64_t now_us) {
+  if (counted_since_us_ == 0) counted_since_us_ = now_us;
+  ++counts[nr];
 }
 
 bool Watch::answer(std::int64_t now_us, int proc, TokenBucket& all, Sink& sink) {
@@ -46,64 +94,152 @@ bool Watch::answer(std::int64_t now_us, int proc, TokenBucket& all, Sink& sink) 
   const bool room = sink.room();
   Verdict verdict = budget_.take(now_us, all);
   if (verdict == Verdict::record && !room) verdict = Verdict::count;
-  const int nr = call.data.nr;
-  if (verdict != Verdict::record) {
-    if (counts_.empty()) counted_since_us_ = now_us;
-    ++counts_[nr];
-    ++dropped_;
-    refuse(listener_.get(), call.id, kAnswer);
-    if (verdict == Verdict::count) return true;
-    // Who calls so often learns nothing from the answer: from here on the kernel gives it, faster and without us.
-    put_counts(now_us, sink);
-    listener_.reset();
-    sink.put(Type::closed, session_, totals("flood"));
-    return false;
+  if (verdict == Verdict::record) {
+    record(call, now_us, proc, sink);
+    return true;
   }
-  // While the caller waits its pid is its own.
-  Caller caller = read_caller(proc, static_cast<int>(call.pid));
-  if (!waits(listener_.get(), call.id)) caller = {static_cast<int>(call.pid), 0, 0, 0, ""};
+  count(counts_, call.data.nr, now_us);
+  ++dropped_;
   refuse(listener_.get(), call.id, kAnswer);
-  ++recorded_;
-  const auto [name, why] = rule(nr);
-  JsonText out;
-  out.string("syscall", name).number("nr", nr).raw("args", hex_args(call.data)).raw("decoded", decode(nr, call.data.args));
-  out.string("errno", kAnswerName).string("rule", why);
-  if (caller.session_pid > 0) out.number("pid", caller.session_pid).number("tid", caller.session_tid);
-  if (caller.pid > 0) out.number("launcher_pid", caller.pid);
-  out.number("launcher_tid", caller.tid).number("at_us", now_us);
-  if (!caller.comm.empty()) out.raw("untrusted", JsonText().string("comm", caller.comm).text());
-  sink.put(Type::denial, session_, out.text());
-  return true;
+  if (verdict == Verdict::count) return true;
+  // Who calls so often learns nothing from the answer: from here on the kernel gives it, faster and without us.
+  lose(now_us, sink, "flood", kNotRecorded);
+  return false;
 }
 
-void Watch::put_counts(std::int64_t now_us, Sink& sink) {
-  if (counts_.empty()) return;
+// Answers as soon as the caller is known, where the answer is ours.
+void Watch::record(const seccomp_notif& call, std::int64_t now_us, int proc, Sink& sink) {
+  // While the caller waits its pid is its own.
+  Caller caller = read_caller(proc, static_cast<int>(call.pid));
+  if (listener_) {
+    if (!waits(listener_.get(), call.id)) caller = {static_cast<int>(call.pid), 0, 0, 0, ""};
+    refuse(listener_.get(), call.id, kAnswer);
+  }
+  ++recorded_;
+  std::string name, why;
+  (void)rules_->find(call.data.nr, name, why);
+  JsonText out;
+  out.string("syscall", name).number("nr", call.data.nr).raw("args", hex_args(call.data));
+  out.raw("decoded", decode(call.data.nr, call.data.args)).string("errno", kAnswerName).string("rule", why);
+  put_caller(out, caller, now_us);
+  if (!caller.comm.empty()) out.raw("untrusted", JsonText().string("comm", caller.comm).text());
+  sink.put(Type::denial, session_, out.text());
+}
+
+std::uint32_t Watch::told(const Texts& told, std::int64_t now_us, int proc, TokenBucket& all, Sink& sink) {
+  untold(told.head, now_us);
+  if (session_.empty()) return 0;
+  const int nr = told.head.call.data.nr;
+  std::string name, why;
+  if (rules_->find(nr, name, why)) {
+    const bool looked = budget_.look(now_us);
+    if (looked && sink.room() && budget_.record(now_us, all)) {
+      record(told.head.call, now_us, proc, sink);
+      return 0;
+    }
+    count(counts_, nr, now_us);
+    ++dropped_;
+    return looked ? 0 : kRestMs;
+  }
+  const PathCall* call = path_call(nr);
+  if (call == nullptr) return 0;
+  look(*call, call->want, told, 0, now_us, proc, all, sink);
+  if (call->second != Want::nothing) look(*call, call->second, told, 2, now_us, proc, all, sink);
+  return paths_.look(now_us) ? 0 : kRestMs;
+}
+
+void Watch::look(const PathCall& call, Want want, const Texts& told, std::size_t path, std::int64_t now_us, int proc,
+                 TokenBucket& all, Sink& sink) {
+  const auto &given = told.texts[path], &base = told.texts[path + 1];
+  // What cannot be read the kernel cannot read either, mostly, or it is no directory; what it says is not known here.
+  if (!given || !base || (!given->starts_with('/') && !base->starts_with('/'))) {
+    if (given && given->empty()) return;
+    if (counted_since_us_ == 0) counted_since_us_ = now_us;
+    ++unseen_now_, ++paths_unseen_;
+    return;
+  }
+  const seccomp_data& data = told.head.call.data;
+  const std::uint64_t flags = data.nr == SYS_openat2 ? told.head.open_flags : call.flags < 0 ? 0 : data.args[call.flags];
+  const std::string normal = rules_->view.normal(*given, *base);
+  want = wanted(want, flags);
+  const Denied* denied = rules_->view.judge(want, normal);
+  if (denied == nullptr) return;
+  if (!sink.room() || !paths_.record(now_us, all)) {
+    ++paths_dropped_;
+    return count(path_counts_, data.nr, now_us);
+  }
+  ++paths_recorded_;
+  const Caller caller = read_caller(proc, static_cast<int>(told.head.call.pid));
+  JsonText untrusted, out;
+  untrusted.string("path", std::string_view(normal).substr(0, kMostOfPath));
+  if (normal.size() > kMostOfPath) untrusted.number("path_bytes", static_cast<std::int64_t>(normal.size()));
+  if (*given != normal) untrusted.string("given", given->substr(0, kMostOfPath));
+  if (!caller.comm.empty()) untrusted.string("comm", caller.comm);
+  out.raw("advisory", "true").string("operation", call.operation).string("wants", want_name(want)).number("nr", data.nr);
+  out.string("expected_errno", denied->error).string("why", denied->why);
+  put_caller(out, caller, now_us);
+  out.raw("untrusted", untrusted.text());
+  sink.put(Type::path, session_, out.text());
+}
+
+void Watch::untold(const Told& head, std::int64_t now_us) {
+  if (session_.empty() || (head.refused == 0 && head.passed == 0)) return;
+  if (counted_since_us_ == 0) counted_since_us_ = now_us;
+  if (head.refused > 0) counts_[kAnyCall] += head.refused;
+  dropped_ += head.refused;
+  unseen_now_ += head.passed, paths_unseen_ += head.passed;
+}
+
+void Watch::put_counts(Counts& counts, bool advisory, std::int64_t now_us, Sink& sink) {
   std::string calls = "[";
   std::uint64_t sum = 0;
-  for (const auto& [nr, count] : counts_) {
+  for (const auto& [nr, count] : counts) {
     JsonText one;
-    one.string("syscall", rule(nr).first).string("errno", kAnswerName).number("count", static_cast<std::int64_t>(count));
+    std::string name, why;
+    if (rules_->find(nr, name, why) || !advisory) one.string("syscall", name).string("errno", kAnswerName);
+    else one.string("operation", path_call(nr)->operation).number("nr", nr);
+    one.number("count", static_cast<std::int64_t>(count));
     calls.append(calls.size() > 1 ? "," : "").append(one.text());
     sum += count;
   }
+  counts.clear();
   JsonText out;
+  if (advisory) out.raw("advisory", "true");
   out.number("dropped", static_cast<std::int64_t>(sum)).raw("calls", calls + "]");
+  if (advisory) out.number("unseen", static_cast<std::int64_t>(std::exchange(unseen_now_, 0)));
   out.number("from_us", counted_since_us_).number("to_us", now_us);
-  counts_.clear();
   sink.put(Type::dropped, session_, out.text());
 }
 
-std::string Watch::totals(const char* reason) const {
+void Watch::put_counts(std::int64_t now_us, Sink& sink) {
+  if (!counts_.empty()) put_counts(counts_, false, now_us, sink);
+  if (!path_counts_.empty() || unseen_now_ > 0) put_counts(path_counts_, true, now_us, sink);
+  counted_since_us_ = 0;
+}
+
+std::string Watch::totals(const char* reason, const char* from_now_on) const {
   JsonText out;
-  if (reason != nullptr) out.string("reason", reason).string("from_now_on", "refused calls answer ENOSYS and are not recorded");
+  if (reason != nullptr) out.string("reason", reason).string("from_now_on", from_now_on);
   out.number("recorded", static_cast<std::int64_t>(recorded_)).number("dropped", static_cast<std::int64_t>(dropped_));
+  if (observed()) {
+    JsonText paths;
+    paths.number("recorded", static_cast<std::int64_t>(paths_recorded_));
+    paths.number("dropped", static_cast<std::int64_t>(paths_dropped_)).number("unseen", static_cast<std::int64_t>(paths_unseen_));
+    out.raw("paths", paths.text());
+  }
   return out.text();
 }
 
 void Watch::end(std::int64_t now_us, Sink& sink) {
   if (session_.empty()) return;
   put_counts(now_us, sink);
-  sink.put(Type::ended, session_, totals(nullptr));
+  sink.put(Type::ended, session_, totals(nullptr, nullptr));
+}
+
+void Watch::lose(std::int64_t now_us, Sink& sink, const char* reason, const char* from_now_on) {
+  put_counts(now_us, sink);
+  listener_.reset();
+  if (!session_.empty()) sink.put(Type::closed, session_, totals(reason, from_now_on));
 }
 
 }  // namespace caisson::auditor

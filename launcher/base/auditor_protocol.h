@@ -10,7 +10,8 @@
 
 namespace caisson::auditor {
 
-inline constexpr int kSocketFd = 3;  // the auditor's end of the pair
+inline constexpr int kSocketFd = 3;  // the auditor's end of the pair; the observer's, of its pair with the auditor
+inline constexpr char kObserver[] = "caisson-observer";  // the name by which the same program is told to be that one
 inline constexpr std::size_t kMaxMessage = 32 * 1024;
 inline constexpr std::size_t kMaxText = 16 * 1024;  // of one part that the auditor sends
 
@@ -24,6 +25,9 @@ enum class Type : std::uint32_t {
   dropped = 5,  // text: a JSON object, calls that were counted only
   closed = 6,   // text: a JSON object; the listener was given up while the session lives
   ended = 7,    // text: a JSON object with totals; nothing follows about this session
+  path = 8,     // text: a JSON object, the record of one path that the walls refuse, as far as a name can tell
+  // launcher -> auditor
+  observer = 9,  // with one descriptor, a socket to the observer: before the first session whose paths are observed
 };
 
 // A message is one part from the launcher, one or several from the auditor: a head and `size` bytes of text.
@@ -35,6 +39,10 @@ struct Head {
 
 // Refusals of a filter: a line "<number> <name> <rule>\n" for each system call that it can refuse. Every such call is answered
 // EPERM, as the filter itself would have answered it.
+//
+// Where paths are observed, a NUL and what the session sees follow, each text NUL-terminated: for every place its letters (w: can
+// be written, x: executed, h: hidden, l: writing is refused by Landlock, not by the mount) and its path, for every link "=", its
+// path and its target.
 
 // A head and its text, as bytes.
 [[nodiscard]] inline std::string part(Type type, std::string_view session, std::string_view text) {

@@ -93,7 +93,7 @@ int diff(const std::vector<std::string>& words, const Options& options) {
     }
     const policy::Policy &before = *sets[0].at(name), &after = *sets[1].at(name);
     const auto list = policy::differences(before, after);
-    const int scores[] = {policy::score(policy::deductions(before)), policy::score(policy::deductions(after))};
+    const int scores[] = {score(policy::deductions(before)), score(policy::deductions(after))};
     rows["score"] = {{"before", scores[0]}, {"after", scores[1]}};
     rows["differences"] = json::Value::array();
     for (const policy::Difference& d : list) rows["differences"].push_back(to_json(d));

@@ -9,6 +9,7 @@
 
 #include <cstring>
 
+#include "launcher/base/auditor_protocol.h"
 #include "launcher/base/scm.h"
 #include "launcher/base/sys.h"
 #include "launcher/confine/fork.h"
@@ -134,8 +135,9 @@ std::set<Mechanism> enforced_mechanisms(const Plan& plan) {
 }
 
 Result<Program> compile_plan(const Plan& plan) {
+  const Refusal told = plan.observe ? Refusal::observe : Refusal::notify;
   return compile_seccomp(policy::effective_sets(*plan.policy, enforced_mechanisms(plan)),
-                         plan.enforces(Mechanism::denial_audit) ? Refusal::notify : Refusal::answer);
+                         plan.enforces(Mechanism::denial_audit) ? told : Refusal::answer);
 }
 
 Result<Builder> Builder::open(const std::string& init_path, const std::string& run_dir) {
@@ -172,6 +174,9 @@ Result<Template> Builder::make_template(std::shared_ptr<const Plan> plan, const 
   Template out;
   TRY_ASSIGN(out.seccomp, compile_plan(*plan));
   out.refusals = refusals(policy::effective_sets(*plan->policy, enforced_mechanisms(*plan)));
+  if (plan->observe) out.refusals += view_text(*plan);
+  if (out.refusals.size() > auditor::kMaxMessage - sizeof(auditor::Head))
+    return fail(Code::limit, "audit.paths: the grants of policy '" + plan->policy->domain + "' are too many to be observed");
   out.plan = plan;
   if (!plan->mount_ns) {
     if (plan->landlock_fs != 0) {

@@ -167,6 +167,9 @@ class Planner {
                features_.notify.error > 0 ? because(features_.notify) : "nobody listens: there is no launcher") &&
         !policy_.audit.denials)
       state(Mechanism::denial_audit) = {MechanismState::disabled_by_policy, "audit.denials is false in the policy"};
+    plan_.observe = policy_.audit.paths && plan_.mount_ns && plan_.enforces(Mechanism::denial_audit);
+    if (policy_.audit.paths && plan_.enforces(Mechanism::denial_audit))
+      state(Mechanism::denial_audit).reason = plan_.observe ? "paths observed" : "paths are not observed: no mount namespace";
   }
 
   Status paths() {
@@ -422,6 +425,19 @@ Result<Sources> resolve_sources(const Policy& policy) {
 Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const Policy> policy, const Features& features,
                                               const Sources& sources, const Place& place) {
   return Planner(std::move(policy), features, sources, place).run();
+}
+
+std::string view_text(const Plan& plan) {
+  std::map<std::string, std::string> places{{"/proc", "l"}, {"/dev", "l"}, {"/dev/pts", "w"}, {"/dev/shm", "w"}};
+  for (const auto& path : {std::string("/tmp"), plan.policy->home_path}) places[path] = plan.policy->exec_writable ? "wx" : "w";
+  for (const Bind& b : plan.binds) places[b.target] = std::string(b.read_only ? "" : "w") + (b.execute ? "x" : "");
+  for (const auto& [path, content] : plan.files) places[path] = "";
+  for (const std::string& path : plan.hide) places[path] = "h";
+  std::string out(1, '\0');
+  const auto put = [&out](const std::string& text) { out.append(text).append(1, '\0'); };
+  for (const auto& [path, letters] : places) put(letters), put(path);
+  for (const auto& [path, target] : plan.links) put("="), put(path), put(target);
+  return out;
 }
 
 nlohmann::json residual_json(const Plan& plan) {

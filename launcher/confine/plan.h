@@ -70,6 +70,7 @@ struct Plan {
   bool single_use = false;         // private home or /tmp: the prepared tree serves one session only
   bool inet = false;               // inet sockets allowed (only ever inside an own network namespace)
   bool change_uid = false;
+  bool observe = false;  // paths: calls that name files are told of, too
   Proc proc = Proc::none;
   std::vector<Bind> binds;               // parents before children
   std::vector<std::string> directories;  // empty directories of the root
@@ -107,6 +108,9 @@ struct Place {                     // what the plan needs to know of where it ru
 // nested grant that this tier cannot express). Never plans less than the policy demands.
 [[nodiscard]] Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const policy::Policy> policy,
                                                             const Features& features, const Sources& sources, const Place& place);
+
+// What the session sees, for the auditor, where it observes paths (base/auditor_protocol.h).
+[[nodiscard]] std::string view_text(const Plan& plan);
 
 [[nodiscard]] nlohmann::json residual_json(const Plan& plan);  // [{"id", "what"}]
 

@@ -36,6 +36,14 @@ constexpr std::uint32_t kKill = SECCOMP_RET_KILL_PROCESS;
 constexpr std::uint32_t kEperm = SECCOMP_RET_ERRNO | EPERM;
 constexpr std::uint32_t kEnosys = SECCOMP_RET_ERRNO | ENOSYS;
 
+// What names a file: told of where paths are observed. The same as in auditor/path_calls.h.
+constexpr std::string_view kPathCalls =
+    " open openat openat2 creat stat lstat newfstatat statx access faccessat faccessat2 readlink readlinkat execve execveat "
+    "chdir "
+    "mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2 link linkat symlink symlinkat truncate chmod fchmodat "
+    "fchmodat2 "
+    "chown lchown fchownat utimensat connect bind ";
+
 // What happens to one syscall number: a fixed answer, or a rule with conditions.
 struct Answer {
   std::uint32_t ret = kEnosys;
@@ -195,6 +203,11 @@ Result<Program> compile_seccomp(const std::vector<policy::SyscallSet>& sets, Ref
     for (const std::string& name : set.refuse)
       if (const auto nr = resolve(name)) answers[*nr] = {kEperm, nullptr};
   }
+  const std::string refused = refusals(sets);
+  for (const auto& [nr, rule] : rules)
+    if (refusal == Refusal::observe && kPathCalls.contains(" " + rule.name + " ") &&
+        !refused.contains("\n" + std::to_string(nr) + " "))
+      answers[nr] = {SECCOMP_RET_USER_NOTIF, nullptr};
   // clone3 hides its flags behind a pointer, where no filter can see them: never anything but "no such call".
   if (const auto nr = resolve("clone3")) answers[*nr] = {kEnosys, nullptr};
 
@@ -209,7 +222,7 @@ Result<Program> compile_seccomp(const std::vector<policy::SyscallSet>& sets, Ref
   ranges.push_back({next, {}});
   if (kX32Bit != 0) ranges.push_back({kX32Bit, {kKill, nullptr}});
 
-  const std::uint32_t refuse = refusal == Refusal::notify ? std::uint32_t{SECCOMP_RET_USER_NOTIF} : kEperm;
+  const std::uint32_t refuse = refusal == Refusal::answer ? kEperm : std::uint32_t{SECCOMP_RET_USER_NOTIF};
   Program program{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
                   BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kArch, 1, 0), BPF_STMT(BPF_RET | BPF_K, kKill),
                   BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};

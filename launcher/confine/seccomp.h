@@ -23,7 +23,8 @@ using Program = std::vector<sock_filter>;
 // Refusal::notify: what would be answered EPERM is told to the filter's listener instead, which answers it so; where nobody
 // listens any more, the kernel answers ENOSYS. Unknown numbers, which libraries try out all day, and foreign architectures stay
 // as they are, and no allowed call is slower.
-enum class Refusal { answer, notify };
+// Refusal::observe: also the calls that name files, where they are allowed without a condition; the listener lets these go on.
+enum class Refusal { answer, notify, observe };
 [[nodiscard]] Result<Program> compile_seccomp(const std::vector<policy::SyscallSet>& sets, Refusal refusal = Refusal::answer);
 
 // What a program of these sets can refuse with EPERM, and by which rule (base/auditor_protocol.h).

@@ -46,6 +46,8 @@ Value posture(const Policy& p) {
   out.push_back(
       "In tiers T0 and T1 the names, sizes and times of files outside the grants can be asked for, and changes to them watched: "
       "Landlock does not cover stat and inotify.");
+  if (p.audit.paths)
+    out.push_back("Calls that name files are observed: slower, and paths that are refused leave advisory records.");
   if (!p.audit.denials) out.push_back("Calls that are refused by rule leave no record in the audit log.");
   if (p.audit.on_full == OnFull::stderr_)
     out.push_back("With a full disk sessions go on; their records are on the launcher's standard error only.");
@@ -92,10 +94,7 @@ Value explain(const Policy& p) {
   out["made_of"] = p.layers;
   for (const Fact& f : facts(p))
     out["facts"].push_back({{"topic", f.topic}, {"name", f.name}, {"value", f.value}, {"why", f.why}});
-  const auto taken = deductions(p);
-  out["score"] = {{"value", score(taken)}, {"of", 100}, {"deductions", Value::array()}};
-  for (const Deduction& d : taken)
-    out["score"]["deductions"].push_back({{"points", d.points}, {"field", d.field}, {"reason", d.reason}});
+  out["score"] = score_json(to_json(p));
   return out;
 }
 

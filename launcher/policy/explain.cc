@@ -26,6 +26,7 @@ Value grant_json(const Grant& g) {
 
 Value audit_json(const Audit& a) {
   return {{"denials", a.denials},
+          {"paths", a.paths ? "observe" : "off"},
           {"max_bytes", a.max_bytes},
           {"keep_days", a.keep_days},
           {"on_full", a.on_full == OnFull::stop ? "stop" : "stderr"}};

@@ -118,6 +118,7 @@ class Facts {
 
   void recorded() {
     add("is recorded", "refused calls", p_.audit.denials ? "each" : "no", why("/audit/denials"));
+    add("is recorded", "refused paths", p_.audit.paths ? "as far as names tell" : "no", why("/audit/paths"));
     add("is recorded", "at most", amount("_bytes", p_.audit.max_bytes), why("/audit/max_bytes"));
     add("is recorded", "kept", std::to_string(p_.audit.keep_days) + " days after its end", why("/audit/keep_days"));
     add("is recorded", "with a full disk", p_.audit.on_full == OnFull::stop ? "the session ends" : "the session goes on",
@@ -133,6 +134,8 @@ class Facts {
 }  // namespace
 
 std::vector<Fact> facts(const Policy& policy) { return Facts(policy).all(); }
+
+std::vector<Deduction> deductions(const Policy& policy) { return caisson::deductions(to_json(policy)); }
 
 std::vector<Difference> differences(const Policy& before, const Policy& after) {
   std::vector<Difference> out;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "launcher/base/json.h"
+#include "launcher/base/posture.h"
 #include "launcher/policy/load.h"
 
 namespace caisson::policy {
@@ -26,14 +27,8 @@ struct Difference {
 };
 [[nodiscard]] std::vector<Difference> differences(const Policy& before, const Policy& after);
 
-// Taken from 100. The points weigh what an intruder in the session gains; they compare policies, and are no probability.
-struct Deduction {
-  int points;
-  std::string field;
-  std::string reason;
-};
+// By the rules of base/posture.h.
 [[nodiscard]] std::vector<Deduction> deductions(const Policy& policy);
-[[nodiscard]] int score(const std::vector<Deduction>& deductions);
 
 // The names of presets/*.json of a policy directory, sorted; none where there is no such folder.
 [[nodiscard]] std::vector<std::string> preset_names(const std::string& directory);

@@ -91,6 +91,9 @@ constexpr Field kPolicy[] = {
     {"/audit", object, kAny, "", 0, 0, "{}", never,
      "What the audit log says about a session, and how long it is kept. Saying less than base needs a `weaken` entry."},
     {"/audit/denials", boolean, kAny, "", 0, 0, "true", smaller, "Whether each call that was refused by rule is a record."},
+    {"/audit/paths", choice, kAny, "off observe", 0, 0, "\"off\"", smaller,
+     "`observe`: paths that the mount tree or Landlock refuses are advisory records. Every call that names a file then waits for "
+     "two processes, and the auditor's part that answers may read the session's memory. Needs `denials` and a mount namespace."},
     {"/audit/max_bytes", integer, kAny, "", 1048576, 1ULL << 40, "67108864", smaller,
      "Disk space of one session's log. It is written in segments of an eighth; when the next would not fit, the oldest is "
      "deleted, and a record in the chain says which records went."},

@@ -249,6 +249,7 @@ Policy build(const Value& merged) {
   m["syscalls"]["allow"].get_to(p.syscalls.allow);
   m["syscalls"]["deny"].get_to(p.syscalls.deny);
   m["audit"]["denials"].get_to(p.audit.denials);
+  p.audit.paths = m["audit"]["paths"] == "observe";
   m["audit"]["max_bytes"].get_to(p.audit.max_bytes);
   m["audit"]["keep_days"].get_to(p.audit.keep_days);
   p.audit.on_full = m["audit"]["on_full"] == "stderr" ? OnFull::stderr_ : OnFull::stop;

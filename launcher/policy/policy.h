@@ -58,6 +58,7 @@ struct Limits {                                         // all hard; 0 is never 
 enum class OnFull { stop, stderr_ };  // what happens when the audit log cannot be written
 struct Audit {
   bool denials = true;                    // every call that the kernel refused by rule is a record
+  bool paths = false;                     // advisory records of paths that the walls refuse
   std::uint64_t max_bytes = 64ULL << 20;  // what one session's log takes on disk; the oldest segments go first
   std::uint64_t keep_days = 30;           // days after its end for which a session's log is kept
   OnFull on_full = OnFull::stop;

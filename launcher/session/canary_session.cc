@@ -73,6 +73,8 @@ class Canary {
       if (n != static_cast<ssize_t>(sizeof record)) return fail(Code::internal, "the canary session ended early");
       if (record.error != 0) return std::unexpected(confine::step_error(plan_, record));
       if (record.step == confine::Step::pid) pid_ = record.value;
+      // What follows is the exec, which waits for the listener's answer where paths are observed.
+      if (record.step == confine::Step::listener) return {};
     }
   }
   Result<InitEvent> next() {

@@ -26,22 +26,35 @@ constexpr int kReadyMs = 5'000;
 constexpr std::int64_t kReleaseUs = 2'000'000, kSettledUs = 10'000'000, kRestartUs = 1'000'000;
 
 // From clone to exec: everything prepared, nothing returns. Its own filter it loads itself, when it has opened what it needs.
-[[noreturn]] void auditor_child(int executable, int socket, int null, uid_t uid, bool change_uid) {
+[[noreturn]] void auditor_child(const char* name, int executable, int socket, int null, uid_t uid, bool change_uid) {
   executable = ::fcntl(executable, F_DUPFD_CLOEXEC, 16);
   socket = ::fcntl(socket, F_DUPFD_CLOEXEC, 16);
   if (executable < 0 || ::dup2(null, 0) != 0 || ::dup2(null, 1) != 1 || ::dup2(socket, auditor::kSocketFd) < 0 ||
       ::close_range(auditor::kSocketFd + 1, ~0U, CLOSE_RANGE_CLOEXEC) != 0)
     ::_exit(120);
   if (const int failed = confine::give_up(uid, change_uid, -1); failed != 0) ::_exit(failed);
-  char name[] = "caisson-auditor";
-  char* argv[] = {name, nullptr};
+  char* argv[] = {const_cast<char*>(name), nullptr};
   char* envp[] = {nullptr};
   raw::execveat(executable, "", argv, envp, AT_EMPTY_PATH);
   ::_exit(124);
 }
 
 json::Value lost(const char* reason) {
-  return {{"reason", reason}, {"from_now_on", "refused calls answer ENOSYS and are not recorded"}};
+  return {{"reason", reason}, {"from_now_on", "refused calls answer ENOSYS (EPERM where paths are observed), without a record"}};
+}
+
+// The pid of one of the two, its pidfd, and our end of its socket.
+Result<pid_t> fork_child(const char* name, uid_t uid, bool change_uid, Fd& child, Fd& socket) {
+  TRY_ASSIGN(const Fd executable, sys::open(sys::program_path("caisson-auditor"), O_PATH));
+  TRY_ASSIGN(const Fd null, sys::open("/dev/null", O_RDWR));
+  TRY_ASSIGN(auto pair, sys::seqpacket_pair());
+  int pidfd = -1;
+  const pid_t pid = raw::fork_into(&pidfd, -1);
+  if (pid < 0) return sys_error("fork the auditor");
+  if (pid == 0) auditor_child(name, executable.get(), pair.second.get(), null.get(), uid, change_uid);
+  child = Fd(pidfd);
+  socket = std::move(pair.first);
+  return pid;
 }
 
 }  // namespace
@@ -54,19 +67,11 @@ Denials::~Denials() {
 }
 
 Status Denials::launch() {
-  TRY_ASSIGN(const Fd executable, sys::open(sys::program_path("caisson-auditor"), O_PATH));
-  TRY_ASSIGN(const Fd null, sys::open("/dev/null", O_RDWR));
-  TRY_ASSIGN(auto pair, sys::seqpacket_pair());
-  int pidfd = -1;
-  const pid_t pid = raw::fork_into(&pidfd, -1);
-  if (pid < 0) return sys_error("fork the auditor");
-  if (pid == 0) auditor_child(executable.get(), pair.second.get(), null.get(), uid_, change_uid_);
-  pid_ = pid;
-  pidfd_ = Fd(pidfd);
-  socket_ = std::move(pair.first);
+  TRY_ASSIGN(pid_, fork_child("caisson-auditor", uid_, change_uid_, pidfd_, socket_));
+  observer_ = false;
   started_us_ = sys::monotonic_us();
-  handler_("", audit::Event::auditor_start, {{"pid", pid}}, false);
-  loop_.on_exit(pid, [this](const ChildExit& exit) { exited(exit); });
+  handler_("", audit::Event::auditor_start, {{"pid", pid_}}, false);
+  loop_.on_exit(pid_, [this](const ChildExit& exit) { exited(exit); });
   // One message a turn: what a session does must not keep the loop from the others.
   return loop_.watch(socket_.get(), EPOLLIN, [this](std::uint32_t) {
     if (const auto done = read(); !done) {
@@ -74,6 +79,17 @@ Status Denials::launch() {
       (void)sys::pidfd_send_signal(pidfd_.get(), SIGKILL);  // the rest follows from its exit
     }
   });
+}
+
+// With our uid, which owns the user namespaces of workspaces, and nothing else: who owns one may read the memory of what lives in
+// it, without any capability. It lives as long as the sessions that it serves; the auditor says when it is gone before them.
+Status Denials::launch_observer() {
+  Fd child, socket;  // the loop reaps it
+  TRY(fork_child(auditor::kObserver, ::geteuid(), false, child, socket));
+  const int fd = socket.get();
+  TRY(send(auditor::part(Type::observer, "", ""), &fd, 1));
+  observer_ = true;
+  return {};
 }
 
 Status Denials::start() {
@@ -91,7 +107,8 @@ Status Denials::send(const std::string& message, const int* fds, std::size_t cou
   return {};
 }
 
-Status Denials::watch(const std::string& session, const Fd& listener, const std::string& refusals) {
+Status Denials::watch(const std::string& session, const Fd& listener, const std::string& refusals, bool observe) {
+  if (observe && !observer_) TRY(launch_observer());
   const int fd = listener.get();
   TRY(send(auditor::part(Type::watch, session, refusals), &fd, 1));
   if (!session.empty()) watched_.emplace(session, nullptr);
@@ -139,10 +156,11 @@ Status Denials::take(std::string_view message) {
     if (!watched_.contains(head.session)) continue;  // `ready`; or given up already, and said so
     TRY_ASSIGN(json::Value fields, json::parse(text, {.max_bytes = auditor::kMaxText, .max_depth = 4, .max_values = 4096}));
     const bool closed = head.type == Type::closed || head.type == Type::ended;
-    if (!fields.is_object() || head.type < Type::denial || head.type > Type::ended)
+    if (!fields.is_object() || head.type < Type::denial || head.type > Type::path)
       return fail(Code::protocol, "unknown part from the auditor");
     static constexpr audit::Event kEvents[] = {audit::Event::denial, audit::Event::denials_dropped,
-                                               audit::Event::denial_audit_closed, audit::Event::session_end};
+                                               audit::Event::denial_audit_closed, audit::Event::session_end,
+                                               audit::Event::path_refusal};
     handler_(head.session, kEvents[static_cast<unsigned>(head.type) - static_cast<unsigned>(Type::denial)], std::move(fields),
              closed);
     if (closed) finish(head.session);

@@ -24,13 +24,15 @@ class Denials {
   // Blocks until it has sealed itself, at most some seconds. Later starts follow by themselves, when it ends.
   [[nodiscard]] Status start();
   // From here on it answers. Our own copy of the listener must go, or the calls would hang when the auditor dies. "": a canary.
-  [[nodiscard]] Status watch(const std::string& session, const Fd& listener, const std::string& refusals);
+  // observe: calls that name files come there, too; another process of the auditor's answers, which reads what they name.
+  [[nodiscard]] Status watch(const std::string& session, const Fd& listener, const std::string& refusals, bool observe);
   // The session is gone: `done` is called when all about it has been told, or nobody is left to tell it. False: it has been
   // already.
   [[nodiscard]] bool release(const std::string& session, std::function<void()> done);
 
  private:
   [[nodiscard]] Status launch();
+  [[nodiscard]] Status launch_observer();
   [[nodiscard]] Status send(const std::string& message, const int* fds, std::size_t count);
   [[nodiscard]] Result<bool> read();  // false: nothing was there
   [[nodiscard]] Status take(std::string_view message);
@@ -44,6 +46,7 @@ class Denials {
   const Handler handler_;
   Fd socket_, pidfd_;
   pid_t pid_ = 0;
+  bool observer_ = false;  // this auditor has one
   std::int64_t started_us_ = 0;
   std::map<std::string, std::function<void()>> watched_;  // session -> what its end waits for
 };

@@ -54,7 +54,7 @@ Result<Manager::Entry*> Manager::start(Workspace& workspace, const std::string& 
   TRY_ASSIGN(const uid_t uid, take_uid(workspace));
   Events events;
   events.listener = [this](Session& s, const Fd& fd, const std::string& refusals) {
-    return denials_->watch(s.id(), fd, refusals);
+    return denials_->watch(s.id(), fd, refusals, s.plan().observe);
   };
   events.built = [this](Session& s, Status status) { on_built(s, std::move(status)); };
   events.exec_started = [this](Session& s, Exec& e, int pid) { on_started(s, e, pid); };

@@ -34,6 +34,8 @@ void Manager::on_denial(const std::string& id, audit::Event event, json::Value f
   if (closed) entry.session->lose_denials("refused calls are no longer recorded: see denial_audit_closed in the session's log");
   if (event == audit::Event::session_end) entry.denials = std::move(fields);  // written with the last record
   else if (!entry.log->append(event, fields)) entry.session->end("audit_failed");
+  // Nobody answers its calls that name files, and the kernel refuses them all.
+  else if (closed && fields.value("reason", "") == "observer_died") entry.session->end("observer_died");
 }
 
 }  // namespace caisson::session

@@ -143,6 +143,21 @@ def test_two_policies_are_compared(page):
     assert "network" in page.text("#policy")
 
 
+def test_the_score_is_that_of_the_command_with_its_reasons(page, api):
+    score = api.data("/v1/policies/bash", method="GET")["score"]
+    page.focus("#tab-policies")
+    page.press(Keys.ENTER)
+    page.focus("#policy-b")
+    page.press(Keys.HOME, Keys.ENTER)
+    page.focus("#policy-a")
+    page.press("bash", Keys.ENTER)
+    eventually(lambda: f"Score {score['value']} of 100" in page.text("#policy .score"))
+    shown = page.text("#policy .score")
+    assert score["value"] == max(0, 100 - sum(d["points"] for d in score["deductions"])) and score["deductions"]
+    for deduction in score["deductions"]:
+        assert f"−{deduction['points']} {deduction['field']}: {deduction['reason']}" in shown
+
+
 def test_dark_and_light_differ(page):
     def background(scheme: str) -> str:
         page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})

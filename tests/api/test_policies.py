@@ -1,5 +1,6 @@
 """GET /v1/policies, GET /v1/policies/{domain}, POST /v1/policies/reload."""
 import json
+import subprocess
 import time
 
 import pytest
@@ -35,6 +36,15 @@ def test_one_policy_is_told_whole_with_its_reasons(api):
     data = api.data("/v1/policies/bash", method="GET")
     assert data["domain"] == "bash" and data["limits"]["processes"] > 0 and data["why"]["/network"]
     assert data["digest"] == api.data("/v1/policies", method="GET")["domains"]["bash"]["digest"]
+
+
+@pytest.mark.parametrize("domain", ["bash", "file", "desktop"])
+def test_the_score_is_that_of_explain(own, domain):
+    launcher, api = own
+    explained = subprocess.run([launcher.dir / "bin/caisson", "--json", "--policies", launcher.dir / "policies", "policy", "explain", domain],
+                               capture_output=True, text=True, check=True)
+    score = api.data(f"/v1/policies/{domain}", method="GET")["score"]
+    assert score == json.loads(explained.stdout)["score"] and score["deductions"]
 
 
 @pytest.mark.parametrize("name", ["none", "..", "%2e%2e%2fbash", "bash%00", "x" * 200])

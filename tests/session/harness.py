@@ -250,7 +250,7 @@ def processes():
 def workers(pid):
     """Below a launcher, what is there for a session."""
     everything = processes()
-    return {p for p in descendants(pid) if p in everything and everything[p][1] != "caisson-auditor"}
+    return {p for p in descendants(pid) if p in everything and everything[p][1] not in ("caisson-auditor", "caisson-observe")}
 
 
 def descendants(pid):

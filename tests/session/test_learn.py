@@ -8,7 +8,7 @@ import tempfile
 import zipfile
 
 import pytest
-from harness import CLI, copy_policies, eventually
+from harness import CLI, SESSION_UID, copy_policies, eventually
 
 BROAD = {"/", "/etc", "/home", "/root", "/srv", "/usr", "/var", "/opt", "/home/gem"}
 UID = 20000  # of `caisson run` as root
@@ -99,6 +99,26 @@ def test_the_learnt_policy_runs_the_command_again(policies, place, what):
     assert any(path.startswith(place) for path in paths)
     assert not paths & BROAD
     assert {entry["field"] for entry in policy["weaken"]} == {f"/grants{path}" for path in paths}
+
+
+@pytest.mark.parametrize("what", [wheel, clone, server, compiler], ids=lambda f: f.__name__)
+def test_a_session_of_the_learnt_policy_has_no_denial(fresh, place, what):
+    """Not by the learner's own word: a launcher is given the policy, and its log is asked."""
+    command = what(place)
+    give(place)
+    policy, _ = learn(fresh.policies, *command)
+    grants = {grant["path"]: grant for grant in policy["grants"]}
+    assert not set(grants) & BROAD
+    (fresh.policies / "learnt.json").write_text(json.dumps(policy))
+    subprocess.run(["chown", "-R", f"{SESSION_UID}:{SESSION_UID}", place], check=True)
+    control = fresh.start().control()
+    session = control.create("learnt")
+    ended, out, err = control.run(session, *command)
+    assert ended.get("exit_code") == 0, f"{command}\n{out}\n{err}"
+    control.destroy(session)
+    records = fresh.records(session)
+    assert not [r for r in records if r["event"] in ("denial", "denials_dropped", "limit_hit", "exec_refused")]
+    assert records[-1]["denials"] == {"recorded": 0, "dropped": 0}
 
 
 def test_verify_names_what_is_lost(policies, place):

@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include "launcher/auditor/path_calls.h"
 #include "launcher/policy/load.h"
 
 namespace caisson::confine {
@@ -170,6 +171,58 @@ TEST(Seccomp, ToldIsExactlyWhatWouldBeRefused) {
     }
   EXPECT_EQ(answer(*tells, SYS_clone3), kEnosys) << "C libraries try it all day";
   EXPECT_EQ(answer(*tells, 3, 0, 0, AUDIT_ARCH_I386), SECCOMP_RET_KILL_PROCESS);
+}
+
+// As seccomp_is_const_allow() of the kernel: a call whose answer needs nothing but number and architecture, and is ALLOW, is in
+// the filter's bitmap, and its program does not run at all (Linux 5.11).
+bool in_bitmap(const Program& program, int nr) {
+  for (std::size_t pc = 0; pc < program.size(); ++pc) {
+    if (program[pc].code != (BPF_LD | BPF_W | BPF_ABS)) continue;
+    if (program[pc].k == offsetof(seccomp_data, nr) || program[pc].k == offsetof(seccomp_data, arch)) continue;
+    Program cut = program;  // would it come to this load?
+    cut[pc] = BPF_STMT(BPF_RET | BPF_K, 0xdead);
+    if (answer(cut, nr) == 0xdead) return false;
+  }
+  return answer(program, nr) == SECCOMP_RET_ALLOW;
+}
+
+// Recording costs allowed calls nothing: the same ones are in the bitmap, and those that are not meet as many instructions.
+TEST(Seccomp, WhatACompilerCallsNeedsNoProgram) {
+  const auto loaded = policy::load_directory(CAISSON_SOURCE_DIR "/policies");
+  ASSERT_TRUE(loaded.problems.empty());
+  const auto& sets = loaded.policies.at("bash")->sets;
+  const Program answers = compile(sets);
+  const auto tells = compile_seccomp(sets, Refusal::notify);
+  ASSERT_TRUE(tells);
+  ASSERT_EQ(tells->size(), answers.size());
+  int cached = 0, allowed = 0;
+  for (int nr = 0; nr < 470; ++nr) {
+    EXPECT_EQ(in_bitmap(*tells, nr), in_bitmap(answers, nr)) << nr;
+    cached += in_bitmap(*tells, nr);
+    allowed += answer(*tells, nr) == SECCOMP_RET_ALLOW;
+  }
+  RecordProperty("cached", cached);
+  EXPECT_GE(cached * 100, allowed * 90) << cached << " of " << allowed;
+  for (const int nr : {SYS_read, SYS_write, SYS_openat, SYS_newfstatat, SYS_close, SYS_mmap, SYS_munmap, SYS_mprotect, SYS_brk,
+                       SYS_lseek, SYS_execve, SYS_wait4, SYS_exit_group, SYS_rt_sigaction, SYS_getcwd, SYS_faccessat2, SYS_futex})
+    EXPECT_TRUE(in_bitmap(*tells, nr)) << nr;
+}
+
+// Observed are the calls that name files, where they are allowed as they are; nothing else is any different.
+TEST(Seccomp, ObservedAreTheCallsThatNameFiles) {
+  const auto loaded = policy::load_directory(CAISSON_SOURCE_DIR "/policies");
+  ASSERT_TRUE(loaded.problems.empty());
+  auto sets = loaded.policies.at("bash")->sets;
+  sets.front().refuse.push_back("rename");
+  const auto tells = compile_seccomp(sets, Refusal::notify), observes = compile_seccomp(sets, Refusal::observe);
+  ASSERT_TRUE(tells && observes);
+  const std::string refused = refusals(sets);
+  for (int nr = 0; nr < 700; ++nr) {
+    const std::uint32_t was = answer(*tells, nr), now = answer(*observes, nr);
+    if (refused.contains("\n" + std::to_string(nr) + " ")) EXPECT_EQ(now, was) << nr;
+    else EXPECT_EQ(now, auditor::path_call(nr) != nullptr ? std::uint32_t{SECCOMP_RET_USER_NOTIF} : was) << nr;
+  }
+  EXPECT_TRUE(refused.contains("\n" + std::to_string(SYS_rename) + " ")) << "what is refused is never one of them";
 }
 
 // Each call that can be told of has its line, and no other has.
