@@ -91,8 +91,8 @@ task<http::Response> watch_list(Call call) {
 task<http::Response> watch_create(Call call, CreateWatchRequest body) {
   session::WatchParams params{.path = body.path,
                               .recursive = body.recursive,
-                              .exclude = std::move(body.exclude),
-                              .include = std::move(body.include_patterns),
+                              .exclude = body.exclude.value_or(std::vector<std::string>()),
+                              .include = body.include_patterns.value_or(std::vector<std::string>()),
                               .debounce_ms = body.debounce};
   auto made = co_await call.services.watches->create(std::move(params));
   if (!made) co_return watch_failure(made.error(), body.path);
@@ -183,8 +183,9 @@ task<http::Response> watch_wait(Call call, WatchWaitRequest body) {
   auto made = co_await watches.create(std::move(params));
   if (!made) co_return watch_failure(made.error(), body.path);
   const Watcher w = *made;
+  const std::vector<std::string> types = body.event_types.value_or(std::vector<std::string>());
   std::optional<json::Value> found;
-  if (w->exists && std::ranges::find(body.event_types, "create") != body.event_types.end())
+  if (w->exists && std::ranges::find(types, "create") != types.end())
     found = event_json({.type = "create",
                         .path = w->path,
                         .relative_path = w->path.substr(w->path.rfind('/') + 1),
@@ -193,7 +194,7 @@ task<http::Response> watch_wait(Call call, WatchWaitRequest body) {
   std::uint64_t cursor = 0;
   while (!found && bridge::Clock::now() < deadline && !call.request.client_gone()) {
     co_await watches.attach(w);
-    if (const FileEvent* event = first_of(*w, body.event_types, cursor)) found = event_json(*event);
+    if (const FileEvent* event = first_of(*w, types, cursor)) found = event_json(*event);
     else cursor = w->last_seq;
     if (!found) co_await FileWatches::wait(w, cursor, std::min(deadline, bridge::deadline_after(5)));
   }
