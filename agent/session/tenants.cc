@@ -19,7 +19,11 @@ Config named_config(Config config, std::string home) {
 }  // namespace
 
 Tenant::Tenant(bridge::LauncherClient& launcher, const Config& config)
-    : name(config.tenant), bash(launcher, config), shell(launcher, config), file(launcher, config), watches(file, launcher, config.idle_expiry) {}
+    : name(config.tenant),
+      bash(launcher, config),
+      shell(launcher, config),
+      file(launcher, config),
+      watches(file, launcher, config.idle_expiry) {}
 
 void Tenant::become(const std::string& new_name) {
   name = new_name;

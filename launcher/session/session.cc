@@ -357,9 +357,7 @@ Status Session::verify_again() {
   return {};
 }
 
-nlohmann::json Session::created() const {
-  return {{"session", id_}, {"tier", tier_name(plan().tier)}, {"tools", plan().tools}};
-}
+nlohmann::json Session::created() const { return {{"session", id_}, {"tier", tier_name(plan().tier)}, {"tools", plan().tools}}; }
 
 nlohmann::json Session::report(const confine::ProbeResults* canary) const {
   confine::Verified seen = verified_;
