@@ -219,18 +219,18 @@ constexpr Endpoint bind_poll() {
 using http::Method;
 
 constexpr Route kWatchRoutes[] = {
-    {Method::get, "/v1/file/watch", "watch_list", Scope::file_watch, kNone, Unknown::ignore, "List the watchers",
-     bind<watch_list>()},
-    {Method::post, "/v1/file/watch", "watch_create", Scope::file_watch, kNone, Unknown::ignore, "Watch a directory or a file",
-     bind<watch_create>()},
-    {Method::get, "/v1/file/watch/{watcher_id}/events", "watch_events", Scope::file_watch, kEventStream, Unknown::ignore,
-     "Changes as they come", bind<watch_events>()},
-    {Method::post, "/v1/file/watch/{watcher_id}/poll", "watch_poll", Scope::file_watch, kNone, Unknown::ignore,
-     "Changes behind a cursor", bind_poll()},
-    {Method::post, "/v1/file/watch/wait", "watch_wait", Scope::file_watch, kNone, Unknown::ignore, "Wait for one file to change",
-     bind<watch_wait>()},
-    {Method::del, "/v1/file/watch/{watcher_id}", "watch_stop", Scope::file_watch, kNone, Unknown::ignore, "End a watcher",
-     bind<watch_stop>()},
+    {Method::get, "/v1/file/watch", "list_watches_v1_file_watch_get", Scope::file_watch, kNone, Unknown::ignore,
+     "List the watchers", bind<watch_list>()},
+    {Method::post, "/v1/file/watch", "create_watch_v1_file_watch_post", Scope::file_watch, kNone, Unknown::ignore,
+     "Watch a directory or a file", bind<watch_create>()},
+    {Method::get, "/v1/file/watch/{watcher_id}/events", "watch_events_v1_file_watch__watcher_id__events_get", Scope::file_watch,
+     kEventStream, Unknown::ignore, "Changes as they come", bind<watch_events>()},
+    {Method::post, "/v1/file/watch/{watcher_id}/poll", "poll_events_v1_file_watch__watcher_id__poll_post", Scope::file_watch,
+     kNone, Unknown::ignore, "Changes behind a cursor", bind_poll()},
+    {Method::post, "/v1/file/watch/wait", "wait_for_file_v1_file_watch_wait_post", Scope::file_watch, kNone, Unknown::ignore,
+     "Wait for one file to change", bind<watch_wait>()},
+    {Method::del, "/v1/file/watch/{watcher_id}", "stop_watch_v1_file_watch__watcher_id__delete", Scope::file_watch, kNone,
+     Unknown::ignore, "End a watcher", bind<watch_stop>()},
 };
 
 }  // namespace
