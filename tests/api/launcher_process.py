@@ -27,6 +27,9 @@ def free_port() -> int:
 class Launcher:
     """`key=None`: none is given, the launcher makes one. Other keywords are environment variables."""
 
+    home_seen = None  # where the launcher sees the home, when not here
+    wrapper: tuple = ()  # a command that starts it somewhere else
+
     def __init__(self, key="", **environment):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="caisson-api-"))
         self.dir.chmod(0o755)  # the agent's uid must reach its own program
@@ -51,8 +54,8 @@ class Launcher:
     def start(self):
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
-                [self.dir / "bin/caisson-launcher", "--policies", self.dir / "policies", "--audit", self.dir / "audit", "--run",
-                 self.dir / "run", "--home", self.dir / "home", "--port", str(self.port), "--bind", "127.0.0.1"],
+                [*self.wrapper, self.dir / "bin/caisson-launcher", "--policies", self.dir / "policies", "--audit", self.dir / "audit", "--run",
+                 self.dir / "run", "--home", self.home_seen or self.dir / "home", "--port", str(self.port), "--bind", "127.0.0.1"],
                 env={"PATH": os.environ["PATH"], "HOME": "/root", **self.environment}, stdin=subprocess.DEVNULL, stdout=log,
                 stderr=log, start_new_session=True, cwd="/")
         try:
