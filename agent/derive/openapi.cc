@@ -12,7 +12,13 @@ using routes::Route;
 
 Value schema_ref(std::string_view name) { return {{"$ref", "#/components/schemas/" + std::string(name)}}; }
 Value json_content(Value schema) { return {{"application/json", {{"schema", std::move(schema)}}}}; }
-Value or_null(Value schema) { return {{"anyOf", Value::array({std::move(schema), {{"type", "null"}}})}}; }
+Value or_null(Value schema) {
+  Value options = schema.contains("anyOf") ? std::move(schema["anyOf"]) : Value::array({std::move(schema)});
+  options.push_back({{"type", "null"}});
+  Value out = Value::object();
+  out["anyOf"] = std::move(options);
+  return out;
+}
 
 // The envelope around one type of data, by the name that FastAPI gives it: Response[list[X]] is Response_list_X__.
 std::string add_envelope(const Route& route, Components& components) {

@@ -315,10 +315,15 @@ asio::awaitable<Response> Connection::serve_guarded() {
 asio::awaitable<void> Connection::watch_peer() {
   tcp::socket& socket = stream_.socket();
   asio::steady_timer timer(stream_.get_executor());
-  auto [error] = co_await socket.async_wait(tcp::socket::wait_read, as_values);
-  if (!error) {
+  boost::system::error_code error;
+  ssize_t n = -1;
+  do {
+    std::tie(error) = co_await socket.async_wait(tcp::socket::wait_read, as_values);
     char byte = 0;
-    const ssize_t n = ::recv(socket.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (!error) n = ::recv(socket.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    // Nothing is there any more: a handler that reads its body piece by piece was faster.
+  } while (!error && n < 0 && (errno == EAGAIN || errno == EINTR));
+  if (!error) {
     peer_->gone = n <= 0;
     if (n > 0) {  // the next request, pipelined: from here on only a reset shows
       std::tie(error) = co_await socket.async_wait(tcp::socket::wait_error, as_values);

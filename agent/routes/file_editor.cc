@@ -86,8 +86,9 @@ task<http::Response> str_replace_editor(Call call, StrReplaceEditorRequest body)
 using http::Method;
 
 constexpr Route kEditor[] = {
-    {Method::post, "/v1/file/str_replace_editor", "str_replace_editor", Scope::file, kNone, Unknown::ignore,
-     "View and edit files as agents do", bind<str_replace_editor, OrFailure<StrReplaceEditorResult>>(), kEditLimit},
+    {Method::post, "/v1/file/str_replace_editor", "str_replace_editor_v1_file_str_replace_editor_post", Scope::file, kNone,
+     Unknown::ignore, "View and edit files as agents do", bind<str_replace_editor, OrFailure<StrReplaceEditorResult>>(),
+     kEditLimit},
 };
 
 }  // namespace

@@ -183,12 +183,12 @@ task<http::Response> grep_files(Call call, FileGrepRequest body) {
 using http::Method;
 
 constexpr Route kLookup[] = {
-    {Method::post, "/v1/file/list", "list_path", Scope::file, kNone, Unknown::ignore, "List a directory",
+    {Method::post, "/v1/file/list", "list_path_v1_file_list_post", Scope::file, kNone, Unknown::ignore, "List a directory",
      bind<list_path, OrFailure<FileListResult>>()},
     {Method::post, "/v1/file/glob", "glob_files", Scope::file, kNone, Unknown::ignore, "Files by a pattern of their paths",
      bind<glob_files, OrFailure<FileGlobResult>>()},
-    {Method::post, "/v1/file/find", "find_files", Scope::file, kNone, Unknown::ignore, "Files by a pattern of their names",
-     bind<find_files, OrFailure<FileFindResult>>()},
+    {Method::post, "/v1/file/find", "find_files_v1_file_find_post", Scope::file, kNone, Unknown::ignore,
+     "Files by a pattern of their names", bind<find_files, OrFailure<FileFindResult>>()},
     {Method::post, "/v1/file/search", "search_in_file", Scope::file, kNone, Unknown::ignore, "Lines of a file that match",
      bind<search_in_file, OrFailure<FileSearchResult>>()},
     {Method::post, "/v1/file/grep", "grep_files", Scope::file, kNone, Unknown::ignore, "Lines of many files that match (ripgrep)",

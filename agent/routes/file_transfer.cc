@@ -272,6 +272,7 @@ http::Response range_refused(std::int64_t size) {
 
 task<http::Response> send_file(Call& call, const Source& source, const json::Value& opened) {
   const std::int64_t size = number_in(opened, "size");
+  if (size < 0) co_return download_failure({0, "", "io_error", "the file worker answered nonsense"}, text_in(opened, "path"));
   const std::string tag = "\"" + source.version + "\"", modified = http_date(number_in(opened, "modified"));
   const auto if_range = call.request.header("if-range");
   Span span{0, size};

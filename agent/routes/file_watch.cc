@@ -91,8 +91,8 @@ task<http::Response> watch_list(Call call) {
 task<http::Response> watch_create(Call call, CreateWatchRequest body) {
   session::WatchParams params{.path = body.path,
                               .recursive = body.recursive,
-                              .exclude = std::move(body.exclude),
-                              .include = std::move(body.include_patterns),
+                              .exclude = body.exclude.value_or(std::vector<std::string>()),
+                              .include = body.include_patterns.value_or(std::vector<std::string>()),
                               .debounce_ms = body.debounce};
   auto made = co_await call.services.watches->create(std::move(params));
   if (!made) co_return watch_failure(made.error(), body.path);
@@ -183,8 +183,9 @@ task<http::Response> watch_wait(Call call, WatchWaitRequest body) {
   auto made = co_await watches.create(std::move(params));
   if (!made) co_return watch_failure(made.error(), body.path);
   const Watcher w = *made;
+  const std::vector<std::string> types = body.event_types.value_or(std::vector<std::string>());
   std::optional<json::Value> found;
-  if (w->exists && std::ranges::find(body.event_types, "create") != body.event_types.end())
+  if (w->exists && std::ranges::find(types, "create") != types.end())
     found = event_json({.type = "create",
                         .path = w->path,
                         .relative_path = w->path.substr(w->path.rfind('/') + 1),
@@ -193,7 +194,7 @@ task<http::Response> watch_wait(Call call, WatchWaitRequest body) {
   std::uint64_t cursor = 0;
   while (!found && bridge::Clock::now() < deadline && !call.request.client_gone()) {
     co_await watches.attach(w);
-    if (const FileEvent* event = first_of(*w, body.event_types, cursor)) found = event_json(*event);
+    if (const FileEvent* event = first_of(*w, types, cursor)) found = event_json(*event);
     else cursor = w->last_seq;
     if (!found) co_await FileWatches::wait(w, cursor, std::min(deadline, bridge::deadline_after(5)));
   }
@@ -218,18 +219,18 @@ constexpr Endpoint bind_poll() {
 using http::Method;
 
 constexpr Route kWatchRoutes[] = {
-    {Method::get, "/v1/file/watch", "watch_list", Scope::file_watch, kNone, Unknown::ignore, "List the watchers",
-     bind<watch_list>()},
-    {Method::post, "/v1/file/watch", "watch_create", Scope::file_watch, kNone, Unknown::ignore, "Watch a directory or a file",
-     bind<watch_create>()},
-    {Method::get, "/v1/file/watch/{watcher_id}/events", "watch_events", Scope::file_watch, kEventStream, Unknown::ignore,
-     "Changes as they come", bind<watch_events>()},
-    {Method::post, "/v1/file/watch/{watcher_id}/poll", "watch_poll", Scope::file_watch, kNone, Unknown::ignore,
-     "Changes behind a cursor", bind_poll()},
-    {Method::post, "/v1/file/watch/wait", "watch_wait", Scope::file_watch, kNone, Unknown::ignore, "Wait for one file to change",
-     bind<watch_wait>()},
-    {Method::del, "/v1/file/watch/{watcher_id}", "watch_stop", Scope::file_watch, kNone, Unknown::ignore, "End a watcher",
-     bind<watch_stop>()},
+    {Method::get, "/v1/file/watch", "list_watches_v1_file_watch_get", Scope::file_watch, kNone, Unknown::ignore,
+     "List the watchers", bind<watch_list>()},
+    {Method::post, "/v1/file/watch", "create_watch_v1_file_watch_post", Scope::file_watch, kNone, Unknown::ignore,
+     "Watch a directory or a file", bind<watch_create>()},
+    {Method::get, "/v1/file/watch/{watcher_id}/events", "watch_events_v1_file_watch__watcher_id__events_get", Scope::file_watch,
+     kEventStream, Unknown::ignore, "Changes as they come", bind<watch_events>()},
+    {Method::post, "/v1/file/watch/{watcher_id}/poll", "poll_events_v1_file_watch__watcher_id__poll_post", Scope::file_watch,
+     kNone, Unknown::ignore, "Changes behind a cursor", bind_poll()},
+    {Method::post, "/v1/file/watch/wait", "wait_for_file_v1_file_watch_wait_post", Scope::file_watch, kNone, Unknown::ignore,
+     "Wait for one file to change", bind<watch_wait>()},
+    {Method::del, "/v1/file/watch/{watcher_id}", "stop_watch_v1_file_watch__watcher_id__delete", Scope::file_watch, kNone,
+     Unknown::ignore, "End a watcher", bind<watch_stop>()},
 };
 
 }  // namespace

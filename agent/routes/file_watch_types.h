@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,10 +13,11 @@ namespace caisson::routes {
 struct CreateWatchRequest {
   std::string path;
   bool recursive = true;
-  std::vector<std::string> exclude = {".git",  "node_modules", "__pycache__", ".venv", "*.pyc",
-                                      "*.pyo", ".DS_Store",    "*.swp",       "*.swo"};
+  // Optional, so that a list that is given replaces the default instead of adding to it.
+  std::optional<std::vector<std::string>> exclude =
+      std::vector<std::string>{".git", "node_modules", "__pycache__", ".venv", "*.pyc", "*.pyo", ".DS_Store", "*.swp", "*.swo"};
   std::int64_t debounce = 300;
-  std::vector<std::string> include_patterns;
+  std::optional<std::vector<std::string>> include_patterns = std::vector<std::string>();
 };
 struct PollRequest {
   std::int64_t cursor = 0, limit = 100, timeout = 0;
@@ -23,7 +25,7 @@ struct PollRequest {
 struct WatchWaitRequest {
   std::string path;
   std::int64_t timeout = 30;
-  std::vector<std::string> event_types = {"create", "write", "remove", "rename", "chmod"};
+  std::optional<std::vector<std::string>> event_types = std::vector<std::string>{"create", "write", "remove", "rename", "chmod"};
 };
 
 template <>

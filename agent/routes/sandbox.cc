@@ -9,12 +9,12 @@ namespace {
 
 task<http::Response> get_context(Call call) { co_return http::json_response(200, encode(call.services.sandbox->context())); }
 
-task<http::Response> packages(Call call, session::Language language) {
-  CO_TRY_ASSIGN(const auto list, co_await call.services.box->packages.list(language));
+task<http::Response> packages(Call call, session::PackageManager manager) {
+  CO_TRY_ASSIGN(const auto list, co_await call.services.box->packages.list(manager));
   co_return http::ok(encode(list));
 }
-task<http::Response> python_packages(Call call) { co_return co_await packages(std::move(call), session::Language::python); }
-task<http::Response> nodejs_packages(Call call) { co_return co_await packages(std::move(call), session::Language::nodejs); }
+task<http::Response> python_packages(Call call) { co_return co_await packages(std::move(call), session::PackageManager::pip); }
+task<http::Response> nodejs_packages(Call call) { co_return co_await packages(std::move(call), session::PackageManager::npm); }
 
 constexpr Route kSandbox[] = {
     {http::Method::get, "/v1/sandbox", "get_sandbox_context_v1_sandbox_get", Scope::sandbox, kFlat, Unknown::ignore,

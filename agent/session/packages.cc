@@ -83,12 +83,12 @@ void PackageLists::serve_workspace(std::string name) {
   for (auto& entry : entries_) entry = std::make_shared<Entry>(launcher_.executor());
 }
 
-task<std::vector<Package>> PackageLists::list(Language language) {
-  const std::shared_ptr<Entry> entry = entries_[static_cast<std::size_t>(language)];
+task<std::vector<Package>> PackageLists::list(PackageManager manager) {
+  const std::shared_ptr<Entry> entry = entries_[static_cast<std::size_t>(manager)];
   if (!entry->running && bridge::Clock::now() >= entry->until) {
     entry->running = true;
     // On its own: a client that leaves must not end what others wait for.
-    spawn(launcher_.executor(), "list packages", find_out(this, entry, language));
+    spawn(launcher_.executor(), "list packages", find_out(this, entry, manager));
   }
   const bridge::Clock::time_point deadline = bridge::Clock::now() + 3 * kLimit;
   while (entry->running)
@@ -96,8 +96,8 @@ task<std::vector<Package>> PackageLists::list(Language language) {
   co_return entry->found;
 }
 
-task<void> PackageLists::find_out(PackageLists* self, std::shared_ptr<Entry> entry, Language language) {
-  const bool python = language == Language::python;
+task<void> PackageLists::find_out(PackageLists* self, std::shared_ptr<Entry> entry, PackageManager manager) {
+  const bool python = manager == PackageManager::pip;
   OneRun run{.domain = "bash", .workspace = self->config_.tenant, .label = python ? "python packages" : "nodejs packages"};
   if (python) run.argv = {"python3", "-c", kPython};
   else run.argv = {"node", "-e", kNodejs};

@@ -17,7 +17,7 @@ struct Package {
   std::string name, version;
 };
 
-enum class Language { python, nodejs };
+enum class PackageManager { pip, npm };
 
 class PackageLists {
  public:
@@ -25,7 +25,7 @@ class PackageLists {
 
   PackageLists(bridge::LauncherClient& launcher, Config config);
   // Sorted by name. not_found: the interpreter is not installed. Errors are kept as lists are.
-  [[nodiscard]] task<std::vector<Package>> list(Language language);
+  [[nodiscard]] task<std::vector<Package>> list(PackageManager manager);
   // Another workspace from now on: what is known, or being found out, is of the one before.
   void serve_workspace(std::string name);
 
@@ -37,7 +37,7 @@ class PackageLists {
     Result<std::vector<Package>> found;
     bridge::Notifier changed;
   };
-  static task<void> find_out(PackageLists* self, std::shared_ptr<Entry> entry, Language language);
+  static task<void> find_out(PackageLists* self, std::shared_ptr<Entry> entry, PackageManager manager);
 
   bridge::LauncherClient& launcher_;
   Config config_;

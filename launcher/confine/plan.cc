@@ -21,8 +21,8 @@ using policy::Access;
 using policy::Grant;
 using policy::Policy;
 
-// Below no grant of any policy, and not where the launcher keeps its own files outside.
-constexpr const char* kTools = "/opt/caisson";
+// A place of its own at the top: no grant of any policy lies above it, in which it could not be made.
+constexpr const char* kTools = "/caisson";
 
 class Planner {
  public:

@@ -19,7 +19,7 @@ enum class State : unsigned { greeting = 1, open = 2 };
 
 enum class Op {
   hello,              // {protocol} -> {version, tier, domains, home, workspace}; must come first, once
-  session_create,     // {domain, label?, narrow?, workspace?, isolation?} -> {session, tier, tools}; once it is built and verified
+  session_create,     // {domain, label?, narrow?, workspace?, isolation?} -> {session, tier, tools}, once it is verified
   session_exec,       // {session, argv, cwd?, env?, pty?{cols,rows}, stdin?, hard_timeout_ms?} -> {exec} + fds
   exec_signal,        // {session, exec, signal} -> {}
   session_stat,       // {session} -> {session, domain, state, processes, memory_bytes, cpu_us, ...}

@@ -28,6 +28,8 @@ class Launcher:
     """`key=None`: none is given, the launcher makes one. `policies`: a function that changes the policies in a folder. `before`: a
     command that runs the launcher. Other keywords are environment variables."""
 
+    home_seen = None  # where the launcher sees the home, when not here
+
     def __init__(self, key="", policies=None, before=(), **environment):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="caisson-api-"))
         self.dir.chmod(0o755)  # the agent's uid must reach its own program
@@ -56,7 +58,7 @@ class Launcher:
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
                 [*self.before, self.dir / "bin/caisson-launcher", "--policies", self.dir / "policies", "--audit", self.dir / "audit", "--run",
-                 self.dir / "run", "--home", self.dir / "home", "--port", str(self.port), "--bind", "127.0.0.1"],
+                 self.dir / "run", "--home", self.home_seen or self.dir / "home", "--port", str(self.port), "--bind", "127.0.0.1"],
                 env={"PATH": os.environ["PATH"], "HOME": "/root", **self.environment}, stdin=subprocess.DEVNULL, stdout=log,
                 stderr=log, start_new_session=True, cwd="/")
         try:

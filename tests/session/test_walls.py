@@ -6,8 +6,10 @@ import socket
 import subprocess
 
 import pytest
-from harness import API_KEY, ROOT, Refused, inside, open_files, outside, processes
+from harness import API_KEY, LAUNCHER, ROOT, Refused, inside, open_files, outside, processes
 
+# Where the agent's programs for sessions lie beside the launcher, every session has them, and nothing else of ours.
+TOOLS = ["caisson"] if (LAUNCHER.parent / "tools").is_dir() else []
 BASE = json.loads((ROOT / "policies" / "base.json").read_text())
 
 
@@ -331,7 +333,16 @@ def test_a_set_user_id_program_gains_nothing(control, session):
 def test_parents_of_the_root_are_the_root(control, session):
     assert inside(
         control, session, "out = os.stat('/../../..').st_ino == os.stat('/').st_ino and sorted(os.listdir('/'))"
-    ) == sorted(["bin", "dev", "etc", "home", "lib", "lib64", "proc", "run", "sbin", "tmp", "usr", "var"])
+    ) == sorted(["bin", "dev", "etc", "home", "lib", "lib64", "proc", "run", "sbin", "tmp", "usr", "var", *TOOLS])
+
+
+def test_tools_can_be_run_and_not_written(control, session):
+    if not TOOLS:
+        pytest.skip("no tools beside this launcher")
+    assert inside(control, session, "out = tried(os.open, '/caisson/x', os.O_CREAT | os.O_WRONLY)") in ("EROFS", "EACCES")
+    assert inside(control, session, "out = os.access('/caisson/caisson-file-worker', os.X_OK)") is True
+    grants = {g["path"]: g for g in control.call("session_report", session=session)[0]["report"]["grants"]}
+    assert (grants["/caisson"]["access"], grants["/caisson"]["execute"]) == ("read", True)
 
 
 @pytest.mark.parametrize("path", ["/proc/keys", "/proc/kallsyms", "/proc/interrupts", "/proc/key-users"])

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <gtest/gtest.h>
+#include <linux/landlock.h>
 
 #include "launcher/policy/load.h"
 #include "tests/unit/confine/tiers.h"
@@ -48,6 +49,25 @@ TEST(Plan, FloorTierKeepsLandlockAndSaysWhatIsMissing) {
   EXPECT_TRUE(std::ranges::any_of((*plan)->landlock, [](const LandlockRule& r) { return r.path == "/usr"; }));
   EXPECT_FALSE(std::ranges::any_of((*plan)->landlock, [](const LandlockRule& r) { return r.path == "/"; }));
   EXPECT_FALSE((*plan)->residual.empty());
+}
+
+TEST(Plan, ToolsAreAReadOnlyGrantOfEverySession) {
+  Bench bench;
+  EXPECT_EQ((*bench.plan(Tier::t3))->tools, "");
+  bench.place.tools = "/usr/lib/caisson/tools";
+  EXPECT_EQ((*bench.plan(Tier::t3))->tools, "") << "nothing is there";
+  bench.sources["/usr/lib/caisson/tools"] = {true, true, 1, 4};
+  const auto plan = bench.plan(Tier::t3);
+  const auto bind = std::ranges::find((*plan)->binds, "/caisson", &Bind::target);
+  ASSERT_NE(bind, (*plan)->binds.end());
+  EXPECT_EQ(bind->source, "/usr/lib/caisson/tools");
+  EXPECT_TRUE(bind->read_only && bind->execute && bind->directory);
+  EXPECT_EQ((*plan)->tools, "/caisson");
+  const auto floor = bench.plan(Tier::t0);
+  EXPECT_EQ((*floor)->tools, "/usr/lib/caisson/tools") << "without a mount namespace they are where they lie";
+  const auto rule = std::ranges::find((*floor)->landlock, "/usr/lib/caisson/tools", &LandlockRule::path);
+  ASSERT_NE(rule, (*floor)->landlock.end());
+  EXPECT_EQ(rule->access & LANDLOCK_ACCESS_FS_WRITE_FILE, 0U);
 }
 
 TEST(Plan, PrivateHomeNeedsAMountNamespace) {
