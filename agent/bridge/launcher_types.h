@@ -41,7 +41,7 @@ struct ExecHandle {
 // One living session of the launcher. `on_end` is called once when it ends for whatever reason.
 struct SessionHandle {
   std::string id, workspace;
-  std::string tools;  // where the session sees the agent's programs; "": it does not
+  std::string tools;      // where the session sees the agent's programs; "": it does not
   bool isolated = false;  // with a home, /tmp and loopback of its own
   bool ended = false;
   std::string end_reason;

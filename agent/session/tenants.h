@@ -7,10 +7,10 @@
 #include <string>
 
 #include "agent/session/bash_service.h"
+#include "agent/session/box.h"
+#include "agent/session/code_service.h"
 #include "agent/session/file_watches.h"
 #include "agent/session/jupyter_service.h"
-#include "agent/session/code_service.h"
-#include "agent/session/box.h"
 #include "agent/session/shell_service.h"
 
 namespace caisson::session {

@@ -366,9 +366,7 @@ bool Session::check_covers() {
   return false;
 }
 
-nlohmann::json Session::created() const {
-  return {{"session", id_}, {"tier", tier_name(plan().tier)}, {"tools", plan().tools}};
-}
+nlohmann::json Session::created() const { return {{"session", id_}, {"tier", tier_name(plan().tier)}, {"tools", plan().tools}}; }
 
 nlohmann::json Session::report(const confine::ProbeResults* canary) const {
   confine::Verified seen = verified_;

@@ -66,8 +66,8 @@ struct Workspace : WorkspaceRequest {  // the default one: no disk_bytes nor idl
 
 // The plan's walls that keep workspaces apart: the first that is missing.
 [[nodiscard]] std::optional<Mechanism> missing_wall(const confine::Plan& plan);
-// {bytes, inodes, total_bytes, total_inodes, free_bytes} of the home, as its filesystem counts them, or the first two as they were last
-// measured; {limit, enforced_by} where it has a limit.
+// {bytes, inodes, total_bytes, total_inodes, free_bytes} of the home, as its filesystem counts them, or the first two as they
+// were last measured; {limit, enforced_by} where it has a limit.
 [[nodiscard]] json::Value disk_json(const Workspace& workspace);
 // Takes what caisson-homes measured; what could not be measured counts as full.
 void take_use(Workspace& workspace, const Result<json::Value>& use);

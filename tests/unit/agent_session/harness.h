@@ -8,8 +8,8 @@
 #include "agent/routes/route.h"
 #include "agent/routes/table.h"
 #include "agent/session/bash_service.h"
-#include "agent/session/file_watches.h"
 #include "agent/session/code_service.h"
+#include "agent/session/file_watches.h"
 #include "agent/session/shell_service.h"
 #include "tests/unit/agent_session/fake_launcher.h"
 
@@ -89,10 +89,9 @@ class Harness {
     if (e) std::rethrow_exception(e);
   }
   static const routes::Route* find(http::Method method, std::string_view path, http::Pairs& params) {
-    for (const routes::Area area :
-         {routes::bash_routes(), routes::shell_routes(), routes::file_routes(), routes::file_lookup_routes(),
-          routes::file_editor_routes(), routes::file_watch_routes(), routes::code_routes(), routes::nodejs_routes(),
-          routes::run_code_routes()})
+    for (const routes::Area area : {routes::bash_routes(), routes::shell_routes(), routes::file_routes(),
+                                    routes::file_lookup_routes(), routes::file_editor_routes(), routes::file_watch_routes(),
+                                    routes::code_routes(), routes::nodejs_routes(), routes::run_code_routes()})
       for (const routes::Route& route : area) {
         const std::size_t open = route.path.find('{');
         if (route.method != method) continue;
