@@ -220,7 +220,7 @@ def test_every_setting_that_the_agents_readme_lists_reaches_it(fresh):
     assert {"CAISSON_SESSION_IDLE_SECONDS", "CAISSON_OUTPUT_TOTAL_BYTES"} <= names
     own = {"CAISSON_PORT", "CAISSON_BIND", "SANDBOX_API_KEY"}  # the harness sets them
     others = {"CAISSON_AUTH": "key", "WORKSPACE": "/home/gem/w", "USER": "u", "TZ": "UTC", "CAISSON_ALLOW_ORIGIN": "http://a.example"}
-    fresh.start(**{name: others.get(name, "2097152") for name in names - own})
+    fresh.start(**{name: others.get(name, "2097152" if name.endswith("_BYTES") else "8") for name in names - own})
     agent = eventually(lambda: next((p for p in descendants(fresh.pid) if processes()[p][1] == "caisson-agent"), None))
     given = pathlib.Path(f"/proc/{agent}/environ").read_text().split("\0")
     assert names <= {pair.split("=", 1)[0] for pair in given}
