@@ -63,6 +63,15 @@ class Api:
         assert answer.json()["success"] is True, answer.text
         return answer.json()["data"]
 
+    def sessions(self) -> list[dict]:
+        """All living sessions, page after page."""
+        found, after = [], ""
+        while after is not None:
+            page = self.data(f"/v1/sessions?after={after}", method="GET")
+            found += page["sessions"]
+            after = page.get("next")
+        return found
+
     def fails(self, path: str, body: dict) -> dict:
         """The envelope of a tool that must fail: HTTP 200, success false, a message."""
         answer = self.post(path, body)

@@ -205,7 +205,7 @@ def test_a_worker_that_is_killed_is_started_again(api, native, place):
 
 def test_the_workers_session_is_one_of_the_domain_file(api, place):
     write(api, f"{place}/k", "x")
-    sessions = [s for s in api.data("/v1/sessions", method="GET")["sessions"] if s["domain"] == "file"]
+    sessions = [s for s in api.sessions() if s["domain"] == "file"]
     assert len(sessions) == 1
 
 

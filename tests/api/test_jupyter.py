@@ -294,7 +294,7 @@ def uptime() -> float:
 
 
 def prepared(api) -> int:
-    return sum(s["domain"] == "jupyter" for s in api.data("/v1/sessions", method="GET")["sessions"])
+    return sum(s["domain"] == "jupyter" for s in api.sessions())
 
 
 def test_a_first_cell_runs_in_a_kernel_that_was_started_before_it_was_asked_for(ready):

@@ -203,7 +203,7 @@ def test_trap_14_an_unknown_session_is_made_where_code_is_to_run(api):
 def test_a_session_that_is_deleted_ends_its_processes(api, native):
     name = secrets.token_hex(4)
     api.data("/v1/nodejs/execute", {"code": "1", "session_id": name})
-    sessions = lambda: [s for s in api.data("/v1/sessions", method="GET")["sessions"] if s.get("label") == name]  # noqa: E731
+    sessions = lambda: [s for s in api.sessions() if s.get("label") == name]  # noqa: E731
     assert len(sessions()) == 1
     api.http.delete(f"/v1/nodejs/sessions/{name}")
     eventually(lambda: not sessions())

@@ -123,7 +123,7 @@ def test_every_described_operation_is_served(api, operations):
 
 def test_it_describes_every_operation_of_its_areas_and_the_probes(operations):
     areas = [path.split("/")[2] if path.startswith("/v1/") else path for _, path in operations]
-    expected = {"bash": 7, "shell": 12, "sandbox": 1, "file": 17, "jupyter": 6}
+    expected = {"bash": 7, "shell": 12, "sandbox": 14, "file": 17, "jupyter": 6, "nodejs": 7, "code": 2}
     assert {area: areas.count(area) for area in expected} == expected
     assert FREE <= {path for _, path in operations}
 
@@ -136,7 +136,8 @@ def test_every_route_of_the_page_is_described(api, operations):
 
 def test_event_streams_are_declared(operations):
     streams = {path for (_, path), o in operations.items() if "text/event-stream" in o["responses"]["200"]["content"]}
-    assert streams == {"/v1/shell/exec", "/v1/shell/view", "/v1/audit/sessions/{session_id}", "/v1/file/watch/{watcher_id}/events"}
+    assert streams == {"/v1/shell/exec", "/v1/shell/view", "/v1/audit/sessions/{session_id}", "/v1/file/watch/{watcher_id}/events",
+                       "/v1/sandbox/observe/live"}
 
 
 # --- beside the contract ---

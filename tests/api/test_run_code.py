@@ -157,7 +157,7 @@ def test_verdicts_side_by_side_are_right(judge):
 
 def test_a_session_ends_with_its_verdict(api, judge):
     def judged():
-        return [s for s in api.data("/v1/sessions", method="GET")["sessions"] if s.get("label") == "run_code"]
+        return [s for s in api.sessions() if s.get("label") == "run_code"]
     judge("1")
     eventually(lambda: len(judged()) <= 2)  # those that were prepared
 

@@ -284,7 +284,7 @@ def test_isolation_is_shown_and_attested(api, here, kind):
     path, name, id_of = CREATE[kind]
     for isolation in ("private", "shared"):
         session = api.data(path, {name: f"shown-{kind}-{isolation}", "isolation": isolation})[id_of]
-        listed = [s for s in api.data("/v1/sessions", method="GET")["sessions"] if s["label"] == session]
+        listed = [s for s in api.sessions() if s["label"] == session]
         assert [(s["workspace"], s["isolation"]) for s in listed] == [("default", isolation)]
         said = api.data(f"/v1/sessions/{session}/confinement", method="GET")["statement"]["session"]
         assert (said["workspace"], said["isolation"]) == ("default", isolation)
