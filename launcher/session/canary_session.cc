@@ -39,7 +39,7 @@ class Canary {
     TRY_ASSIGN(InitEvent ready, next());
     if (ready.reply.type == init::Type::listener) {
       TRY(listen(ready.fd));
-      TRY(read_steps());  // the exec, which may have failed
+      TRY(read_steps());          // the exec, which may have failed
       TRY_ASSIGN(ready, next());  // and our copy is gone
     } else if (plan_.enforces(Mechanism::denial_audit) && !confine::faults::blind()) {
       return fail(Code::protocol, "the filter's listener was not handed over (denial_listener)");
