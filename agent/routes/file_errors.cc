@@ -97,7 +97,8 @@ FileOperationError file_error(const session::FileFailure& why, const FileOperati
 }
 
 http::Response file_failure(const FileOperationError& error, json::Value empty) {
-  for (const auto& [key, value] : encode(error).items()) empty[key] = value;
+  const json::Value told = encode(error);  // GCC 14 does not keep a temporary alive for the whole loop
+  for (const auto& [key, value] : told.items()) empty[key] = value;
   return http::fail(error.message, std::move(empty));
 }
 
