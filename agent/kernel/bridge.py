@@ -316,7 +316,7 @@ class Kernel:
                 cell.idle = cell.idle or content["execution_state"] == "idle"
             else:
                 self.publish(kind, content)
-        except (ValueError, KeyError, TypeError, AttributeError) as why:  # a program in the kernel writes to these sockets as it likes
+        except Exception as why:  # a program in the kernel writes to these sockets what it likes, and the library says so in many ways
             self.tail = ("a message that is none: %r" % why).encode()[-TAIL:]
         return True
 
