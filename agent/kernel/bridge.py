@@ -8,13 +8,15 @@ import ctypes
 import glob
 import json
 import os
+import shutil
 import signal
 import struct
 import subprocess
 import sys
 import time
 
-PR_SET_DUMPABLE = 4
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4
+LIBC = ctypes.CDLL(None, use_errno=True)
 GRACE = 3.0           # from the interrupt to the kill
 SETTLE = 5.0          # from a cell's reply to its last output
 TAIL = 4096           # of the kernel's own stderr
@@ -147,7 +149,8 @@ class Kernel:
         os.mkdir(where + "/ipython", 0o700)
         argv = [python, "-m", "ipykernel_launcher", "-f", file, "--ipython-dir=" + where + "/ipython", "--HistoryManager.enabled=False"]
         self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                        env={**os.environ, "PYDEVD_DISABLE_FILE_VALIDATION": "1"}, start_new_session=True)
+                                        env={**os.environ, "PYDEVD_DISABLE_FILE_VALIDATION": "1"}, start_new_session=True,
+                                        preexec_fn=lambda: LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
         self.stderr = self.process.stderr.fileno()
         os.set_blocking(self.stderr, False)
         import zmq
@@ -167,7 +170,12 @@ class Kernel:
             self.poller.register(source, zmq.POLLIN)
         self.pidfd = os.pidfd_open(self.process.pid)
         self.poller.register(self.pidfd, zmq.POLLIN)
-        end = time.monotonic() + seconds
+        try:
+            self.prepare(time.monotonic() + seconds)
+        finally:  # both ends are connected: nobody else needs the sockets, the key and the profile, nor finds them
+            shutil.rmtree(where, ignore_errors=True)
+
+    def prepare(self, end):
         # Until something came over both sockets: what is published before a subscription has arrived is lost.
         while not self.ask("kernel_info_request", {}, min(end, time.monotonic() + 0.2)):
             if time.monotonic() > end:
@@ -308,7 +316,7 @@ class Kernel:
                 cell.idle = cell.idle or content["execution_state"] == "idle"
             else:
                 self.publish(kind, content)
-        except (ValueError, KeyError, TypeError, AttributeError) as why:  # a program in the kernel writes to these sockets as it likes
+        except Exception as why:  # a program in the kernel writes to these sockets what it likes, and the library says so in many ways
             self.tail = ("a message that is none: %r" % why).encode()[-TAIL:]
         return True
 
@@ -407,7 +415,7 @@ def serve(frames):
 
 
 def main():
-    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
+    if LIBC.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
         sys.exit("prctl PR_SET_DUMPABLE: " + os.strerror(ctypes.get_errno()))
     serve(Frames())
 

@@ -251,6 +251,18 @@ def test_a_session_that_is_deleted_while_it_runs_answers(cells):
     assert done["status"] == "error" and error_of(done)["ename"] == "DeadKernelError" and text_of(done) == "began\n"
 
 
+def test_kernels_need_no_network_and_no_shared_home(launch, contract):
+    try:
+        strict = launch(CAISSON_PRESET="finance")
+    except AssertionError as why:
+        if "weaker than" not in str(why) and "min_tier" not in str(why):
+            raise
+        pytest.skip("the preset demands a tier that is not to be had here")
+    cells = Cells(Api(strict.url, strict.key, contract))
+    assert cells.value("1 + 1") == "2"
+    assert error_of(cells.run("import socket; socket.socket(socket.AF_INET)"))["ename"] == "PermissionError"
+
+
 # --- limits, and kernels that are ready ---
 
 def test_at_the_cap_the_longest_idle_session_makes_room_and_a_busy_one_never(launch, contract):
