@@ -163,7 +163,7 @@ def test_a_memory_bomb_ends_its_own_session_as_out_of_memory(launcher, control, 
 
 def test_a_child_that_eats_the_memory_takes_the_session_with_it(control):
     session = control.create(narrow={"limits": {"memory_bytes": 64 * MIB}})
-    name, _ = control.start(session, "sh", "-c", f'/usr/bin/python3 -c "$0" & sleep 1000', EAT)
+    name, _ = control.start(session, "sh", "-c", '/usr/bin/python3 -c "$0" & sleep 1000', EAT)
     assert control.exit(session, name)["reason"] == "oom"
 
 

@@ -11,7 +11,7 @@ import tempfile
 import time
 
 import pytest
-from harness import SESSION_UID, Launcher, Refused, edit, eventually
+from harness import SESSION_UID, Launcher, Refused, edit, eventually, marked
 from seat import counts, serves, settled
 
 WHY = "a test of races"
@@ -169,21 +169,10 @@ def test_sessions_come_and_go_on_a_home_in_motion_and_delete_nothing(place):
 # Programs that fork while they are killed.
 
 
-def alive(mark):
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            if mark.encode() in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes():
-                found.append(int(pid))
-        except OSError:
-            pass
-    return found
-
-
 def end_all(mark):
     """Whatever the launcher has left, so that a test that fails leaves nothing either."""
     for _ in range(500):
-        if not (left := alive(mark)):
+        if not (left := marked(mark)):
             return
         for pid in left:
             try:
@@ -208,9 +197,9 @@ def test_programs_that_fork_while_they_are_killed_all_end(place, compiled, walls
         session = control.create()
         try:
             control.start(session, str(program), mark, cwd="/tmp", stdin=False)
-            eventually(lambda m=mark: len(alive(m)) > 20, what="it forks")
+            eventually(lambda m=mark: len(marked(m)) > 20, what="it forks")
             control.destroy(session)
-            assert alive(mark) == []
+            assert marked(mark) == []
         finally:
             end_all(mark)
     # It still serves.

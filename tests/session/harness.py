@@ -247,6 +247,24 @@ def processes():
     return found
 
 
+def marked(text, name=None):
+    """Processes of the machine whose command line holds the text, of that name where one is given."""
+    found = []
+    for pid, (_, comm, _) in processes().items():
+        try:
+            if name in (None, comm) and text.encode() in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.append(pid)
+        except OSError:  # it ended meanwhile
+            continue
+    return found
+
+
+def below(pid, name):
+    """A process of that name below the pid, or None."""
+    everything = processes()
+    return next((p for p in descendants(pid) if p in everything and everything[p][1] == name), None)
+
+
 def workers(pid):
     """Below a launcher, what is there for a session."""
     everything = processes()

@@ -11,7 +11,7 @@ import struct
 import subprocess
 
 import pytest
-from harness import AGENT, API_KEY, ROOT, descendants, eventually, open_files, processes
+from harness import AGENT, API_KEY, ROOT, below, descendants, eventually, open_files, processes
 
 
 class Double:
@@ -221,6 +221,6 @@ def test_every_setting_that_the_agents_readme_lists_reaches_it(fresh):
     own = {"CAISSON_PORT", "CAISSON_BIND", "SANDBOX_API_KEY"}  # the harness sets them
     others = {"CAISSON_AUTH": "key", "WORKSPACE": "/home/gem/w", "USER": "u", "TZ": "UTC", "CAISSON_ALLOW_ORIGIN": "http://a.example"}
     fresh.start(**{name: others.get(name, "2097152" if name.endswith("_BYTES") else "8") for name in names - own})
-    agent = eventually(lambda: next((p for p in descendants(fresh.pid) if processes()[p][1] == "caisson-agent"), None))
+    agent = eventually(lambda: below(fresh.pid, "caisson-agent"))
     given = pathlib.Path(f"/proc/{agent}/environ").read_text().split("\0")
     assert names <= {pair.split("=", 1)[0] for pair in given}

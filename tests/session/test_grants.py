@@ -9,7 +9,7 @@ import socket
 import tempfile
 
 import pytest
-from harness import SESSION_UID, Launcher, Refused, cli, copy_policies, edit, eventually, inside
+from harness import SESSION_UID, Launcher, Refused, cli, copy_policies, eventually, inside
 
 WHY = "a test of the grants"
 DENIED = ("EROFS", "EACCES")

@@ -1,9 +1,7 @@
 """Sessions that work against their own end: they kill or stop caisson-init, or what it waits for."""
 
-import os
-
 import pytest
-from harness import edit, eventually
+from harness import edit, eventually, marked
 
 MARK = "86421.5"
 STOP_ALL = """
@@ -14,18 +12,6 @@ while True:
     except OSError:
         pass
 """
-
-
-def alive():
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/cmdline", "rb") as file:
-                if MARK.encode() in file.read():
-                    found.append(int(pid))
-        except OSError:
-            pass
-    return found
 
 
 @pytest.fixture
@@ -46,15 +32,15 @@ def test_nothing_survives_a_killed_init_without_a_pid_namespace(no_pid_namespace
     script = f"INIT=$PPID; (setsid sleep {MARK} </dev/null >/dev/null 2>&1 &); sleep .2; kill -9 $INIT; sleep {MARK}"
     control.start(session, "bash", "-c", script)
     control.event("session_end", session=session)
-    assert alive() == []
+    assert marked(MARK) == []
 
 
 def test_nothing_survives_a_destroyed_session_without_a_pid_namespace(no_pid_namespace):
     session = no_pid_namespace.create()
     no_pid_namespace.start(session, "bash", "-c", f"for i in 1 2 3; do setsid setsid sleep {MARK} & done; sleep {MARK}")
-    eventually(lambda: len(alive()) >= 4)
+    eventually(lambda: len(marked(MARK)) >= 4)
     no_pid_namespace.destroy(session)
-    assert alive() == []
+    assert marked(MARK) == []
 
 
 def test_a_hard_timeout_holds_against_a_session_that_stops_everything(control):

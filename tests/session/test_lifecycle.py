@@ -2,27 +2,14 @@
 
 import fcntl
 import os
-import pathlib
 import select
 import struct
 import termios
 
 import pytest
-from harness import Refused, descendants, edit, eventually, inside, processes, workers
+from harness import Refused, descendants, edit, eventually, inside, marked, processes, workers
 
 MARK = f"{os.getpid()}.0"  # an argument of sleep that only this run uses
-
-
-def marked(argument):
-    """Processes on the machine that carry the argument."""
-    found = []
-    for pid in processes():
-        try:
-            if argument.encode() in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
-                found.append(pid)
-        except OSError:
-            pass
-    return found
 
 
 def read_until(fd, wanted, text=b""):
@@ -285,7 +272,7 @@ def test_a_client_that_is_gone_while_its_session_is_built_leaves_nothing(fresh):
 def test_a_session_ends_when_its_first_process_does(control):
     session = control.create()
     control.start(session, "sleep", f"{MARK}6")
-    sleeper = eventually(lambda: marked(f"{MARK}6"))[0]
+    sleeper = eventually(lambda: marked(f"{MARK}6", "sleep"))[0]
     os.kill(processes()[sleeper][0], 9)
     assert control.event("session_end", session=session)["reason"] == "init_died"
     assert not marked(f"{MARK}6")

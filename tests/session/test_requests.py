@@ -2,7 +2,6 @@
 
 import array
 import json
-import os
 import socket
 import tempfile
 

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 
 import pytest
-from harness import CLI, INIT, copy_policies, eventually, processes
+from harness import CLI, INIT, copy_policies, eventually, marked
 
 
 @pytest.fixture(scope="module")
@@ -199,18 +199,10 @@ def test_the_report_names_mechanisms_and_their_state(run, user, data):
     assert int(report["facts"]["CapEff"], 16) == 0 and report["timings_us"] and report["grants"]
 
 
-def alive(argument):
-    return [
-        p
-        for p, (_, comm, _) in processes().items()
-        if comm == "sleep" and argument in pathlib.Path(f"/proc/{p}/cmdline").read_text()
-    ]
-
-
 def test_a_daemon_ends_with_the_command(run, user):
     mark = f"1{os.getpid()}.5"
     assert run("sh", "-c", f"(setsid sleep {mark} &) ; exit 3", user=user).returncode == 3
-    assert not alive(mark)
+    assert not marked(mark, "sleep")
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
@@ -240,10 +232,10 @@ def test_its_end_by_sigkill_is_the_end_of_the_command(place):
     child = subprocess.Popen(
         [place / "caisson", "--policies", place / "policies", "run", "--", "sleep", mark], stdin=subprocess.DEVNULL
     )
-    eventually(lambda: alive(mark))
+    eventually(lambda: marked(mark, "sleep"))
     child.kill()
     child.wait()
-    eventually(lambda: not alive(mark), 5)
+    eventually(lambda: not marked(mark, "sleep"), 5)
 
 
 def test_on_a_terminal_the_command_gets_one_of_its_own(place):
