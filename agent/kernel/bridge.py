@@ -26,9 +26,28 @@ MOST_FRAME = 1 << 26
 
 # Runs in the kernel before its first cell. What C code and child processes write to descriptors 1 and 2 comes through a pipe that
 # ipykernel reads in a thread: a cell is over when that pipe is empty, or its last lines would belong to no cell.
+# A program that prints faster than this one reads is made to wait: ipykernel would keep all of it in memory, and its socket would
+# then lose messages, that of the cell's end among them.
 PRELUDE = """
-import array, fcntl, sys, termios, time
+import array, fcntl, sys, termios, threading, time, zmq
 from IPython import get_ipython
+from ipykernel.iostream import OutStream
+def paced(self, text, write=OutStream.write):
+    done = write(self, text)
+    self.unsent = getattr(self, "unsent", 0) + len(text)
+    if self.unsent > 1 << 18:
+        self.unsent = 0
+        self.flush()
+    return done
+OutStream.write = paced
+def pace_socket():
+    thread.socket.setsockopt(zmq.SNDHWM, 64)
+    thread.socket.setsockopt(zmq.XPUB_NODROP, 1)
+    is_paced.set()
+thread, is_paced = get_ipython().kernel.iopub_socket.io_thread, threading.Event()
+thread.schedule(pace_socket)
+if not is_paced.wait(10):
+    raise RuntimeError("its output cannot be paced")
 def settle(*_):
     for stream in (sys.stdout, sys.stderr):
         fd = getattr(stream, "_fid", None)
@@ -160,7 +179,7 @@ class Kernel:
         self.session = Session(key=connection["key"].encode(), signature_scheme="hmac-sha256")
         self.shell, self.iopub = context.socket(zmq.DEALER), context.socket(zmq.SUB)
         self.iopub.setsockopt(zmq.SUBSCRIBE, b"")
-        self.iopub.setsockopt(zmq.RCVHWM, 0)  # a message that is dropped may be the one which says that the cell is over
+        self.iopub.setsockopt(zmq.RCVHWM, 64)
         for socket, port in (self.shell, 1), (self.iopub, 2):
             socket.setsockopt(zmq.LINGER, 0)
             socket.setsockopt(zmq.RECONNECT_IVL, 5)
