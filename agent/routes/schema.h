@@ -204,6 +204,7 @@ template <class M>
 struct Codec<std::vector<M>> {
   static void decode(const json::Value& in, const Bounds&, const json::Value& loc, std::vector<M>& out, const Decode& how) {
     if (!in.is_array()) return how.issues.add(loc, "list_type", "Input should be a valid list");
+    out.clear();  // a default, or another answer's
     for (std::size_t i = 0; i < in.size(); ++i) Codec<M>::decode(in[i], {}, schema::below(loc, i), out.emplace_back(), how);
   }
   static json::Value encode(const std::vector<M>& v) {

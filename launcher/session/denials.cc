@@ -1,7 +1,6 @@
 #include "launcher/session/denials.h"
 
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -25,20 +24,6 @@ using auditor::Type;
 constexpr int kReadyMs = 5'000;
 constexpr std::int64_t kReleaseUs = 2'000'000, kSettledUs = 10'000'000, kRestartUs = 1'000'000;
 
-// From clone to exec: everything prepared, nothing returns. Its own filter it loads itself, when it has opened what it needs.
-[[noreturn]] void auditor_child(const char* name, int executable, int socket, int null, uid_t uid, bool change_uid) {
-  executable = ::fcntl(executable, F_DUPFD_CLOEXEC, 16);
-  socket = ::fcntl(socket, F_DUPFD_CLOEXEC, 16);
-  if (executable < 0 || ::dup2(null, 0) != 0 || ::dup2(null, 1) != 1 || ::dup2(socket, auditor::kSocketFd) < 0 ||
-      ::close_range(auditor::kSocketFd + 1, ~0U, CLOSE_RANGE_CLOEXEC) != 0)
-    ::_exit(120);
-  if (const int failed = confine::give_up(uid, change_uid, -1); failed != 0) ::_exit(failed);
-  char* argv[] = {const_cast<char*>(name), nullptr};
-  char* envp[] = {nullptr};
-  raw::execveat(executable, "", argv, envp, AT_EMPTY_PATH);
-  ::_exit(124);
-}
-
 json::Value lost(const char* reason) {
   return {{"reason", reason}, {"from_now_on", "refused calls answer ENOSYS (EPERM where paths are observed), without a record"}};
 }
@@ -51,7 +36,13 @@ Result<pid_t> fork_child(const char* name, uid_t uid, bool change_uid, Fd& child
   int pidfd = -1;
   const pid_t pid = raw::fork_into(&pidfd, -1);
   if (pid < 0) return sys_error("fork the auditor");
-  if (pid == 0) auditor_child(name, executable.get(), pair.second.get(), null.get(), uid, change_uid);
+  if (pid == 0) {
+    // Its own filter it loads itself, when it has opened what it needs.
+    if (const int failed = confine::give_up(uid, change_uid, -1); failed != 0) ::_exit(failed);
+    static_assert(auditor::kSocketFd == 3);
+    char* argv[] = {const_cast<char*>(name), nullptr};
+    confine::exec_helper({executable.get(), null.get(), null.get(), pair.second.get()}, argv, argv + 1);
+  }
   child = Fd(pidfd);
   socket = std::move(pair.first);
   return pid;

@@ -61,7 +61,8 @@ json::Value disk_json(const Workspace& workspace) {
   const auto block = static_cast<std::uint64_t>(fs.f_bsize);
   out.update({{"total_bytes", fs.f_blocks * block}, {"free_bytes", fs.f_bavail * block}, {"total_inodes", fs.f_files}});
   // A home that shares its filesystem and has a limit is not that filesystem's use.
-  if (!workspace.persistent) out.update({{"bytes", (fs.f_blocks - fs.f_bfree) * block}, {"inodes", fs.f_files - fs.f_ffree}});
+  if (workspace.enforced_by != "measured")
+    out.update({{"bytes", (fs.f_blocks - fs.f_bfree) * block}, {"inodes", fs.f_files - fs.f_ffree}});
   return out;
 }
 
