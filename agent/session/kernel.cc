@@ -1,6 +1,6 @@
 #include "agent/session/kernel.h"
 
-#include <bridge_source.h>  // generated: kBridge
+#include <inside_files.h>  // generated
 
 #include <csignal>
 #include <cstring>
@@ -58,7 +58,7 @@ void add_hint(std::string& hint, const std::string& more) {
 task<Worker::Pointer> Kernel::start_worker(bridge::LauncherClient& launcher, Place place, std::string cwd,
                                            WorkerOptions options) {
   bridge::ExecRequest request;
-  request.argv = {"/usr/bin/python3", "-I", "-c", std::string(kernel::kBridge)};
+  request.argv = {"/usr/bin/python3", "-I", "-c", std::string(inside::kKernelBridge)};
   request.cwd = std::move(cwd);
   options.limits.body_bytes = place.most_output_bytes * kBodyFactor + kBodyRoom;
   co_return co_await Worker::start(launcher, "jupyter", std::move(place.label), std::move(place.workspace), std::move(request),

@@ -3,7 +3,7 @@
 
 # One hash over everything that the build reads (.dockerignore names the same files).
 tree_hash() {
-  (cd "$ROOT" && find CMakeLists.txt CMakePresets.json LICENSE launcher agent policies image/Dockerfile image/NOTICE \
+  (cd "$ROOT" && find CMakeLists.txt CMakePresets.json LICENSE launcher agent policies image/Dockerfile image/NOTICE image/node \
     -type f ! -name '*.pyc' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -c1-24)
 }
 
@@ -29,7 +29,7 @@ build_image() {
       mkdir -p "$mount"
       cp -L "$bundle" "$mount/ca.crt"
       printf 'Acquire::https::CaInfo "/mnt/ca.crt";\n' >"$mount/apt.conf"
-      flags+=(-v "$mount:/mnt:ro" --build-arg APT_CONFIG=/mnt/apt.conf)
+      flags+=(-v "$mount:/mnt:ro" --build-arg APT_CONFIG=/mnt/apt.conf --build-arg NPM_CONFIG_CAFILE=/mnt/ca.crt)
     fi
   fi
   (cd "$ROOT" && step "build image $IMAGE (minutes the first time)" "${ENGINE[@]}" build "${flags[@]}" .) ||
