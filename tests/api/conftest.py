@@ -10,6 +10,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
+import sdk  # noqa: E402
 from contract import FILE, Contract  # noqa: E402
 from launcher_process import BUILD, PROGRAMS, Launcher  # noqa: E402
 from raw_http import Raw  # noqa: E402
@@ -175,6 +176,10 @@ def pytest_terminal_summary(terminalreporter, config):
     for name, count in sorted(contract.checked.items()):
         extra = ", ".join(sorted(contract.extra[name])) or "no extra fields"
         terminalreporter.write_line(f"{count:5} {name}: {extra}")
+    if sdk.CALLED:
+        terminalreporter.section("methods of the SDK, what they called, and answers that were valid")
+        for line in sdk.table():
+            terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,31 +1,16 @@
 """The official Python SDK, unmodified: every method of file.* in the way users call it."""
-import inspect
-
-import httpx
 import pytest
+import sdk
 
-agent_sandbox = pytest.importorskip("agent_sandbox", reason="the SDK is not installed (scripts/test does it)")
-from agent_sandbox import Sandbox  # noqa: E402
+pytest.importorskip("agent_sandbox", reason="the SDK is not installed (scripts/test does it)")
 
-CALLED: set[str] = set()
 # Beyond the contract's schema, as its documentation has it.
 KNOWN_EXTRA = {"POST /v1/file/read": {"data.line_count"}}
 
 
-class Recorded:
-    def __init__(self, client):
-        self.client = client
-
-    def __getattr__(self, name):
-        CALLED.add(name)
-        return getattr(self.client, name)
-
-
 @pytest.fixture(scope="module")
 def file(api, need_contract):
-    client = httpx.Client(timeout=60, trust_env=False, event_hooks={"response": [api.check]})
-    sandbox = Sandbox(base_url=api.url, headers={"X-AIO-API-Key": api.key} if api.key else {}, httpx_client=client)
-    return Recorded(sandbox.file)
+    return sdk.Recorded(sdk.sandbox_of(api).file, "file", need_contract)
 
 
 @pytest.fixture(scope="module")
@@ -85,8 +70,7 @@ def test_watching(file, place):
 
 
 def test_every_method_of_file_was_called(file):
-    every = {name for name, _ in inspect.getmembers(file.client, inspect.ismethod) if not name.startswith("_")}
-    assert every - CALLED == set()
+    assert file.uncalled() == set()
 
 
 def test_every_answer_was_valid_and_its_extra_fields_are_known(need_contract):

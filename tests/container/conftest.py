@@ -82,6 +82,11 @@ def pytest_terminal_summary(terminalreporter):
     verdicts = sys.modules.get("verdicts")
     for table in verdicts.CELLS if verdicts else ():
         terminalreporter.write_line("\n" + table)
+    sdk = sys.modules.get("test_sdk_image")
+    if sdk and sdk.TABLE:
+        terminalreporter.section("methods of the SDK against the image, what they called, and answers that were valid")
+        for line in sdk.TABLE:
+            terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session")

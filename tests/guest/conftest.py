@@ -1,6 +1,6 @@
 """Runs inside a virtual machine only (scripts/test guest): the launcher on a host with pure cgroup v2."""
 
-import os
+
 import pathlib
 import sys
 

@@ -1,0 +1,37 @@
+"""Every method of the official Python SDK against the image: the tests of tests/api for it, with the container as their server."""
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree
+
+import pytest
+
+from conftest import ROOT
+
+TABLE = []
+
+
+@pytest.fixture(scope="module")
+def run(start, tmp_path_factory):
+    """The outcome of each test, by its name, in a container of their own."""
+    pytest.importorskip("agent_sandbox", reason="the SDK is not installed (scripts/test does it)")
+    served, results = start(), tmp_path_factory.mktemp("sdk") / "results.xml"
+    tests = [ROOT / "tests/api/test_sdk.py", ROOT / "tests/api/test_sdk_file.py"]
+    environment = {**os.environ, "CAISSON_URL": served.started["url"], "CAISSON_KEY": served.started["api_key"]}
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml", results, *tests],
+                          env=environment, capture_output=True, text=True, timeout=600, check=False)
+    assert results.is_file(), done.stdout + done.stderr
+    table = done.stdout.partition("methods of the SDK, what they called")[2].splitlines()[1:]
+    TABLE[:] = [line for line in table if " valid)" in line or line.endswith("a file")]
+    cases = xml.etree.ElementTree.parse(results).iter("testcase")
+    return {case.get("name"): {child.tag: child.get("message", "") for child in case} for case in cases}
+
+
+def test_every_test_of_the_sdk_passes_against_the_image(run):
+    assert {name: said for name, said in run.items() if "failure" in said or "error" in said} == {}
+    skipped = {name: said["skipped"] for name, said in run.items() if "skipped" in said}
+    if skipped and all("contract" in why for why in skipped.values()):
+        pytest.skip(f"{len(skipped)} of {len(run)}: {next(iter(skipped.values()))}")
+    # One names methods that only newer SDKs have.
+    assert set(skipped) <= {"test_an_observation_from_beginning_to_end"}
+    assert len(run) >= 60 and len(TABLE) >= 60
