@@ -1,5 +1,6 @@
 #include "agent/bridge/launcher_client.h"
 
+#include "agent/bridge/fields.h"
 #include "agent/bridge/launcher_link.h"
 
 namespace caisson::bridge {
@@ -18,11 +19,6 @@ int errno_from(std::string_view name) {
   for (int number = 1; number < 134; ++number)
     if (errno_name(number) == name) return number;
   return 0;
-}
-
-std::string text_of(const json::Value& object, std::string_view key) {
-  auto value = json::get_string(object, key);
-  return value && *value ? **value : std::string();
 }
 
 // The error of an {"ok": false} reply. Never Code::internal: the route layer would answer 500, and SDKs repeat a 500.

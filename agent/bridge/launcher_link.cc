@@ -2,15 +2,12 @@
 
 #include <csignal>
 
+#include "agent/bridge/fields.h"
+
 namespace caisson::bridge {
 namespace {
 
 constexpr std::size_t kMaxOutbox = 1024;
-
-std::string text_of(const json::Value& object, std::string_view key) {
-  auto value = json::get_string(object, key);
-  return value && *value ? **value : std::string();
-}
 
 int signal_number(std::string_view name) {
   struct Row {

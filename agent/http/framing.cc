@@ -4,6 +4,8 @@
 #include <charconv>
 #include <optional>
 
+#include "agent/http/token.h"
+
 namespace caisson::http {
 namespace {
 
@@ -22,12 +24,6 @@ std::string lower(std::string_view text) {
   for (char& c : out)
     if (is_upper(c)) c = static_cast<char>(c - 'A' + 'a');
   return out;
-}
-
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
 }
 
 // Control characters but HTAB; bytes from 0x80 on are obs-text, which RFC 9110 permits in values.

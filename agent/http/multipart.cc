@@ -3,21 +3,13 @@
 #include <algorithm>
 #include <cctype>
 
+#include "agent/http/token.h"
+
 namespace caisson::http {
 namespace {
 
 constexpr std::size_t kMostHeaders = 16 * 1024;
 constexpr std::size_t kMostPreamble = 64 * 1024;
-
-char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
-
-bool same(std::string_view a, std::string_view b) { return std::ranges::equal(a, b, {}, lower, lower); }
-
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
 
 // The value of `name` among `; name=value; name="quoted value"`.
 std::optional<std::string> parameter(std::string_view text, std::string_view name) {
@@ -40,7 +32,7 @@ std::optional<std::string> parameter(std::string_view text, std::string_view nam
       value = trim(text.substr(at, end - at));
       at = end;
     }
-    if (same(key, name)) return value;
+    if (same_ignoring_case(key, name)) return value;
   }
   return std::nullopt;
 }
@@ -52,7 +44,7 @@ std::unexpected<Error> malformed(const char* what) {
 }  // namespace
 
 std::optional<std::string> multipart_boundary(std::string_view content_type) {
-  if (!same(trim(content_type.substr(0, content_type.find(';'))), "multipart/form-data")) return std::nullopt;
+  if (!same_ignoring_case(trim(content_type.substr(0, content_type.find(';'))), "multipart/form-data")) return std::nullopt;
   auto boundary = parameter(content_type, "boundary");
   if (!boundary || boundary->empty() || boundary->size() > 70) return std::nullopt;
   return boundary;
@@ -79,7 +71,7 @@ Result<std::optional<Multipart::Event>> Multipart::next_headers() {
     const std::string_view line = lines.substr(0, size);
     lines.remove_prefix(std::min(size + 2, lines.size()));
     const std::size_t colon = line.find(':');
-    if (colon == std::string_view::npos || !same(trim(line.substr(0, colon)), "content-disposition")) continue;
+    if (colon == std::string_view::npos || !same_ignoring_case(trim(line.substr(0, colon)), "content-disposition")) continue;
     const std::string_view value = line.substr(colon + 1);
     if (auto name = parameter(value, "name")) {
       event.name = std::move(*name);

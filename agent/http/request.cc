@@ -4,6 +4,8 @@
 #include <array>
 #include <cctype>
 
+#include "agent/http/token.h"
+
 namespace caisson::http {
 namespace {
 
@@ -19,16 +21,6 @@ std::optional<std::string_view> find(const Pairs& pairs, std::string_view name) 
   for (const auto& [key, value] : pairs)
     if (key == name) return value;
   return std::nullopt;
-}
-
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
-
-bool same_ignoring_case(std::string_view a, std::string_view b) {
-  return std::ranges::equal(a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
 }  // namespace

@@ -1,8 +1,7 @@
 // What is enforced here, signed by the launcher. The agent only carries it: it has no key and could not change a byte unseen.
 #include "agent/bridge/launcher_client.h"
+#include "agent/routes/session_id.h"
 #include "agent/routes/table.h"
-#include "agent/session/bash_service.h"
-#include "agent/session/shell_service.h"
 
 namespace caisson::routes {
 namespace {
@@ -19,16 +18,6 @@ task<http::Response> answer(Call call, std::string session) {
 }
 
 task<http::Response> attestation(Call call) { return answer(std::move(call), ""); }
-
-// The launcher's session behind a session of the API, or one that is named by the launcher's own id ("s-..."), as
-// GET /v1/sessions lists it: the launcher knows only those that are ours. "" when there is none.
-std::string launcher_session(const Call& call) {
-  const std::string id(call.request.param("session_id"));
-  if (const auto bash = call.services.bash->find(id)) return bash->handle->id;
-  if (const auto shell = call.services.shell->find(id)) return shell->handle->id;
-  if (id.starts_with("s-")) return id;
-  return {};
-}
 
 task<http::Response> confinement(Call call) {
   std::string session = launcher_session(call);

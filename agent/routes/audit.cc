@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <charconv>
 
+#include "agent/bridge/fields.h"
 #include "agent/bridge/launcher_client.h"
 #include "agent/routes/audit_log.h"
 #include "agent/routes/audit_types.h"
+#include "agent/routes/session_id.h"
 #include "agent/routes/table.h"
-#include "agent/session/bash_service.h"
 #include "agent/session/counted.h"
-#include "agent/session/shell_service.h"
 
 namespace caisson::routes {
 namespace {
@@ -83,27 +83,22 @@ class Query {
   const http::Request& request_;
 };
 
-std::string text_of(const json::Value& object, const char* key) {
-  auto value = json::get_string(object, key);
-  return value && *value ? **value : std::string();
-}
-
 AuditSession summary(const std::string& id, const AuditLog::Ends& ends) {
   AuditSession out{.id = id, .workspace = "default", .state = ends.running ? "running" : "ended", .bytes = ends.bytes};
-  if (ends.first && text_of(ends.first->fields, "event") == "session_request") {
-    out.domain = text_of(ends.first->fields, "domain");
-    out.label = text_of(ends.first->fields, "label");
-    out.started = text_of(ends.first->fields, "time");
-    if (const std::string name = text_of(ends.first->fields, "workspace"); !name.empty()) out.workspace = name;
+  if (ends.first && bridge::text_of(ends.first->fields, "event") == "session_request") {
+    out.domain = bridge::text_of(ends.first->fields, "domain");
+    out.label = bridge::text_of(ends.first->fields, "label");
+    out.started = bridge::text_of(ends.first->fields, "time");
+    if (const std::string name = bridge::text_of(ends.first->fields, "workspace"); !name.empty()) out.workspace = name;
   }
   if (!ends.last) return out;
   const json::Value& last = ends.last->fields;
   out.records = ends.last->seq;
-  out.head = text_of(last, "hash");
-  if (text_of(last, "event") != "session_end") return out;
+  out.head = bridge::text_of(last, "hash");
+  if (bridge::text_of(last, "event") != "session_end") return out;
   out.state = "ended";
-  out.ended = text_of(last, "time");
-  out.reason = text_of(last, "reason");
+  out.ended = bridge::text_of(last, "time");
+  out.reason = bridge::text_of(last, "reason");
   if (const auto denials = last.find("denials"); denials != last.end() && denials->is_object())
     out.denials = denials->value("recorded", std::int64_t{0}) + denials->value("dropped", std::int64_t{0});
   return out;
@@ -144,8 +139,8 @@ struct Wanted {
   std::vector<std::string> kinds;
   std::string since, until;
   [[nodiscard]] bool match(const AuditRecord& record) const {
-    const std::string time = text_of(record.fields, "time");
-    return (kinds.empty() || std::ranges::find(kinds, text_of(record.fields, "event")) != kinds.end()) &&
+    const std::string time = bridge::text_of(record.fields, "time");
+    return (kinds.empty() || std::ranges::find(kinds, bridge::text_of(record.fields, "event")) != kinds.end()) &&
            (since.empty() || time >= since) && (until.empty() || time < until);
   }
 };
@@ -166,18 +161,10 @@ task<http::Response> stream(Call call, AuditLog log, Wanted wanted) {
     }
     if (!record || !wanted.match(*record)) continue;
     http::Event event{
-        .event = text_of(record->fields, "event"), .id = std::to_string(record->seq), .data = std::move(record->line)};
+        .event = bridge::text_of(record->fields, "event"), .id = std::to_string(record->seq), .data = std::move(record->line)};
     CO_TRY(co_await events.send(std::move(event)));
   }
   co_return http::already_sent();
-}
-
-// The launcher's id: it may be given itself, for sessions that have ended and those of others, or as the API calls it.
-std::string launcher_session(const Call& call) {
-  const std::string id(call.request.param("session_id"));
-  if (const auto bash = call.services.bash->find(id)) return bash->handle->id;
-  if (const auto shell = call.services.shell->find(id)) return shell->handle->id;
-  return id.size() <= 64 ? id : std::string();
 }
 
 task<http::Response> read_session(Call call) {

@@ -1,6 +1,7 @@
 // /v1/file/str_replace_editor. The worker does the editing and says it in the words that clients know; what went wrong is in
 // `message`, in data.message and in data.error. Decisions where the contract is silent: relative paths are taken, and start at
 // the home; the history of a workspace's edits ends with its file worker.
+#include "agent/bridge/fields.h"
 #include "agent/routes/file_calls.h"
 #include "agent/routes/table.h"
 #include "agent/session/text.h"
@@ -41,10 +42,6 @@ std::optional<std::string> text_at(const frames::Frame& reply, std::size_t index
   return std::nullopt;
 }
 
-bool flag_in(const json::Value& head, std::string_view key) {
-  return json::get_bool(head, key).value_or(std::nullopt).value_or(false);
-}
-
 http::Response edit_failure(const session::FileFailure& why, const std::string& path, json::Value empty) {
   FileOperationError error = file_error(why, kEdit, path);
   if (!why.text.empty() && why.number != EPERM) error.message = session::to_utf8(why.text);
@@ -75,9 +72,9 @@ task<http::Response> str_replace_editor(Call call, StrReplaceEditorRequest body)
   if (!output || !old_text || !new_text)
     co_return edit_failure({0, body.path, "io_error", "the file worker answered nonsense"}, body.path, std::move(empty));
   StrReplaceEditorResult result{
-      .output = *output, .path = text_in(reply->head, "path"), .prev_exist = flag_in(reply->head, "existed")};
-  if (flag_in(reply->head, "has_old")) result.old_content = *old_text;
-  if (flag_in(reply->head, "has_new")) result.new_content = *new_text;
+      .output = *output, .path = text_in(reply->head, "path"), .prev_exist = bridge::flag_of(reply->head, "existed")};
+  if (bridge::flag_of(reply->head, "has_old")) result.old_content = *old_text;
+  if (bridge::flag_of(reply->head, "has_new")) result.new_content = *new_text;
   if (const auto facts = reply->head.find("metadata"); facts != reply->head.end() && facts->is_object())
     result.metadata = facts->get<std::map<std::string, json::Value>>();
   co_return http::ok(encode(result));

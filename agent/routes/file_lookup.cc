@@ -7,6 +7,7 @@
 // - a list that is cut says so in `truncated` (beyond the schema where it has none) and in the hint.
 #include <cstdio>
 
+#include "agent/bridge/fields.h"
 #include "agent/routes/file_calls.h"
 #include "agent/routes/file_lookup_types.h"
 #include "agent/routes/table.h"
@@ -38,12 +39,8 @@ std::string octal(std::int64_t mode) {
   return text;
 }
 
-bool flag_in(const json::Value& head, std::string_view key) {
-  return json::get_bool(head, key).value_or(std::nullopt).value_or(false);
-}
-
 FileInfo info_of(const json::Value& item, const FileListRequest& asked) {
-  FileInfo info{.name = text_in(item, "n"), .path = text_in(item, "p"), .is_directory = flag_in(item, "d")};
+  FileInfo info{.name = text_in(item, "n"), .path = text_in(item, "p"), .is_directory = bridge::flag_of(item, "d")};
   if (asked.include_size.value_or(true) && !info.is_directory) info.size = number_in(item, "s");
   info.modified_time = iso_time(number_in(item, "m"));
   if (asked.include_permissions.value_or(false)) info.permissions = octal(number_in(item, "x"));
@@ -69,7 +66,7 @@ task<http::Response> list_path(Call call, FileListRequest body) {
   result.total_count = number_in(reply->head, "total");
   result.directory_count = number_in(reply->head, "directories");
   result.file_count = result.total_count - result.directory_count;
-  const bool cut = flag_in(reply->head, "truncated");
+  const bool cut = bridge::flag_of(reply->head, "truncated");
   json::Value data = encode(result);
   if (cut) data["truncated"] = true;
   co_return http::ok(std::move(data), "Path listed successfully", cut_hint(cut));
@@ -93,13 +90,13 @@ task<http::Response> glob_files(Call call, FileGlobRequest body) {
   CO_TRY_ASSIGN(const json::Value list, list_in(reply->body));
   FileGlobResult result{.path = text_in(reply->head, "path"), .pattern = body.pattern};
   for (const json::Value& item : list) {
-    GlobFileInfo info{.path = text_in(item, "p"), .name = text_in(item, "n"), .is_directory = flag_in(item, "d")};
+    GlobFileInfo info{.path = text_in(item, "p"), .name = text_in(item, "n"), .is_directory = bridge::flag_of(item, "d")};
     if (facts && !info.is_directory) info.size = number_in(item, "s");
     if (facts) info.modified_time = iso_time(number_in(item, "m"));
     result.files.push_back(std::move(info));
   }
   result.total_count = number_in(reply->head, "total");
-  result.truncated = flag_in(reply->head, "truncated");
+  result.truncated = bridge::flag_of(reply->head, "truncated");
   co_return http::ok(encode(result), "Glob completed", cut_hint(result.truncated));
 }
 
@@ -112,7 +109,7 @@ task<http::Response> find_files(Call call, FileFindRequest body) {
   CO_TRY_ASSIGN(const json::Value list, list_in(reply->body));
   FileFindResult result{.path = text_in(reply->head, "path")};
   for (const json::Value& item : list) result.files.push_back(text_in(item, "p"));
-  const bool cut = flag_in(reply->head, "truncated");
+  const bool cut = bridge::flag_of(reply->head, "truncated");
   json::Value data = encode(result);
   if (cut) data["truncated"] = true;
   const std::string said = "Search completed, found " + std::to_string(result.files.size()) + " files";
@@ -131,7 +128,7 @@ task<http::Response> search_in_file(Call call, FileSearchRequest body) {
     result.matches.push_back(text_in(item, "l"));
     result.line_numbers.push_back(number_in(item, "n"));
   }
-  const bool cut = flag_in(reply->head, "truncated");
+  const bool cut = bridge::flag_of(reply->head, "truncated");
   const std::string said = "Search completed, found " + std::to_string(number_in(reply->head, "total")) + " matches";
   co_return http::ok(encode(result), said, cut_hint(cut));
 }
@@ -176,7 +173,7 @@ task<http::Response> grep_files(Call call, FileGrepRequest body) {
   }
   result.match_count = number_in(reply->head, "total");
   result.files_matched = number_in(reply->head, "matched");
-  result.truncated = flag_in(reply->head, "truncated");
+  result.truncated = bridge::flag_of(reply->head, "truncated");
   co_return http::ok(encode(result), "Grep completed", cut_hint(result.truncated));
 }
 

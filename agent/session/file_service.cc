@@ -1,5 +1,7 @@
 #include "agent/session/file_service.h"
 
+#include "agent/bridge/fields.h"
+
 namespace caisson::session {
 namespace {
 
@@ -7,10 +9,6 @@ namespace {
 constexpr double kCallSeconds = 300;
 constexpr double kLookSeconds = 15;
 constexpr frames::Limits kAccepted{.head_bytes = 1024 * 1024, .body_bytes = 32 * 1024 * 1024, .head_values = 64 * 1024};
-
-std::string text_of(const json::Value& object, std::string_view key) {
-  return json::get_string(object, key).value_or(std::nullopt).value_or("");
-}
 
 FileFailure worker_failure(const Error& error) { return {0, "", "io_error", error.text()}; }
 
@@ -95,7 +93,7 @@ asio::awaitable<FileReply> FileService::call_on(Worker::Pointer worker, std::str
   const auto error = reply->head.find("error");
   if (error == reply->head.end()) co_return std::move(*reply);
   if (!error->is_object()) co_return std::unexpected(FileFailure{0, "", "io_error", "the file worker failed without a reason"});
-  FileFailure why{0, text_of(*error, "path"), text_of(*error, "kind"), text_of(*error, "text")};
+  FileFailure why{0, bridge::text_of(*error, "path"), bridge::text_of(*error, "kind"), bridge::text_of(*error, "text")};
   const std::int64_t number = json::get_int(*error, "errno").value_or(std::nullopt).value_or(0);
   if (number > 0 && number < 4096) why.number = static_cast<int>(number);
   co_return std::unexpected(std::move(why));

@@ -3,23 +3,14 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "agent/bridge/fields.h"
 #include "agent/session/text.h"
 #include "launcher/base/sys.h"
 
 namespace caisson::session {
 namespace {
 
-std::string text_of(const json::Value& object, std::string_view key) {
-  return to_utf8(json::get_string(object, key).value_or(std::nullopt).value_or(""));
-}
-
-std::optional<std::int64_t> number_of(const json::Value& object, std::string_view key) {
-  return json::get_int(object, key).value_or(std::nullopt);
-}
-
-bool flag_of(const json::Value& object, std::string_view key) {
-  return json::get_bool(object, key).value_or(std::nullopt).value_or(false);
-}
+std::string utf8_of(const json::Value& object, std::string_view key) { return to_utf8(bridge::text_of(object, key)); }
 
 void lose(FileWatcher& watcher) { watcher.lost_seq = ++watcher.last_seq; }
 
@@ -66,9 +57,9 @@ asio::awaitable<FileWatches::Made> FileWatches::create(WatchParams params) {
     watchers_.erase(watcher->id);
     co_return std::unexpected(std::move(reply).error());
   }
-  watcher->path = text_of(reply->head, "path");
-  watcher->directory = flag_of(reply->head, "directory");
-  watcher->exists = flag_of(reply->head, "exists");
+  watcher->path = utf8_of(reply->head, "path");
+  watcher->directory = bridge::flag_of(reply->head, "directory");
+  watcher->exists = bridge::flag_of(reply->head, "exists");
   co_return watcher;
 }
 
@@ -118,22 +109,22 @@ asio::awaitable<void> FileWatches::wait(Pointer watcher, std::uint64_t cursor, b
 }
 
 void FileWatches::take(const frames::Frame& frame) {
-  if (text_of(frame.head, "event") != "watch") return;
-  const Pointer watcher = find(text_of(frame.head, "watcher"));
+  if (utf8_of(frame.head, "event") != "watch") return;
+  const Pointer watcher = find(utf8_of(frame.head, "watcher"));
   if (!watcher) return;
-  if (flag_of(frame.head, "overflow")) lose(*watcher);
+  if (bridge::flag_of(frame.head, "overflow")) lose(*watcher);
   const auto changes = frame.head.find("changes");
   if (changes != frame.head.end() && changes->is_array())
     for (const json::Value& change : *changes) {
-      FileEvent event{.type = text_of(change, "t"),
-                      .path = text_of(change, "p"),
-                      .relative_path = text_of(change, "r"),
-                      .old_path = text_of(change, "o"),
-                      .is_dir = flag_of(change, "d"),
-                      .timestamp_ns = number_of(change, "at").value_or(0),
-                      .mtime_ns = number_of(change, "m"),
-                      .size = number_of(change, "s"),
-                      .inode = number_of(change, "i")};
+      FileEvent event{.type = utf8_of(change, "t"),
+                      .path = utf8_of(change, "p"),
+                      .relative_path = utf8_of(change, "r"),
+                      .old_path = utf8_of(change, "o"),
+                      .is_dir = bridge::flag_of(change, "d"),
+                      .timestamp_ns = bridge::number_of(change, "at").value_or(0),
+                      .mtime_ns = bridge::number_of(change, "m"),
+                      .size = bridge::number_of(change, "s"),
+                      .inode = bridge::number_of(change, "i")};
       if (!known_type(event.type)) continue;
       event.seq = ++watcher->last_seq;
       watcher->events.push_back(std::move(event));

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMaxJob = 48 * 1024 * 1024;
 constexpr std::size_t kMostFetched = 64;
 constexpr std::size_t kMostFetchedBytes = 8 * 1024 * 1024;
-constexpr double kLongest = 300, kShortest = 0.1;
+constexpr double kLongestRun = 300, kShortestRun = 0.1;
 constexpr std::chrono::seconds kEndGrace{5};
 constexpr std::chrono::seconds kSetUp{20};
 
@@ -58,8 +58,8 @@ std::vector<std::string> words(std::string_view line, const ToolInventory& tools
 }
 
 std::chrono::milliseconds limit_of(double seconds) {
-  if (!std::isfinite(seconds)) seconds = kLongest;
-  return std::chrono::milliseconds(static_cast<std::int64_t>(std::clamp(seconds, kShortest, kLongest) * 1000));
+  if (!std::isfinite(seconds)) seconds = kLongestRun;
+  return std::chrono::milliseconds(static_cast<std::int64_t>(std::clamp(seconds, kShortestRun, kLongestRun) * 1000));
 }
 
 // As Python's subprocess tells it: the negative number of the signal.

@@ -11,7 +11,7 @@ constexpr std::size_t kMostTraceback = 1000;
 constexpr std::size_t kErrorRoom = 256 * 1024;
 constexpr std::size_t kErrorCount = 8;
 
-std::optional<std::string> text_of(const json::Value& content, const char* key) {
+std::optional<std::string> string_in(const json::Value& content, const char* key) {
   const auto it = content.find(key);
   if (it == content.end() || !it->is_string()) return std::nullopt;
   return it->get<std::string>();
@@ -23,10 +23,10 @@ json::Value object_of(const json::Value& content, const char* key) {
 }
 
 std::optional<KernelOutput> output_of(const json::Value& content) {
-  KernelOutput output{.output_type = text_of(content, "output_type").value_or("")};
+  KernelOutput output{.output_type = string_in(content, "output_type").value_or("")};
   if (output.output_type == "stream") {
-    output.name = text_of(content, "name").value_or("") == "stderr" ? "stderr" : "stdout";
-    output.text = text_of(content, "text");
+    output.name = string_in(content, "name").value_or("") == "stderr" ? "stderr" : "stdout";
+    output.text = string_in(content, "text");
     return output.text ? std::optional(std::move(output)) : std::nullopt;
   }
   if (output.output_type == "display_data" || output.output_type == "execute_result") {
@@ -38,8 +38,8 @@ std::optional<KernelOutput> output_of(const json::Value& content) {
     return output;
   }
   if (output.output_type != "error") return std::nullopt;
-  output.ename = text_of(content, "ename").value_or("");
-  output.evalue = text_of(content, "evalue").value_or("");
+  output.ename = string_in(content, "ename").value_or("");
+  output.evalue = string_in(content, "evalue").value_or("");
   output.traceback.emplace();
   if (const auto lines = content.find("traceback"); lines != content.end() && lines->is_array())
     for (const json::Value& line : *lines)
@@ -50,7 +50,7 @@ std::optional<KernelOutput> output_of(const json::Value& content) {
 }  // namespace
 
 void KernelOutputs::take(const json::Value& head, std::string_view content) {
-  const std::string event = text_of(head, "event").value_or("");
+  const std::string event = string_in(head, "event").value_or("");
   if (event == "clear") {
     const auto wait = json::get_bool(head, "wait");
     if (wait && wait->value_or(false)) clear_next_ = true;
@@ -63,7 +63,7 @@ void KernelOutputs::take(const json::Value& head, std::string_view content) {
     dropped_ += content.size();
     return;
   }
-  const std::string display = text_of(head, "display").value_or("");
+  const std::string display = string_in(head, "display").value_or("");
   if (event == "update") return update(display, *parsed, content.size());
   auto output = output_of(*parsed);
   // JSON may say a text in six times its bytes.

@@ -7,7 +7,7 @@ namespace caisson::session {
 namespace {
 
 constexpr std::string_view kIntroducer = "\x1b]7717;";
-constexpr std::size_t kLongest = 8 * 1024;  // PATH_MAX and the rest
+constexpr std::size_t kLongestMarker = 8 * 1024;  // PATH_MAX and the rest
 
 std::optional<Marker::Kind> kind_of(std::string_view text) {
   if (text == "S") return Marker::Kind::start;
@@ -61,8 +61,8 @@ std::vector<StreamItem> MarkerParser::feed(std::string_view bytes) {
     text += bytes.substr(0, at);
     if (at == std::string_view::npos) break;
     bytes.remove_prefix(at);
-    const std::size_t end = bytes.substr(0, kLongest).find('\a');
-    if (end == std::string_view::npos && bytes.size() < kLongest) {  // the rest has not come yet
+    const std::size_t end = bytes.substr(0, kLongestMarker).find('\a');
+    if (end == std::string_view::npos && bytes.size() < kLongestMarker) {  // the rest has not come yet
       held_ = bytes;
       break;
     }

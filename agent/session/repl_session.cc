@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kMaxJob = 32 * 1024 * 1024;
 // After an interrupt, and for the program's own timer before one.
-constexpr std::chrono::milliseconds kGrace{2000};
+constexpr std::chrono::milliseconds kReplGrace{2000};
 
 std::string text_between(const OutputBuffer& buffer, std::uint64_t from, std::uint64_t to) {
   const std::uint64_t start = std::max(from, buffer.begin());
@@ -49,20 +49,20 @@ task<CodeOutcome> ReplSession::run(std::shared_ptr<ReplSession> self, bridge::La
   ReportSearch out(command->out, nonce, self->out_next_), err(command->err, nonce, self->err_next_);
   CO_TRY(BashCommand::write(command, job_frame(job_json(job, nonce)), kMaxJob));
   bridge::Clock::time_point deadline = bridge::Clock::now() + std::chrono::seconds(job.timeout_s);
-  if (self->language == Language::javascript) deadline += kGrace;  // it watches its time itself, and says so
+  if (self->language == Language::javascript) deadline += kReplGrace;  // it watches its time itself, and says so
   bool done = co_await await_marks(*self, out, err, deadline);
   bool timed_out = false;
   if (!done && command->running()) {
     timed_out = true;
     if (self->language == Language::python) {
       (void)co_await launcher.exec_signal(command->exec, "SIGINT");
-      done = co_await await_marks(*self, out, err, bridge::Clock::now() + kGrace);
+      done = co_await await_marks(*self, out, err, bridge::Clock::now() + kReplGrace);
     }
   }
   if (!done) {
     self->closed = true;
     (void)co_await self->interpreter.session->end("a job did not end in its time");
-    (void)co_await await_end(command, bridge::Clock::now() + kGrace);
+    (void)co_await await_end(command, bridge::Clock::now() + kReplGrace);
   }
   const json::Value report = err.value();
   timed_out = timed_out || report.value("timeout", json::Value()) == json::Value(true);

@@ -6,7 +6,7 @@ namespace caisson::session {
 namespace {
 
 // The launcher keeps the time; this is for one that does not tell of the end.
-constexpr std::chrono::seconds kGrace{10};
+constexpr std::chrono::seconds kRunGrace{10};
 
 task<OneResult> run_in(bridge::LauncherClient& launcher, std::shared_ptr<bridge::SessionHandle> session, OneRun what) {
   bridge::ExecRequest request;
@@ -27,7 +27,7 @@ task<OneResult> run_in(bridge::LauncherClient& launcher, std::shared_ptr<bridge:
   auto command =
       std::make_shared<BashCommand>(launcher.executor(), std::move(setup), std::get<bridge::ExecStarted>(std::move(outcome)));
   BashCommand::run(command);
-  const bridge::Clock::time_point deadline = bridge::Clock::now() + what.limit + kGrace;
+  const bridge::Clock::time_point deadline = bridge::Clock::now() + what.limit + kRunGrace;
   while (command->running())
     if (!co_await command->changed.wait_until(deadline)) break;
   command->release();

@@ -13,7 +13,6 @@ namespace {
 
 // The most matches that are counted; a search whose matches are endless ends there.
 constexpr std::int64_t kMostCounted = 100'000;
-constexpr std::size_t kMostAnswer = 12 * 1024 * 1024;
 constexpr std::size_t kMostLine = 16 * 1024;  // characters of a line beyond it are left out
 
 // ripgrep's {"text": ...} or, where it is no UTF-8, {"bytes": base64}.

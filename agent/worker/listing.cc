@@ -10,7 +10,6 @@ namespace {
 // What is kept of a walk, to be sorted, and what goes into one answer.
 constexpr std::size_t kMostKept = 200'000;
 constexpr std::size_t kMostKeptBytes = 64 * 1024 * 1024;
-constexpr std::size_t kMostAnswer = 12 * 1024 * 1024;
 
 struct Found {
   Entry entry;

@@ -32,6 +32,9 @@ using Done = std::expected<T, Failure>;
   return std::unexpected(Failure{number, std::move(path), std::move(kind), std::move(text)});
 }
 
+// The most bytes of an answer that grows with what is found; what is more is cut, and said to be.
+inline constexpr std::size_t kMostAnswer = 12 * 1024 * 1024;
+
 // One request. `cancelled` becomes true when nobody waits for the answer any more; long operations look.
 struct Request {
   json::Value head;

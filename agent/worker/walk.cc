@@ -15,16 +15,6 @@ namespace {
 
 constexpr std::size_t kMostDepth = 256;
 
-int open_below(const Fd& top, const std::string& relative) {
-  open_how how{};
-  how.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  long fd = -1;
-  do fd = ::syscall(SYS_openat2, top.get(), relative.empty() ? "." : relative.c_str(), &how, sizeof how);
-  while (fd < 0 && (errno == EINTR || errno == EAGAIN));
-  return static_cast<int>(fd);
-}
-
 struct CloseDir {
   void operator()(DIR* dir) const { ::closedir(dir); }
 };
@@ -49,6 +39,16 @@ Entry entry_of(int dir, const dirent& found, const std::string& above, std::size
 }
 
 }  // namespace
+
+int open_below(const Fd& top, const std::string& relative) {
+  open_how how{};
+  how.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  long fd = -1;
+  do fd = ::syscall(SYS_openat2, top.get(), relative.empty() ? "." : relative.c_str(), &how, sizeof how);
+  while (fd < 0 && (errno == EINTR || errno == EAGAIN));
+  return static_cast<int>(fd);
+}
 
 Done<void> walk(const Fd& top, const std::string& path, const Request& request, const std::function<Step(const Entry&)>& visit,
                 bool& complete) {

@@ -21,6 +21,9 @@ enum class Step { descend, skip, stop };
 // The most entries that are looked at: a tree made to be endless ends here.
 inline constexpr std::size_t kMostEntries = 2'000'000;
 
+// A directory below `top`, never through a symbolic link; "" is `top` itself. -1 with errno.
+[[nodiscard]] int open_below(const Fd& top, const std::string& relative);
+
 // Calls visit for each entry below `top`; links are not descended into. `complete` becomes false when a bound was met. What
 // cannot be read below the top is left out, as `find` does (without its complaints).
 [[nodiscard]] Done<void> walk(const Fd& top, const std::string& path, const Request& request,

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstring>
 
+#include "agent/worker/walk.h"
 #include "launcher/base/sys.h"
 
 namespace caisson::worker {
@@ -21,13 +22,6 @@ constexpr std::size_t kBatch = 500;
 constexpr std::uint32_t kMask =
     IN_CREATE | IN_MODIFY | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB | IN_DELETE_SELF | IN_EXCL_UNLINK | IN_ONLYDIR;
 constexpr std::array<const char*, 5> kNames = {"create", "write", "remove", "rename", "chmod"};
-
-int open_below(const Fd& top, const std::string& relative) {
-  open_how how{};
-  how.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  return static_cast<int>(::syscall(SYS_openat2, top.get(), relative.empty() ? "." : relative.c_str(), &how, sizeof how));
-}
 
 std::string below(const std::string& directory, const std::string& name) {
   return directory.empty() ? name : directory + "/" + name;

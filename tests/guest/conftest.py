@@ -1,6 +1,5 @@
 """Runs inside a virtual machine only (scripts/test guest): the launcher on a host with pure cgroup v2."""
 
-
 import pathlib
 import sys
 

@@ -1,0 +1,23 @@
+// Pieces of header fields (RFC 9110, section 5.6).
+#pragma once
+
+#include <algorithm>
+#include <string_view>
+
+namespace caisson::http {
+
+// Without spaces and tabs at both ends.
+[[nodiscard]] inline std::string_view trim(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+// Of ASCII letters; whatever the locale is.
+[[nodiscard]] constexpr char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+[[nodiscard]] inline bool same_ignoring_case(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a, b, {}, lower, lower);
+}
+
+}  // namespace caisson::http
