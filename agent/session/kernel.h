@@ -1,6 +1,6 @@
-// Kernel: one notebook kernel in a confined session of its own (domain jupyter), behind agent/inside/kernel_bridge.py. Runs one cell at
-// a time. What the session says is untrusted: outputs are bounded (KernelOutputs), and a bridge that does not answer in time,
-// however its kernel stopped it, ends with its session.
+// Kernel: one notebook kernel in a confined session of its own (domain jupyter), behind agent/inside/kernel_bridge.py. Runs one
+// cell at a time. What the session says is untrusted: outputs are bounded (KernelOutputs), and a bridge that does not answer in
+// time, however its kernel stopped it, ends with its session.
 #pragma once
 
 #include <functional>
