@@ -248,12 +248,14 @@ def processes():
 
 
 def marked(text, name=None):
-    """Processes of the machine whose command line holds the text, of that name where one is given."""
+    """Processes of the machine whose command line holds the text, of that name where one is given. Each is looked at once: who forks
+    and ends all the time is met, too."""
     found = []
-    for pid, (_, comm, _) in processes().items():
+    for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            if name in (None, comm) and text.encode() in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes():
-                found.append(pid)
+            if text.encode() in pathlib.Path("/proc", pid, "cmdline").read_bytes():
+                if name is None or pathlib.Path("/proc", pid, "comm").read_text() == name + "\n":
+                    found.append(int(pid))
         except OSError:  # it ended meanwhile
             continue
     return found
