@@ -1,0 +1,104 @@
+"""mixed.py URL KEY LAUNCHER-PID [SECONDS]: eight clients who call everything there is, each in sessions of its own, for SECONDS (60).
+Counts calls and failures, and watches what launcher and agent keep: memory (PSS), descriptors, processes below them."""
+import http.client
+import json
+import os
+import random
+import re
+import sys
+import threading
+import time
+import urllib.parse
+
+CLIENTS, SAMPLE_S = 8, 5
+url, key, launcher = sys.argv[1], sys.argv[2], int(sys.argv[3])
+seconds = float(sys.argv[4]) if len(sys.argv) > 4 else 60
+server = urllib.parse.urlsplit(url).netloc
+times: dict[str, list[float]] = {}
+failures: list[str] = []
+lock = threading.Lock()
+
+
+class Client:
+    def __init__(self, number):
+        self.name, self.random = f"mixed-{number}", random.Random(number)
+        self.connection = http.client.HTTPConnection(server, timeout=60)
+        self.calls = [
+            ("bash", "/v1/bash/exec", {"command": "echo $((6 * 7)); ls / | wc -l", "session_id": self.name}, '"stdout":"42\\n'),
+            ("bash, new session", "/v1/bash/exec", {"command": "echo 42"}, '"stdout":"42\\n'),
+            ("shell", "/v1/shell/exec", {"command": "echo $((6 * 7))", "id": self.name}, '"output":"42'),
+            ("file write", "/v1/file/write", {"file": self.name, "content": "x" * 4096}, '"success":true'),
+            ("file read", "/v1/file/read", {"file": self.name}, '"success":true'),
+            ("file list", "/v1/file/list", {"path": "."}, '"success":true'),
+            ("file grep", "/v1/file/grep", {"path": ".", "pattern": "x{3}"}, '"success":true'),
+            ("code python", "/v1/code/execute", {"language": "python", "code": "print(6 * 7)"}, '"stdout":"42\\n'),
+            ("nodejs", "/v1/nodejs/execute", {"code": "console.log(6 * 7)"}, '"stdout":"42\\n'),
+            ("jupyter", "/v1/jupyter/execute", {"code": "6 * 7", "session_id": self.name}, '"42"'),
+        ]
+
+    def call(self, what, path, body, expected):
+        begin = time.monotonic()
+        self.connection.request("POST", path, json.dumps(body), {"X-AIO-API-Key": key, "Content-Type": "application/json"})
+        answer = self.connection.getresponse()
+        text = answer.read().decode()
+        with lock:
+            times.setdefault(what, []).append(time.monotonic() - begin)
+            if answer.status != 200 or expected not in text:
+                failures.append(f"{what}: {answer.status} {text[:200]}")
+
+    def run(self, end):
+        self.call("bash, create", "/v1/bash/sessions/create", {"session_id": self.name}, '"success":true')
+        self.call("shell, create", "/v1/shell/sessions/create", {"id": self.name}, '"success":true')
+        self.call(*self.calls[3])
+        while time.monotonic() < end:
+            try:
+                self.call(*self.random.choice(self.calls))
+            except (OSError, http.client.HTTPException) as why:
+                with lock:
+                    failures.append(f"{self.name}: {why!r}")
+                self.connection.close()
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return [int(p) for p in file.read().split()]
+
+
+def kept(pid):
+    """PSS in KiB, and descriptors."""
+    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+        return int(re.search(r"^Pss:\s+(\d+)", file.read(), re.M)[1]), len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def agent_of(pid):
+    for child in children(pid):
+        with open(f"/proc/{child}/comm", encoding="utf-8") as file:
+            if file.read().strip() == "caisson-agent":
+                return child
+    sys.exit("no agent")
+
+
+agent = agent_of(launcher)
+begin = time.monotonic()
+threads = [threading.Thread(target=Client(n).run, args=(begin + seconds,)) for n in range(CLIENTS)]
+for thread in threads:
+    thread.start()
+samples = []
+while any(thread.is_alive() for thread in threads):
+    time.sleep(min(SAMPLE_S, max(0.1, begin + seconds - time.monotonic())))
+    samples.append((time.monotonic() - begin, kept(launcher), kept(agent), len(children(launcher))))
+total = sum(map(len, times.values()))
+for what, took in sorted(times.items()):
+    took.sort()
+    print(f"{what:20s} {len(took):6d} calls   p50 {took[len(took) // 2] * 1e3:7.1f} ms   p99 {took[len(took) * 99 // 100] * 1e3:7.1f} ms")
+for at, (pss, fds), (agent_pss, agent_fds), below in samples:
+    print(f"{at:5.0f} s   launcher {pss / 1024:6.1f} MiB, {fds:3d} descriptors   agent {agent_pss / 1024:6.1f} MiB, {agent_fds:3d}   "
+          f"{below:3d} children")
+for failure in failures[:10]:
+    print("FAILED", failure)
+# The first samples are from before everything was used once.
+middle, last = samples[len(samples) // 3], samples[-1]
+growth = [(last[i][0] - middle[i][0]) / 1024 for i in (1, 2)]
+print(f"{total} calls of {CLIENTS} clients in {samples[-1][0]:.0f} s ({total / samples[-1][0]:.0f} a second), {len(failures)} failed   target 0   "
+      f"{'MISSED' if failures else 'held'}")
+print(f"memory in the last two thirds: launcher {growth[0]:+.1f} MiB, agent {growth[1]:+.1f} MiB")
