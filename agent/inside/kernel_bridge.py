@@ -25,7 +25,8 @@ UPDATES = 4           # how much more of everything updates may have than output
 MOST_FRAME = 1 << 26
 
 # Runs in the kernel before its first cell. What C code and child processes write to descriptors 1 and 2 comes through a pipe that
-# ipykernel reads in a thread: a cell is over when that pipe is empty, or its last lines would belong to no cell.
+# ipykernel reads in a thread: a cell is over when that pipe is empty and the thread sleeps in its read, or its last lines would belong
+# to no cell. It may have read them and wait for the interpreter's lock: then it has slept once more since it was looked at last.
 # A program that prints faster than this one reads is made to wait: ipykernel would keep all of it in memory, and its socket would
 # then lose messages, that of the cell's end among them.
 PRELUDE = """
@@ -48,20 +49,29 @@ thread, is_paced = get_ipython().kernel.iopub_socket.io_thread, threading.Event(
 thread.schedule(pace_socket)
 if not is_paced.wait(10):
     raise RuntimeError("its output cannot be paced")
+def reader(stream):
+    try:
+        with open("/proc/self/task/%d/status" % stream.watch_fd_thread.native_id) as file:
+            text = file.read()
+    except OSError:
+        return None
+    return text[text.index("State:"):].split()[1], text[text.index("\\nvoluntary_ctxt_switches:"):].split()[1]
+seen = {}
 def settle(*_):
     for stream in (sys.stdout, sys.stderr):
         fd = getattr(stream, "_fid", None)
         if fd is None or getattr(stream, "_exc", None):
             continue
-        left, waited = array.array("i", [0]), False
+        left = array.array("i", [0])
         for _ in range(400):
             fcntl.ioctl(fd, termios.FIONREAD, left)
-            if left[0] == 0:
+            now = reader(stream)
+            if left[0] == 0 and now and now[0] == "S" and now == seen.get(fd):
                 break
-            waited = True
-            time.sleep(0.0005)
-        if waited:
-            time.sleep(0.002)
+            seen[fd] = now
+            time.sleep(0.0005 if now else 0.002)
+            if left[0] == 0 and not now:
+                break
 get_ipython().events.register("post_execute", settle)
 """
 

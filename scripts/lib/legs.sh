@@ -89,6 +89,8 @@ leg_escape() {
 
 leg_container() {
   is_root || { skip_leg "the container tests start containers with their own ids: they need root"; return 0; }
+  CAISSON_DOCKER_BIN=${CAISSON_DOCKER_BIN:-$(docker_programs)}
+  export CAISSON_DOCKER_BIN
   pytest_leg container tests/container
 }
 

@@ -1,4 +1,5 @@
 """HTTP as clients meet it: keys, paths, methods, bodies; the negative cases are generated from /v1/openapi.json."""
+import concurrent.futures
 import json
 import re
 
@@ -292,17 +293,23 @@ def test_trap_13_no_odd_value_of_any_field_is_a_5xx(api, bodies):
             "/v1/file/watch/wait": {"timeout": 1}}
     session = api.data("/v1/bash/sessions/create")["session_id"]
     shell = api.data("/v1/shell/sessions/create")["session_id"]
+    asked = []
     for path, schema in bodies:
         known = {"id": shell, "session_id": session, "seconds": 0, "max_wait_seconds": 0, "wait_timeout": 0.01}
         base = {**filled(schema), **made.get(path, {})} | {k: v for k, v in known.items() if k in schema["properties"]}
         for name, field in schema["properties"].items():
             for value in odd_values((kinds(field) - {"null"}).pop()):
-                body = {**base, name: value}
-                if name == "no_change_timeout" and path == "/v1/shell/exec":
-                    body["timeout"] = 2
-                answer = api.post(path, body)
-                refused = (403, 409, 429) if path == "/v1/workspaces" else (400, 403) if path.startswith("/v1/file/watch") else ()
-                assert answer.status_code in (200, 404, 422, *refused), (path, name, value, answer.text)
+                more = {"timeout": 2} if name == "no_change_timeout" and path == "/v1/shell/exec" else {}
+                asked.append((path, name, {**base, name: value, **more}))
+
+    def ask(path, name, body):
+        answer = api.post(path, body)
+        refused = (403, 409, 429) if path == "/v1/workspaces" else (400, 403) if path.startswith("/v1/file/watch") else ()
+        assert answer.status_code in (200, 404, 422, *refused), (path, name, body[name], answer.text)
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for one in [pool.submit(ask, *one) for one in asked]:
+            one.result()
     for watcher in api.http.get("/v1/file/watch").json()["watchers"]:
         api.http.delete(f"/v1/file/watch/{watcher['watcher_id']}")
     assert eventually(lambda: api.http.get("/readyz").status_code == 200)
