@@ -17,8 +17,8 @@ const recorded: typeof fetch = async (input) => {
 const api = createClient<paths>({ baseUrl: url, headers: { "X-AIO-API-Key": key }, fetch: recorded });
 
 function data<T>(answer: { data?: { data?: T | null; success?: boolean }; error?: unknown }): T {
-  if (!answer.data?.success || answer.data.data == null) throw new Error(JSON.stringify(answer));
-  return answer.data.data;
+  if (!answer.data?.success) throw new Error(JSON.stringify(answer));
+  return answer.data.data as T;
 }
 
 async function bash() {
