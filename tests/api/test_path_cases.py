@@ -2,6 +2,7 @@
 No row may differ. The numbers are those of the list of cases in the design of path grants."""
 import json
 import os
+import shutil
 
 import pytest
 from conftest import Api
@@ -42,6 +43,7 @@ CASES = [
     ("6 link to ungranted", "list", "~/to-root", "ENOENT"),
     ("6 link to ungranted", "read", "~/to-root/x", "ENOENT"),
     ("6 link to ungranted", "write", "~/to-secret", None),
+    ("6 link to ungranted", "list", "~/to-secret", "ENOENT"),
     ("7 read-only in read-write", "read", "/srv/rw/frozen/file", "ok"),
     ("7 read-only in read-write", "write", "/srv/rw/frozen/file", None),
     ("7 read-write in read-only", "write", "/srv/ro/open/new", "ok"),
@@ -59,6 +61,7 @@ CASES = [
     ("11 system files", "read", "/etc/passwd", "ok"),
     ("11 system files", "write", "/etc/passwd", None),
     ("11 system files", "write", "/usr/local/x", None),
+    ("15 under a symlinked parent", "write", "~/to-root/member", "ENOENT"),
     ("17 grant on a file", "read", "/srv/one-file", "ok"),
     ("17 grant on a file", "write", "/srv/one-file", None),
     ("17 grant on what is not there", "read", "/srv/absent", "ENOENT"),
@@ -93,6 +96,7 @@ def granted(request, contract):
     request.getfixturevalue("launch")  # skips, or fails, where no launcher can be started
     launcher = Granted()
     api = Api(launcher.url, launcher.key, contract)
+    api.launcher = launcher
     api.bash("""cd ~ && mkdir pkg && echo x > inside && ln -s /srv/ro to-ro && ln -s /srv/rw to-rw && ln -s /root to-root
         ln -s /srv/ro/file file-of-ro; ln -s /srv/secret/new to-secret; ln -s cycle-b cycle-a; ln -s cycle-a cycle-b
         echo end > chain-0; for i in $(seq 64); do ln -s chain-$((i - 1)) chain-$i; done""")
@@ -106,11 +110,23 @@ def by_the_shell(api, operation, path):
 
 
 def by_the_api(api, operation, path):
+    """What every operation of that kind gives; one word, as all of them must agree."""
     body = {"read": {"file": path}, "write": {"file": path, "content": "", "append": True}, "list": {"path": path}}[operation]
-    answer = api.post(f"/v1/file/{operation}", body).json()
-    if not answer["success"]:
-        assert answer["data"]["path"] == path
-    return "ok" if answer["success"] else answer["data"]["errno_name"]
+    answers = [api.post(f"/v1/file/{operation}", body)]
+    if operation == "read":
+        answers += [api.post("/v1/file/search", {"file": path, "regex": "content"}), api.http.get("/v1/file/download", params={"path": path})]
+    elif operation == "write":
+        answers.append(api.http.post("/v1/file/upload", data={"path": path}, files={"file": ("upload", b"content\n")}))
+    else:
+        answers += [api.post("/v1/file/glob", {"path": path, "pattern": "*"}), api.post("/v1/file/find", {"path": path, "glob": "*"})]
+    outcomes = []
+    for answer in answers:
+        if not answer.headers["content-type"].startswith("application/json") or answer.json()["success"]:
+            outcomes.append("ok")
+        else:
+            assert answer.json()["data"]["path"] == path
+            outcomes.append(answer.json()["data"]["errno_name"])
+    return "/".join(sorted(set(outcomes)))
 
 
 def test_shell_and_file_api_give_the_same_for_every_case(granted):
@@ -124,6 +140,49 @@ def test_shell_and_file_api_give_the_same_for_every_case(granted):
     assert [row for row in rows if row[4] != row[5] or row[3] not in (None, row[4])] == []
     denied = [row for row in rows if row[3] is None]
     assert [row for row in denied if row[4] == "ok"] == []
+
+
+def test_case_8_a_link_stays_a_link_and_its_target_gets_the_bytes(granted):
+    granted.bash("cd ~ && echo old > target && ln -sf target alias")
+    granted.data("/v1/file/write", {"file": "/home/gem/alias", "content": "new"})
+    assert granted.bash("cd ~ && readlink alias && cat target && rm alias && cat target")["stdout"] == "target\nnewnew"
+
+
+def test_case_15_members_of_archives_do_not_leave_the_grants(granted):
+    """A member under a symlinked parent, an absolute one, and one that climbs: by tar as by an upload of the same name."""
+    made = """
+import io, os, tarfile
+os.chdir('/home/gem')
+with tarfile.open('a.tar', 'w') as tar:
+    for name in ('to-root/member', '/outside-member', '../../outside-member'):
+        member = tarfile.TarInfo(name); member.size = 1
+        tar.addfile(member, io.BytesIO(b'x'))
+"""
+    done = granted.bash('python3 -c "$PROGRAM" && cd ~ && tar -x --absolute-names -f a.tar; echo "status $?"', env={"PROGRAM": made})
+    assert "status 2" in done["stdout"]
+    for path in ("/home/gem/to-root/member", "/outside-member", "/home/gem/../../outside-member"):
+        answer = granted.http.post("/v1/file/upload", data={"path": path}, files={"file": ("upload", b"x")}).json()
+        assert answer["success"] is False and answer["data"]["errno_name"]
+    assert granted.bash("ls /outside-member /root/member 2>&1; true")["stdout"].count("No such file") == 2
+
+
+def test_case_18_sessions_that_run_keep_what_was_granted(granted):
+    """The directory behind a grant is replaced: sessions that run see the old one, others the old or the new one."""
+    session = granted.data("/v1/bash/sessions/create")["session_id"]
+    shell = lambda **more: granted.bash("cat /srv/rw/frozen/file", **more)["stdout"]  # noqa: E731
+    read = lambda: granted.data("/v1/file/read", {"file": "/srv/rw/frozen/file"})["content"]  # noqa: E731
+    assert (shell(session_id=session), read()) == ("content\n", "content\n")
+    host = granted.launcher.dir / "granted"
+    (host / "rw").rename(host / "rw-before")
+    try:
+        (host / "rw" / "frozen").mkdir(parents=True)
+        (host / "rw" / "frozen" / "file").write_text("replaced\n")
+        assert (shell(session_id=session), read()) == ("content\n", "content\n")
+        assert shell() in ("content\n", "replaced\n")
+    finally:
+        shutil.rmtree(host / "rw")
+        (host / "rw-before").rename(host / "rw")
+        granted.post(f"/v1/bash/sessions/{session}/close")
 
 
 def test_case_9_and_11_nothing_was_left_outside(granted):
