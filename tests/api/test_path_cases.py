@@ -124,7 +124,8 @@ def by_the_api(api, operation, path):
         if not answer.headers["content-type"].startswith("application/json") or answer.json()["success"]:
             outcomes.append("ok")
         else:
-            assert answer.json()["data"]["path"] == path
+            told = answer.json()["data"]["path"]
+            assert told == path or (len(path) > 4096 and path.startswith(told))  # an upload does not keep all of such a path
             outcomes.append(answer.json()["data"]["errno_name"])
     return "/".join(sorted(set(outcomes)))
 
