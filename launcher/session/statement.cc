@@ -121,6 +121,7 @@ json::Value Manager::session_statement(const Entry& entry) const {
 }
 
 Result<json::Value> Manager::answer_attest(const ipc::Connection& connection, const json::Value& body) {
+  TRY(only(body, {"nonce", "session"}));
   TRY_ASSIGN(const auto nonce, json::get_string(body, "nonce"));
   if (nonce) TRY(attest::check_nonce(*nonce));
   json::Value statement;

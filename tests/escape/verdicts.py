@@ -81,9 +81,20 @@ def as_json(tiers):
     )  # fmt: skip
 
 
+def counts_table(tiers):
+    """How many attacks proved something where this was written. On another machine other controls succeed."""
+    lines = ["| on the build host | stopped | open and named | proves nothing here | open, not named | undecided | controls that succeeded |",
+             "|---|---|---|---|---|---|---|"]
+    for tier in sorted(tiers, key=lambda tier: ORDER.index(tier.name)):
+        c = tier.counts()
+        row = [c[word] for word in ("stopped", "residual", "unprovable", "open", "undecided", "controls")]
+        lines.append(f"| {tier.name} | " + " | ".join(map(str, row)) + " |")
+    return "\n".join(lines)
+
+
 def security_table(tiers):
     """Counts by area, then what is open by residual id. No errnos and no controls: they differ from machine to machine. A case
-    that proves nothing on one machine may on the next, so that it counts with those that are stopped."""
+    that proves nothing on one machine may on the next, so that only what is open is counted apart; counts_table tells the rest."""
     tiers = sorted(tiers, key=lambda tier: ORDER.index(tier.name))
     cases = tiers[0].cases
     lines = [f"| {len(cases)} attacks | " + " | ".join(tier.name for tier in tiers) + " |", "|---" * (len(tiers) + 1) + "|"]
@@ -111,14 +122,13 @@ def named(ids):
 
 def cells_table(cells):
     """The container matrix: cell -> Tier, or why there is none."""
-    lines = ["| outer container | tier | stopped | open and named | named as | open, not named |", "|---|---|---|---|---|---|"]
+    lines = ["| outer container | tier | stopped | proves nothing here | open and named | named as | open, not named |", "|---|---|---|---|---|---|---|"]
     for name, tier in cells.items():
         if not isinstance(tier, Tier):
-            lines.append(f"| {name} | – | | | {'failed' if isinstance(tier, Exception) else f'not here: {tier}'} | |")
+            lines.append(f"| {name} | – | | | | {'failed' if isinstance(tier, Exception) else f'not here: {tier}'} | |")
             continue
         counts, shown = tier.counts(), ", ".join(f"`{id}`" for id in sorted(tier.shown()))
-        left = counts["residual"]
-        lines.append(f"| {name} | {tier.tier} | {len(tier.cases) - left - counts['open'] - counts['undecided']} | {left} | {shown} | {counts['open']} |")
+        lines.append(f"| {name} | {tier.tier} | {counts['stopped']} | {counts['unprovable']} | {counts['residual']} | {shown} | {counts['open']} |")
     return "\n".join(lines)
 
 

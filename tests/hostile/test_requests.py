@@ -83,6 +83,13 @@ WRONG = {
     ("workspace_create", "disk_bytes"): [*NUMBER, 1, 1 << 50],
     ("workspace_create", "idle_seconds"): [*NUMBER, 1 << 40],
     ("workspace_create", "persistent"): [*FLAG, True],  # no directory is given for such
+    ("attest", "session"): [*TEXT, "", NONE, NONE + "\0", LONG, None],
+    ("attest", "nonce"): [*TEXT, "a\0b", LONG],
+    ("audit_list", "before"): TEXT,
+    ("audit_list", "limit"): ["1", True, [], {}, 1.5],
+    ("audit_open", "session"): [*TEXT, "", NONE, "launcher", "../launcher", NONE + "/../launcher", NONE + "\0", LONG, None],
+    ("audit_open", "segment"): ["1", True, [], {}, 1.5, -1, 99, HUGE],
+    ("policy", "domain"): [*TEXT, "", "nobody", "../bash", "bash\0", "BASH", LONG],
     ("workspace_destroy", "workspace"): [*TEXT, "", "nowhere", "default", "default\0", LONG, None],
 }
 GOOD = {
@@ -93,7 +100,9 @@ GOOD = {
     "workspace_create": {"name": "x"},
     "workspace_destroy": {"workspace": "default"},
 }
-NO_SESSION = ["session_create", "session_list", "workspace_create", "workspace_list", "workspace_destroy"]
+NO_SESSION = [
+    "session_create", "session_list", "workspace_create", "workspace_list", "workspace_destroy", "audit_list", "policy", "policy_reload",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -105,7 +114,7 @@ def test_a_wrong_value_is_refused(house, refused, op, member, value):
     refused(op, **{**GOOD.get(op, {}), **session, member: value})
 
 
-OPS = ["session_exec", "exec_signal", "session_stat", "session_report", "session_destroy", *NO_SESSION]
+OPS = ["session_exec", "exec_signal", "session_stat", "session_report", "session_destroy", "attest", "audit_open", *NO_SESSION]
 
 
 @pytest.mark.parametrize("op", OPS)
@@ -205,6 +214,7 @@ ON_A_SESSION = [
     ("exec_signal", {"exec": "e-1", "signal": "SIGKILL"}),
     ("session_stat", {}),
     ("session_report", {}),
+    ("attest", {}),
     ("session_destroy", {}),
 ]
 
