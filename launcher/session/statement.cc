@@ -7,6 +7,7 @@
 #include "launcher/attest/token.h"
 #include "launcher/base/sys.h"
 #include "launcher/session/manager.h"
+#include "launcher/session/requests.h"
 
 namespace caisson::session {
 namespace {
