@@ -33,12 +33,19 @@ PRELUDE = """
 import array, fcntl, sys, termios, threading, time, zmq
 from IPython import get_ipython
 from ipykernel.iostream import OutStream
-def paced(self, text, write=OutStream.write):
-    done = write(self, text)
-    self.unsent = getattr(self, "unsent", 0) + len(text)
+def paced(self, string, write=OutStream.write):
+    done = write(self, string)
+    self.unsent = getattr(self, "unsent", 0) + len(string)
     if self.unsent > 1 << 18:
         self.unsent = 0
-        self.flush()
+        sender = self.pub_thread.thread
+        if sender.is_alive() and threading.current_thread() is not sender:
+            sent = threading.Event()
+            self.pub_thread.schedule(self._flush)
+            self.pub_thread.schedule(sent.set)
+            sent.wait(10)
+        else:
+            self._flush()
     return done
 OutStream.write = paced
 def pace_socket():
@@ -53,25 +60,24 @@ def reader(stream):
     try:
         with open("/proc/self/task/%d/status" % stream.watch_fd_thread.native_id) as file:
             text = file.read()
-    except OSError:
+        return text[text.index("State:"):].split()[1], text[text.index("\\nvoluntary_ctxt_switches:"):].split()[1]
+    except (OSError, ValueError):
         return None
-    return text[text.index("State:"):].split()[1], text[text.index("\\nvoluntary_ctxt_switches:"):].split()[1]
 seen = {}
 def settle(*_):
     for stream in (sys.stdout, sys.stderr):
         fd = getattr(stream, "_fid", None)
         if fd is None or getattr(stream, "_exc", None):
             continue
-        left = array.array("i", [0])
+        left, empty = array.array("i", [0]), 0
         for _ in range(400):
             fcntl.ioctl(fd, termios.FIONREAD, left)
             now = reader(stream)
-            if left[0] == 0 and now and now[0] == "S" and now == seen.get(fd):
+            empty += left[0] == 0
+            if left[0] == 0 and now and now[0] == "S" and now == seen.get(fd) or empty > (100 if now else 1):
                 break
             seen[fd] = now
             time.sleep(0.0005 if now else 0.002)
-            if left[0] == 0 and not now:
-                break
 get_ipython().events.register("post_execute", settle)
 """
 
@@ -205,8 +211,9 @@ class Kernel:
             shutil.rmtree(where, ignore_errors=True)
 
     def prepare(self, end):
-        # Until something came over both sockets: what is published before a subscription has arrived is lost.
-        while not self.ask("kernel_info_request", {}, min(end, time.monotonic() + 0.2)):
+        # Until something came over both sockets: what is published before a subscription has arrived is lost. Asked again only
+        # after a reply: whoever starts slowly would answer many at once, more than its publisher is let have under way below.
+        while not self.ask("kernel_info_request", {}, end, patience=0.2):
             if time.monotonic() > end:
                 raise RuntimeError("the kernel does not answer")
         reply = self.ask("execute_request", self.quiet("exec(%r, {})" % PRELUDE), end)
@@ -230,12 +237,14 @@ class Kernel:
         return {"code": code, "silent": True, "store_history": False, "user_expressions": {}, "allow_stdin": False,
                 "stop_on_error": False}
 
-    def ask(self, kind, content, end):
-        """A request whose outputs are nobody's; its reply's content, None when it does not come."""
+    def ask(self, kind, content, end, patience=SETTLE):
+        """A request whose outputs are nobody's; its reply's content, None when it does not come, or its end not within `patience`."""
         self.cell = cell = Cell()
         cell.msg_id = self.session.send(self.shell, kind, content)["header"]["msg_id"]
         try:
             while not (cell.reply and cell.idle) and time.monotonic() < end:
+                if cell.reply:
+                    end = min(end, cell.settle_at - SETTLE + patience)
                 self.turn(end)
         finally:
             self.cell = None

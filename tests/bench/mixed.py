@@ -47,12 +47,11 @@ class Client:
                 failures.append(f"{what}: {answer.status} {text[:200]}")
 
     def run(self, end):
-        self.call("bash, create", "/v1/bash/sessions/create", {"session_id": self.name}, '"success":true')
-        self.call("shell, create", "/v1/shell/sessions/create", {"id": self.name}, '"success":true')
-        self.call(*self.calls[3])
-        while time.monotonic() < end:
+        first = [("bash, create", "/v1/bash/sessions/create", {"session_id": self.name}, '"success":true'),
+                 ("shell, create", "/v1/shell/sessions/create", {"id": self.name}, '"success":true'), self.calls[3]]  # fmt: skip
+        while time.monotonic() < end or not samples:
             try:
-                self.call(*self.random.choice(self.calls))
+                self.call(*(first.pop(0) if first else self.random.choice(self.calls)))
             except (OSError, http.client.HTTPException) as why:
                 with lock:
                     failures.append(f"{self.name}: {why!r}")
@@ -79,11 +78,11 @@ def agent_of(pid):
 
 
 agent = agent_of(launcher)
+samples = []
 begin = time.monotonic()
 threads = [threading.Thread(target=Client(n).run, args=(begin + seconds,)) for n in range(CLIENTS)]
 for thread in threads:
     thread.start()
-samples = []
 while any(thread.is_alive() for thread in threads):
     time.sleep(min(SAMPLE_S, max(0.1, begin + seconds - time.monotonic())))
     samples.append((time.monotonic() - begin, kept(launcher), kept(agent), len(children(launcher))))

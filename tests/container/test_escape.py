@@ -67,7 +67,7 @@ class Dockerd:
 
     def __init__(self, folder):
         self.folder, self.process = folder, None
-        self.path = os.environ.get("CAISSON_DOCKER_BIN", "") + ":" + os.environ["PATH"] + ":/usr/sbin:/sbin"
+        self.path = ":".join(filter(None, [os.environ.get("CAISSON_DOCKER_BIN"), os.environ["PATH"], "/usr/sbin", "/sbin"]))
 
     def engine(self, image):
         missing = [name for name in ("dockerd", "containerd", "runc") if not shutil.which(name, path=self.path)]

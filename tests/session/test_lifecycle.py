@@ -200,7 +200,7 @@ def test_what_cannot_start_names_step_and_errno(control, session, argv, cwd, ste
 def test_a_daemon_dies_with_its_session_before_destroy_returns(control):
     session = control.create()
     control.output(session, "sh", "-c", f"(setsid sh -c 'setsid sleep {MARK}4 & exit' &) >/dev/null 2>&1 </dev/null")
-    eventually(lambda: marked(f"{MARK}4"), what="the daemon runs")
+    eventually(lambda: marked(f"{MARK}4", "sleep"), what="the daemon runs")
     control.destroy(session)
     assert not marked(f"{MARK}4")
 
@@ -253,7 +253,7 @@ def test_sessions_end_with_their_client(launcher, control):
     client = launcher.control()
     session = client.create()
     client.start(session, "sleep", f"{MARK}5")
-    eventually(lambda: marked(f"{MARK}5"))
+    eventually(lambda: marked(f"{MARK}5", "sleep"))
     client.close()
     eventually(lambda: session not in [s["session"] for s in control.call("session_list")[0]["sessions"]])
     assert not marked(f"{MARK}5") and launcher.records(session)[-1]["reason"] == "client_gone"
@@ -328,6 +328,6 @@ def created(control):
 def test_sigterm_ends_every_session_and_the_launcher(fresh):
     control = fresh.start().control()
     control.start(control.create(), "sh", "-c", f"trap '' TERM; sleep {MARK}7")
-    eventually(lambda: marked(f"{MARK}7"))
+    eventually(lambda: marked(f"{MARK}7", "sleep"))
     fresh.process.terminate()
     assert fresh.process.wait(20) == 0 and not marked(f"{MARK}7")

@@ -90,7 +90,7 @@ async function file() {
     method: "POST",
     headers: { "X-AIO-API-Key": key, "Content-Type": "application/json" },
     body: JSON.stringify({ command: `date >> '${place}/later'` }),
-  }), 300);
+  }).catch(() => {}), 300);
   await waiting;
   clearInterval(writing);
 }
