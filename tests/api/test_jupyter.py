@@ -174,20 +174,34 @@ def test_trap_14_a_kernel_that_is_absent_says_what_there_is(api):
     assert "'python3.99' is not installed" in message and "available: python3, python3." in message
 
 
-def test_trap_14_other_pythons_below_opt_are_kernels_by_their_version(launch, contract):
-    # Not another version, but what is found of one: a program there that says so, and runs.
-    script = r"""mount -t tmpfs -o mode=755 none /opt && mkdir -p /opt/python/3.12.4/bin && cat > /opt/python/3.12.4/bin/python3 <<'END'
+# Not another version, but what is found of one: a program in /opt/python that says so, and runs behind `first`.
+OTHER = r"""mount -t tmpfs -o mode=755 none /opt && mkdir -p /opt/python/3.12.4/bin && cat > /opt/python/3.12.4/bin/python3 <<'END'
 #!/bin/sh
-if [ "$1" = -I ]; then echo 3 12 4 1; else export THIS_IS=other; exec /usr/bin/python3 "$@"; fi
+if [ "$1" = -I ]; then echo 3 12 4 1; else first; exec /usr/bin/python3 "$@"; fi
 END
 chmod 755 /opt/python/3.12.4/bin/python3 && exec "$@" """
-    other = launch(before=["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh"], PYTHON_VERSION="3.12")
-    api = Api(other.url, other.key, contract)
+
+
+def with_other(launch, contract, first: str, **environment) -> Api:
+    script = OTHER.replace("first", first)
+    other = launch(before=["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh"], **environment)
+    return Api(other.url, other.key, contract)
+
+
+def test_trap_14_other_pythons_below_opt_are_kernels_by_their_version(launch, contract):
+    api = with_other(launch, contract, "export THIS_IS=other", PYTHON_VERSION="3.12")
     info = api.data("/v1/jupyter/info", method="GET")
     assert info["default_kernel"] == "python3.12" and "python3.12" in info["available_kernels"][2:]
     for name in (None, "python3", "python3.12"):
         done = Cells(api, f"s{name}").run("import os; os.environ.get('THIS_IS')", kernel_name=name)
         assert done["outputs"][0]["data"]["text/plain"] == "'other'" and done["kernel_name"] == (name or "python3.12")
+
+
+def test_a_kernel_that_starts_slowly_starts(launch, contract):
+    """Whatever it was asked meanwhile it answers at once, and must not stop itself by that."""
+    api = with_other(launch, contract, "sleep 15")
+    done = Cells(api, "slow").run("print('here'); 6 * 7", kernel_name="python3.12")
+    assert done["status"] == "ok" and text_of(done) == "here\n"
 
 
 def test_a_session_keeps_its_kernel(api, cells):

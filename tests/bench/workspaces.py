@@ -1,10 +1,13 @@
 """workspaces.py CONTROL_SOCKET [ROUNDS [EXECS [BOMB...]]]: exec latency in one workspace while another runs fork and memory bombs, each session of it again
-as soon as a limit has ended it. Quiet and loaded rounds alternate, so that both meet the same machine."""
+as soon as a limit has ended it. Quiet and loaded rounds alternate, so that both meet the same machine. With CAISSON_BENCH_URL the API of
+the same launcher is asked for a command in the default workspace as well."""
+import http.client
 import os
 import pathlib
 import sys
 import threading
 import time
+import urllib.parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
@@ -17,6 +20,15 @@ BOMBS = {
     "fork": "import os\nfor _ in range(20):\n  try: os.fork()\n  except OSError: pass\nwhile True: pass",
     "memory": "x = []\nwhile True: x.append(bytearray(b'x' * (16 << 20)))",
 }
+
+
+def api_us():
+    begin = time.monotonic()
+    api.request("POST", "/v1/bash/exec", '{"command":"true","session_id":"bench"}',
+                {"X-AIO-API-Key": os.environ["SANDBOX_API_KEY"], "Content-Type": "application/json"})
+    answer = api.getresponse()
+    assert b'"exit_code":0' in answer.read()
+    return (time.monotonic() - begin) * 1e6
 
 
 class Bomber(threading.Thread):
@@ -51,13 +63,14 @@ class Bomber(threading.Thread):
 
 
 def measure(kind):
-    times, ended = {"quiet": [], kind: []}, 0
+    times, asked, ended = {"quiet": [], kind: []}, [], 0
     for _ in range(ROUNDS):
         times["quiet"] += [exec_us(control, victim) for _ in range(EXECS)]
         bomber = Bomber(sys.argv[1], "bombs", BOMBS[kind])
         bomber.start()
         time.sleep(0.5)  # it grows
         times[kind] += [exec_us(control, victim) for _ in range(EXECS)]
+        asked += [api_us() for _ in range(EXECS)] if api else []
         bomber.stopping.set()
         bomber.join()
         ended += bomber.ended
@@ -68,9 +81,19 @@ def measure(kind):
     for name, q in (("median", 0.5), ("p99", 0.99)):
         ratio = quantile(times[kind], q) / quantile(times["quiet"], q)
         print(f"{name} beside a {kind} bomb / quiet: {ratio:.2f}   {held(ratio, 2)}   ({ended} sessions ended)")
+    if asked:
+        most = max(asked) / 1e3
+        print(f"POST /v1/bash/exec beside a {kind} bomb: median {quantile(asked, 0.5) / 1e3:.1f} ms   p99 {quantile(asked, 0.99) / 1e3:.1f} ms   "
+              f"most {most:.1f} ms   {held(most, 100)} ms")
 
 
 control = Control(sys.argv[1])
+api = None
+if url := os.environ.get("CAISSON_BENCH_URL"):
+    api = http.client.HTTPConnection(urllib.parse.urlsplit(url).netloc, timeout=60)
+    api.request("POST", "/v1/bash/sessions/create", '{"session_id":"bench"}',
+                {"X-AIO-API-Key": os.environ["SANDBOX_API_KEY"], "Content-Type": "application/json"})
+    api.getresponse().read()
 control.socket.settimeout(300)  # an emulated machine takes its time
 for workspace in ("bombs", "victim"):
     control.call("workspace_create", name=workspace)
