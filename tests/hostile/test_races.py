@@ -197,7 +197,8 @@ def test_programs_that_fork_while_they_are_killed_all_end(place, compiled, walls
         session = control.create()
         try:
             control.start(session, str(program), mark, cwd="/tmp", stdin=False)
-            eventually(lambda m=mark: len(marked(m)) > 20, what="it forks")
+            # A link is there for two milliseconds: of a hundred chains a look on a busy machine meets a few.
+            eventually(lambda m=mark: len(marked(m)) > 4, 20, what="it forks")
             control.destroy(session)
             assert marked(mark) == []
         finally:
