@@ -193,7 +193,7 @@ static const struct attack kRows[] = {
     SURFACE("mm-map", "rewrite its own memory map", process_control, NULL, PR_SET_MM, 15, EINVAL),
     SURFACE("core-sched", "take a processor core", process_control, NULL, 62, 0, EINVAL),
     SURFACE("tsc", "switch the time counter off", process_control, NULL, PR_SET_TSC, PR_TSC_ENABLE),
-    SURFACE("merge", "merge its memory with others'", process_control, NULL, 67, 0),
+    SURFACE("merge", "merge its memory with others'", process_control, NULL, 67, 0, .control = "Linux 6.4 has this option"),
     SURFACE("machine-check", "choose how memory faults kill", process_control, NULL, PR_MCE_KILL, PR_MCE_KILL_CLEAR),
     NEW("statmount", "reach statmount", 457, EINVAL),
     NEW("lsm_list", "list security modules", 461, EINVAL),
