@@ -240,7 +240,11 @@ Result<Imported> import_seccomp(const json::Value& profile, const std::string& n
   if (!profile.is_object()) return fail(Code::invalid_argument, "a profile is an object");
   if (const auto fault = policy::form_fault(policy::Form::domain, name))
     return fail(Code::invalid_argument, "--name: " + fault->what);
-  return SeccompImport(profile, name).run(refused);
+  // Of an OCI runtime's config.json it is the member linux.seccomp (runtime-spec, config-linux.md).
+  const nlohmann::json::json_pointer oci("/linux/seccomp");
+  const json::Value& own = profile.contains(oci) ? profile[oci] : profile;
+  if (!own.is_object()) return fail(Code::invalid_argument, "/linux/seccomp is an object");
+  return SeccompImport(own, name).run(refused);
 }
 
 }  // namespace caisson::cli

@@ -34,6 +34,7 @@ struct Peaks {
 
 struct Accesses {
   std::map<std::string, Path> paths;                   // canonical, as the session sees them
+  std::set<std::uint64_t> used_calls;                  // numbers of all system calls that returned; empty: not the whole run
   std::map<std::string, std::uint64_t> refused_calls;  // system call -> times that it answered EPERM or ENOSYS
   std::set<std::string> outside;                       // addresses beyond loopback that a connect named
   bool inet = false;                                   // a socket of AF_INET or AF_INET6 was made

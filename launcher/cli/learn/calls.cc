@@ -1,9 +1,11 @@
 #include "launcher/cli/learn/calls.h"
 
 #include <fcntl.h>
+#include <seccomp.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <vector>
 
 namespace caisson::cli::learn {
@@ -79,6 +81,13 @@ unsigned use_of_open(std::uint64_t flags) {
   if ((flags & (O_CREAT | O_TMPFILE)) != 0 && (flags & O_DIRECTORY) == 0) use |= kEntries;
   if ((flags & O_TMPFILE) == O_TMPFILE) use |= kEntries;
   return use;
+}
+
+std::string call_name(std::uint64_t number) {
+  char* const name = ::seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, static_cast<int>(number));
+  std::string out = name != nullptr ? name : std::to_string(number);
+  ::free(name);
+  return out;
 }
 
 }  // namespace caisson::cli::learn

@@ -30,4 +30,6 @@ struct PathCall {
 [[nodiscard]] std::span<const PathCall> path_calls();
 [[nodiscard]] unsigned use_of_open(std::uint64_t flags);
 
+[[nodiscard]] std::string call_name(std::uint64_t number);  // of a system call, or the number
+
 }  // namespace caisson::cli::learn

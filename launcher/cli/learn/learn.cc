@@ -189,6 +189,7 @@ Result<learn::Accesses> observe_session(const Asked& asked, const Options& optio
   take_wishes(seen);
   // Seen from the middle: no peak is the session's, and whatever was open before is not known.
   seen.peaks = {};
+  seen.used_calls.clear();
   seen.inet = true;
   return seen;
 }

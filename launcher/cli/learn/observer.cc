@@ -18,8 +18,6 @@
 #include <cstring>
 #include <optional>
 
-#include <seccomp.h>
-
 #include "launcher/base/sys.h"
 #include "launcher/cli/learn/calls.h"
 
@@ -71,13 +69,6 @@ std::pair<std::string, std::string> split(std::string path) {
   return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
 }
 
-std::string call_name(std::uint64_t number) {
-  char* const name = ::seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, static_cast<int>(number));
-  std::string out = name != nullptr ? name : std::to_string(number);
-  ::free(name);
-  return out;
-}
-
 bool is_path_call(std::uint64_t number) {
   return std::ranges::any_of(path_calls(), [number](const PathCall& row) { return row.number == number; });
 }
@@ -112,6 +103,7 @@ std::vector<std::string> Observer::entry(pid_t tid, std::uint64_t number, const 
 
 void Observer::exit(const Call& call) {
   ++seen_.calls;
+  seen_.used_calls.insert(call.number);
   processes_.insert(call.tid);
   std::size_t string = 0;
   for (const PathCall& row : path_calls()) {

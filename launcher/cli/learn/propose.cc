@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "launcher/cli/learn/calls.h"
+
 namespace caisson::cli::learn {
 namespace {
 
@@ -101,6 +103,23 @@ void generalise(const policy::Policy& p, const Accesses& seen, Needs& needs) {
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t step) { return (value + step - 1) / step * step; }
 
+// Sets that every session needs: caisson-init's calls, and what C libraries and interpreters do at their start and end.
+constexpr std::string_view kAlways[] = {"basic-io", "files", "memory",   "process", "signals",      "time",
+                                        "sync",     "sched", "terminal", "misc",    "sockets-unix", "refused"};
+
+// The domain's sets without those of which no call was made; nothing when that is all of them, or not all calls were seen.
+std::vector<std::string> used_sets(const policy::Policy& policy, const Accesses& seen) {
+  if (seen.used_calls.empty()) return {};
+  std::set<std::string> used;
+  for (const std::uint64_t number : seen.used_calls) used.insert(call_name(number));
+  std::vector<std::string> out;
+  for (const policy::SyscallSet& set : policy.sets)
+    if (std::ranges::find(kAlways, set.name) != std::end(kAlways) ||
+        std::ranges::any_of(set.allow, [&](const policy::SyscallRule& rule) { return used.contains(rule.name); }))
+      out.push_back(set.name);
+  return out.size() < policy.sets.size() ? out : std::vector<std::string>();
+}
+
 void propose_limit(Proposal& out, const char* name, std::uint64_t now, std::uint64_t seen, std::uint64_t factor,
                    std::uint64_t step) {
   const std::uint64_t wanted = std::max(step, round_up(seen * factor, step));
@@ -153,6 +172,7 @@ Proposal propose(const policy::Policy& policy, const Accesses& seen) {
   propose_limit(out, "open_files", policy.limits.open_files, peak.open_files, 2, 64);
   propose_limit(out, "file_size_bytes", policy.limits.file_size_bytes, peak.file_size_bytes, 4, 16ULL << 20);
   propose_limit(out, "cpu_seconds", policy.limits.cpu_seconds, peak.cpu_seconds, 4, 60);
+  out.sets = used_sets(policy, seen);
   out.network_none = !seen.inet && policy.network != policy::Network::none;
 
   for (const std::string& address : seen.outside) out.notes.push_back("connects to " + address + ": no policy opens the outside");
@@ -183,6 +203,10 @@ json::Value policy_file(const policy::Policy& policy, const Proposal& proposal, 
                                           " by: " + command}});
   }
   for (const auto& [name, value] : proposal.limits) file["limits"][name] = value;
+  if (!proposal.sets.empty()) {
+    file["syscalls"]["allow"] = proposal.sets;
+    file["why"]["/syscalls/allow"] = "the command made no call of the domain's other sets";
+  }
   if (proposal.network_none) {
     file["network"] = "none";
     file["why"]["/network"] = "the command made no internet socket";
@@ -195,6 +219,9 @@ std::string difference(const policy::Policy& policy, const Proposal& proposal) {
   for (const policy::Grant& grant : proposal.grants)
     out += "+ grant " + std::string(grant.access == policy::Access::read_write ? "read-write" : "read") +
            (grant.execute ? ", programs may run: " : ": ") + grant.path + "\n";
+  for (const policy::SyscallSet& set : policy.sets)
+    if (!proposal.sets.empty() && std::ranges::find(proposal.sets, set.name) == proposal.sets.end())
+      out += "- syscalls/allow " + set.name + "\n";
   if (proposal.network_none) out += "- network loopback -> none\n";
   for (const policy::LimitRow& row : policy::kLimits)
     if (const auto at = proposal.limits.find(row.name); at != proposal.limits.end())

@@ -14,6 +14,7 @@ namespace caisson::cli::learn {
 struct Proposal {
   std::vector<policy::Grant> grants;            // beyond the domain's
   std::map<std::string, std::uint64_t> limits;  // lower than the domain's
+  std::vector<std::string> sets;                // of system calls, fewer than the domain's; empty: all of them
   bool network_none = false;                    // it used no network, the domain has one
   std::vector<std::string> notes;               // what was seen and is not proposed, and what could not be seen
 };

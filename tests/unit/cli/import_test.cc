@@ -15,9 +15,14 @@ bool says(const Imported& imported, const std::string& part) {
   return std::ranges::any_of(imported.report, [&](const std::string& line) { return line.contains(part); });
 }
 
+// Also as the member of an OCI runtime's configuration that it is: the same comes of both.
 Imported seccomp(const std::string& rules) {
-  auto out = import_seccomp(parsed(R"({"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [)" + rules + "]}"), "team", {"ptrace"});
+  const std::string profile = R"({"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [)" + rules + "]}";
+  auto out = import_seccomp(parsed(profile), "team", {"ptrace"});
+  const auto oci =
+      import_seccomp(parsed(R"({"ociVersion": "1.2.0", "linux": {"seccomp": )" + profile + "}}"), "team", {"ptrace"});
   if (!out) ADD_FAILURE() << out.error().what;
+  EXPECT_TRUE(oci && out && oci->document == out->document && oci->report == out->report);
   return out ? *out : Imported{};
 }
 

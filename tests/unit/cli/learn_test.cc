@@ -1,6 +1,7 @@
 #include "launcher/cli/learn/propose.h"
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 
 namespace caisson::cli::learn {
 namespace {
@@ -113,6 +114,25 @@ TEST(Learn, NoNetworkWhereNoneWasUsed) {
   EXPECT_TRUE(propose(domain(), a).network_none);
   a.inet = true;
   EXPECT_FALSE(propose(domain(), a).network_none);
+}
+
+TEST(Learn, SetsWithoutAnyUsedCallAreLeftOut) {
+  policy::Policy p = domain();
+  for (const auto& [set, call] :
+       {std::pair("files", "openat"), std::pair("sockets-inet", "socket"), std::pair("ipc-sysv", "shmget")}) {
+    policy::SyscallSet one;
+    one.name = set;
+    one.allow.emplace_back().name = call;
+    p.sets.push_back(std::move(one));
+  }
+  Accesses a;
+  EXPECT_EQ(propose(p, a).sets, List()) << "nothing is known of its calls";
+  a.used_calls = {SYS_shmget};
+  EXPECT_EQ(propose(p, a).sets, (List{"files", "ipc-sysv"})) << "every session needs files";
+  EXPECT_EQ(policy_file(p, propose(p, a), "x")["syscalls"]["allow"], (json::Value{"files", "ipc-sysv"}));
+  EXPECT_NE(difference(p, propose(p, a)).find("- syscalls/allow sockets-inet\n"), std::string::npos);
+  a.used_calls.insert(SYS_socket);
+  EXPECT_EQ(propose(p, a).sets, List()) << "all of them";
 }
 
 TEST(Learn, TheFileNamesItsReasons) {
