@@ -25,6 +25,8 @@ def seen(guest, tmp_path_factory):
     # Beside loopback the guest has no address, and an attack needs one to speak to.
     for argv in (["link", "add", "escape0", "type", "dummy"], ["address", "add", "192.0.2.1/24", "dev", "escape0"], ["link", "set", "escape0", "up"]):
         subprocess.run(["ip", *argv], check=True)
+    # The machine is young: a process of the session would have the number that the launcher has outside, and be taken for it.
+    pathlib.Path("/proc/sys/kernel/ns_last_pid").write_text("30000")
     out = tmp_path_factory.mktemp("parts")
     program = catalogue.program(out)
 
