@@ -84,7 +84,7 @@ def measure(kind):
     if asked:
         most = max(asked) / 1e3
         print(f"POST /v1/bash/exec beside a {kind} bomb: median {quantile(asked, 0.5) / 1e3:.1f} ms   p99 {quantile(asked, 0.99) / 1e3:.1f} ms   "
-              f"most {most:.1f} ms   {held(most, 100)} ms")
+              f"most {most:.1f} ms   {held(most, 100)}")
 
 
 control = Control(sys.argv[1])
