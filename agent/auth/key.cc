@@ -1,10 +1,10 @@
 #include "agent/auth/key.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include <openssl/crypto.h>
 
+#include "agent/http/token.h"
 #include "launcher/base/hash.h"
 
 namespace caisson::auth {
@@ -14,9 +14,7 @@ namespace {
 std::optional<std::string_view> bearer_token(std::string_view value) {
   constexpr std::string_view kScheme = "bearer ";
   if (value.size() <= kScheme.size()) return std::nullopt;
-  const bool is_bearer = std::ranges::equal(kScheme, value.substr(0, kScheme.size()), {}, {},
-                                            [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  if (!is_bearer) return std::nullopt;
+  if (!http::same_ignoring_case(kScheme, value.substr(0, kScheme.size()))) return std::nullopt;
   value.remove_prefix(kScheme.size());
   while (value.starts_with(' ')) value.remove_prefix(1);
   return value;

@@ -1,7 +1,8 @@
 #include "agent/auth/origin.h"
 
 #include <algorithm>
-#include <cctype>
+
+#include "agent/http/token.h"
 
 namespace caisson::auth {
 namespace {
@@ -9,9 +10,7 @@ namespace {
 std::string normal(std::string_view text) {
   while (text.starts_with(' ')) text.remove_prefix(1);
   while (text.ends_with(' ') || text.ends_with('/')) text.remove_suffix(1);
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
+  return http::lower(text);
 }
 
 // "host:443" and "host" are one for https, "host:80" and "host" for http.

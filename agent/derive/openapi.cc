@@ -1,7 +1,8 @@
 #include "agent/derive/openapi.h"
 
 #include <algorithm>
-#include <cctype>
+
+#include "agent/http/token.h"
 
 namespace caisson::derive {
 namespace {
@@ -131,12 +132,6 @@ Value security_schemes() {
           {"api_key_query", {{"type", "apiKey"}, {"in", "query"}, {"name", "api_key"}}}};
 }
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
-
 }  // namespace
 
 Value openapi(const std::vector<const Route*>& table) {
@@ -144,7 +139,7 @@ Value openapi(const std::vector<const Route*>& table) {
   Value paths = Value::object();
   for (const Route* route : table)
     if ((route->flags & routes::kHidden) == 0)
-      paths[std::string(route->path)][lower(http::method_name(route->method))] = operation(*route, components);
+      paths[std::string(route->path)][http::lower(http::method_name(route->method))] = operation(*route, components);
   return {{"openapi", "3.1.0"},
           {"info",
            {{"title", "Caisson"},

@@ -19,13 +19,6 @@ bool is_token(std::string_view text) { return !text.empty() && std::ranges::all_
 bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (is_upper(c)) c = static_cast<char>(c - 'A' + 'a');
-  return out;
-}
-
 // Control characters but HTAB; bytes from 0x80 on are obs-text, which RFC 9110 permits in values.
 bool is_value_char(char c) { return c == '\t' || (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f); }
 

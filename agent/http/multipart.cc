@@ -1,7 +1,6 @@
 #include "agent/http/multipart.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "agent/http/token.h"
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 
 namespace caisson::http {
@@ -16,8 +17,14 @@ namespace caisson::http {
 // Of ASCII letters; whatever the locale is.
 [[nodiscard]] constexpr char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
+[[nodiscard]] inline std::string lower(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(text, out.begin(), [](char c) { return lower(c); });
+  return out;
+}
+
 [[nodiscard]] inline bool same_ignoring_case(std::string_view a, std::string_view b) {
-  return std::ranges::equal(a, b, {}, lower, lower);
+  return std::ranges::equal(a, b, [](char x, char y) { return lower(x) == lower(y); });
 }
 
 }  // namespace caisson::http

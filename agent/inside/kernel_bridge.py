@@ -24,62 +24,7 @@ ERROR_ROOM = 1 << 18  # what errors may have beyond the limit of a cell's output
 UPDATES = 4           # how much more of everything updates may have than outputs
 MOST_FRAME = 1 << 26
 
-# Runs in the kernel before its first cell. What C code and child processes write to descriptors 1 and 2 comes through a pipe that
-# ipykernel reads in a thread: a cell is over when that pipe is empty and the thread sleeps in its read, or its last lines would belong
-# to no cell. It may have read them and wait for the interpreter's lock: then it has slept once more since it was looked at last.
-# A program that prints faster than this one reads is made to wait: ipykernel would keep all of it in memory, and its socket would
-# then lose messages, that of the cell's end among them.
-PRELUDE = """
-import array, fcntl, sys, termios, threading, time, zmq
-from IPython import get_ipython
-from ipykernel.iostream import OutStream
-def paced(self, string, write=OutStream.write):
-    done = write(self, string)
-    self.unsent = getattr(self, "unsent", 0) + len(string)
-    if self.unsent > 1 << 18:
-        self.unsent = 0
-        sender = self.pub_thread.thread
-        if sender.is_alive() and threading.current_thread() is not sender:
-            sent = threading.Event()
-            self.pub_thread.schedule(self._flush)
-            self.pub_thread.schedule(sent.set)
-            sent.wait(10)
-        else:
-            self._flush()
-    return done
-OutStream.write = paced
-def pace_socket():
-    thread.socket.setsockopt(zmq.SNDHWM, 64)
-    thread.socket.setsockopt(zmq.XPUB_NODROP, 1)
-    is_paced.set()
-thread, is_paced = get_ipython().kernel.iopub_socket.io_thread, threading.Event()
-thread.schedule(pace_socket)
-if not is_paced.wait(10):
-    raise RuntimeError("its output cannot be paced")
-def reader(stream):
-    try:
-        with open("/proc/self/task/%d/status" % stream.watch_fd_thread.native_id) as file:
-            text = file.read()
-        return text[text.index("State:"):].split()[1], text[text.index("\\nvoluntary_ctxt_switches:"):].split()[1]
-    except (OSError, ValueError):
-        return None
-seen = {}
-def settle(*_):
-    for stream in (sys.stdout, sys.stderr):
-        fd = getattr(stream, "_fid", None)
-        if fd is None or getattr(stream, "_exc", None):
-            continue
-        left, empty = array.array("i", [0]), 0
-        for _ in range(400):
-            fcntl.ioctl(fd, termios.FIONREAD, left)
-            now = reader(stream)
-            empty += left[0] == 0
-            if left[0] == 0 and now and now[0] == "S" and now == seen.get(fd) or empty > (100 if now else 1):
-                break
-            seen[fd] = now
-            time.sleep(0.0005 if now else 0.002)
-get_ipython().events.register("post_execute", settle)
-"""
+PRELUDE = sys.argv[1]  # kernel_prelude.py
 
 
 class Frames:
@@ -146,8 +91,8 @@ def installed_kernels():
 class Cell:
     """A request under way. `call` is None where its outputs are nobody's."""
 
-    def __init__(self, call=None, number=0, limit=0, most=0):
-        self.call, self.number, self.limit, self.most = call, number, limit, most
+    def __init__(self, call=None, number=0, limit=0, most=0, settle=SETTLE):
+        self.call, self.number, self.limit, self.most, self.settle = call, number, limit, most, settle
         self.msg_id = None
         self.reply = None
         self.idle = False
@@ -213,7 +158,7 @@ class Kernel:
     def prepare(self, end):
         # Until something came over both sockets: what is published before a subscription has arrived is lost. Asked again only
         # after a reply: whoever starts slowly would answer many at once, more than its publisher is let have under way below.
-        while not self.ask("kernel_info_request", {}, end, patience=0.2):
+        while not self.ask("kernel_info_request", {}, end, settle=0.2):
             if time.monotonic() > end:
                 raise RuntimeError("the kernel does not answer")
         reply = self.ask("execute_request", self.quiet("exec(%r, {})" % PRELUDE), end)
@@ -237,14 +182,13 @@ class Kernel:
         return {"code": code, "silent": True, "store_history": False, "user_expressions": {}, "allow_stdin": False,
                 "stop_on_error": False}
 
-    def ask(self, kind, content, end, patience=SETTLE):
-        """A request whose outputs are nobody's; its reply's content, None when it does not come, or its end not within `patience`."""
-        self.cell = cell = Cell()
+    def ask(self, kind, content, end, settle=SETTLE):
+        """A request whose outputs are nobody's; its reply's content, None when it does not come, or its end not `settle` behind it."""
+        self.cell = cell = Cell(settle=settle)
         cell.msg_id = self.session.send(self.shell, kind, content)["header"]["msg_id"]
         try:
             while not (cell.reply and cell.idle) and time.monotonic() < end:
-                if cell.reply:
-                    end = min(end, cell.settle_at - SETTLE + patience)
+                end = min(end, cell.settle_at or end)
                 self.turn(end)
         finally:
             self.cell = None
@@ -346,7 +290,7 @@ class Kernel:
                 return True
             if socket is self.shell:
                 cell.reply = content
-                cell.settle_at = time.monotonic() + SETTLE
+                cell.settle_at = time.monotonic() + cell.settle
                 for page in content.get("payload") or []:
                     if page.get("source") == "page":
                         self.publish("display_data", {"data": page["data"], "metadata": {}})

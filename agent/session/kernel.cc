@@ -55,7 +55,7 @@ void add_hint(std::string& hint, const std::string& more) {
 task<Worker::Pointer> Kernel::start_worker(bridge::LauncherClient& launcher, Place place, std::string cwd,
                                            WorkerOptions options) {
   bridge::ExecRequest request;
-  request.argv = {"/usr/bin/python3", "-I", "-c", std::string(inside::kKernelBridge)};
+  request.argv = {"/usr/bin/python3", "-I", "-c", std::string(inside::kKernelBridge), std::string(inside::kKernelPrelude)};
   request.cwd = std::move(cwd);
   options.limits.body_bytes = place.most_output_bytes * kBodyFactor + kBodyRoom;
   co_return co_await Worker::start(launcher, "jupyter", std::move(place.label), std::move(place.workspace), std::move(request),

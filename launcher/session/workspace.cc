@@ -60,7 +60,7 @@ json::Value disk_json(const Workspace& workspace) {
   if ((own ? ::fstatfs(own.get(), &fs) : ::statfs(workspace.home_path.c_str(), &fs)) != 0) return out;
   const auto block = static_cast<std::uint64_t>(fs.f_bsize);
   out.update({{"total_bytes", fs.f_blocks * block}, {"free_bytes", fs.f_bavail * block}, {"total_inodes", fs.f_files}});
-  // A home that shares its filesystem and has a limit is not that filesystem's use.
+  // A home that is only measured shares its filesystem. Of a project with a quota the kernel tells its own use (ext4, xfs).
   if (workspace.enforced_by != "measured")
     out.update({{"bytes", (fs.f_blocks - fs.f_bfree) * block}, {"inodes", fs.f_files - fs.f_ffree}});
   return out;

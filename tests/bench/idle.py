@@ -1,32 +1,13 @@
 """Memory of N idle sessions: the PSS of everything in each session, which is caisson-init alone while no command runs."""
 
 import os
-import re
 import socket
 import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from control import Control  # noqa: E402
-
-
-def pss_kib(pid):
-    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
-        return int(re.search(r"^Pss:\s+(\d+)", file.read(), re.M)[1])
-
-
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-        return [int(p) for p in file.read().split()]
-
-
-def name(pid):
-    try:
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            return file.read().split(b"\0")[0].decode(errors="replace")
-    except FileNotFoundError:  # ended since it was listed
-        return ""
-
+from memory import children, name, pss_kib  # noqa: E402
 
 control = Control(sys.argv[1])
 credentials = control.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))

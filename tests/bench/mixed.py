@@ -4,11 +4,12 @@ import http.client
 import json
 import os
 import random
-import re
 import sys
 import threading
 import time
 import urllib.parse
+
+from memory import children, name, pss_kib
 
 CLIENTS, SAMPLE_S = 8, 5
 url, key, launcher = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -58,26 +59,12 @@ class Client:
                 self.connection.close()
 
 
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-        return [int(p) for p in file.read().split()]
-
-
 def kept(pid):
     """PSS in KiB, and descriptors."""
-    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
-        return int(re.search(r"^Pss:\s+(\d+)", file.read(), re.M)[1]), len(os.listdir(f"/proc/{pid}/fd"))
+    return pss_kib(pid), len(os.listdir(f"/proc/{pid}/fd"))
 
 
-def agent_of(pid):
-    for child in children(pid):
-        with open(f"/proc/{child}/comm", encoding="utf-8") as file:
-            if file.read().strip() == "caisson-agent":
-                return child
-    sys.exit("no agent")
-
-
-agent = agent_of(launcher)
+agent = next(pid for pid in children(launcher) if name(pid).endswith("caisson-agent"))
 samples = []
 begin = time.monotonic()
 threads = [threading.Thread(target=Client(n).run, args=(begin + seconds,)) for n in range(CLIENTS)]

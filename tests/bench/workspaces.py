@@ -22,12 +22,14 @@ BOMBS = {
 }
 
 
+def post(path, body):
+    api.request("POST", path, body, {"X-AIO-API-Key": os.environ["SANDBOX_API_KEY"], "Content-Type": "application/json"})
+    return api.getresponse().read()
+
+
 def api_us():
     begin = time.monotonic()
-    api.request("POST", "/v1/bash/exec", '{"command":"true","session_id":"bench"}',
-                {"X-AIO-API-Key": os.environ["SANDBOX_API_KEY"], "Content-Type": "application/json"})
-    answer = api.getresponse()
-    assert b'"exit_code":0' in answer.read()
+    assert b'"exit_code":0' in post("/v1/bash/exec", '{"command":"true","session_id":"bench"}')
     return (time.monotonic() - begin) * 1e6
 
 
@@ -91,9 +93,7 @@ control = Control(sys.argv[1])
 api = None
 if url := os.environ.get("CAISSON_BENCH_URL"):
     api = http.client.HTTPConnection(urllib.parse.urlsplit(url).netloc, timeout=60)
-    api.request("POST", "/v1/bash/sessions/create", '{"session_id":"bench"}',
-                {"X-AIO-API-Key": os.environ["SANDBOX_API_KEY"], "Content-Type": "application/json"})
-    api.getresponse().read()
+    post("/v1/bash/sessions/create", '{"session_id":"bench"}')
 control.socket.settimeout(300)  # an emulated machine takes its time
 for workspace in ("bombs", "victim"):
     control.call("workspace_create", name=workspace)

@@ -10,7 +10,7 @@ import socket
 import struct
 import threading
 
-from harness import SESSION_UID, eventually, free_port, processes
+from harness import SESSION_UID, eventually, free_port, marked, processes
 
 libc = ctypes.CDLL(None, use_errno=True)
 CANARY = "canary-5f1c0a77"
@@ -257,13 +257,4 @@ def victim_state(pid):
 def sleeper(control, session, mark):
     """A process of the session; its pid outside."""
     control.start(session, "sleep", mark)
-
-    def found():
-        for pid, (_, comm, _) in processes().items():
-            if comm == "sleep":
-                with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
-                    if mark.encode() in file.read():
-                        return pid
-        return None
-
-    return eventually(found, what="the victim runs")
+    return eventually(lambda: marked(mark, "sleep"), what="the victim runs")[0]
