@@ -46,6 +46,8 @@ class Score {
     take(p_.at("home") == "workspace", 8, "/home", "shares its home: what one session plants there, the next one runs");
     take(p_.at("tmp") == "workspace", 4, "/tmp", "shares /tmp with the sessions of its workspace");
     take(p_.at("exec_writable") == true, 5, "/exec_writable", "runs programs that were written or sent");
+    take(p_.at("system_packages") == true, 6, "/system_packages",
+         "installs packages, and so programs that the other sessions of its workspace run");
     take(p_.at("proc_shared_fallback") == true, 4, "/proc_shared_fallback",
          "may see the container's processes where no fresh /proc can be had");
     int writable = 0, both = 0;

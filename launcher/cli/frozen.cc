@@ -18,7 +18,7 @@
 namespace caisson::cli {
 namespace {
 
-constexpr std::uint64_t kFormat = 2;
+constexpr std::uint64_t kFormat = 3;
 constexpr std::size_t kMaxBytes = 4 << 20;
 constexpr std::int64_t kSettledNs = 2'000'000'000;
 
@@ -130,7 +130,7 @@ template <class A>
 void members(A& a, policy::Policy& p) {
   a(p.domain, p.description, p.digest, p.min_tier, p.require, p.disable, p.weaken, p.why, p.grants, p.hide, p.files, p.links,
     p.devices, p.home, p.tmp, p.home_path, p.hostname, p.proc_shared_fallback, p.network, p.limits, p.env.set, p.env.client_deny,
-    p.syscalls.allow, p.syscalls.deny, p.sets, p.umask, p.audit, p.preset, p.layers, p.exec_writable);
+    p.syscalls.allow, p.syscalls.deny, p.sets, p.umask, p.audit, p.preset, p.layers, p.exec_writable, p.system_packages);
 }
 
 // What must not have changed of a file. No padding: compared and written as bytes.

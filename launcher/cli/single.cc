@@ -98,7 +98,7 @@ Result<std::unique_ptr<Single>> SingleSession::build(confine::Features features)
   features.cgroup_reason = "caisson run makes no cgroup";
   auto s = std::make_unique<Single>();
   TRY_ASSIGN(const confine::Sources sources, confine::resolve_sources(*policy));
-  const confine::Place place{"", "", init_path};
+  const confine::Place place{.init_path = init_path};
   TRY_ASSIGN(s->plan, confine::make_plan(policy, features, sources, place));
   TRY_ASSIGN(s->seccomp, filter(*s->plan));
   confine::Builder builder;

@@ -13,6 +13,7 @@
 #include "launcher/base/scm.h"
 #include "launcher/base/sys.h"
 #include "launcher/confine/fork.h"
+#include "launcher/confine/helper.h"
 #include "launcher/confine/landlock.h"
 #include "launcher/confine/raw.h"
 #include "launcher/confine/user_ns.h"
@@ -22,6 +23,7 @@ namespace caisson::confine {
 namespace {
 
 constexpr std::int64_t kBuildDeadlineUs = 10'000'000;
+constexpr int kSystemDeadlineMs = 30'000;
 
 // Waits until the pipe has a record or is closed (nullopt).
 Result<std::optional<StepRecord>> next_record(int status, std::int64_t deadline_us) {
@@ -145,15 +147,16 @@ Result<Builder> Builder::open(const std::string& init_path, const std::string& r
   TRY_ASSIGN(b.init_exe, sys::open(init_path, O_PATH));
   TRY_ASSIGN(b.null, sys::open("/dev/null", O_RDWR));
   b.stage_dir = run_dir + "/stage";
+  b.system_dir = run_dir + "/system";
   b.home_dir = run_dir + "/home";
   b.root_dir = run_dir + "/root";
-  for (const std::string& dir : {b.stage_dir, b.home_dir, b.root_dir})
+  for (const std::string& dir : {b.stage_dir, b.system_dir, b.home_dir, b.root_dir})
     if (::mkdir(dir.c_str(), 0755) != 0 && errno != EEXIST) return sys_error("mkdir " + quote(dir));
   return b;
 }
 
 Result<Workspace> Builder::make_workspace(const Plan& plan, uid_t outer_uid, gid_t outer_gid) const {
-  Workspace workspace{outer_uid, outer_gid, stage_dir, {}, {}, {}, {}};
+  Workspace workspace{outer_uid, outer_gid, stage_dir, {}, {}, {}, {}, false};
   if (!plan.user_ns) return workspace;
   ChildArgs args;
   args.plan = &plan;
@@ -168,6 +171,26 @@ Result<Workspace> Builder::make_workspace(const Plan& plan, uid_t outer_uid, gid
   workspace.mount_ns = std::move(built->fds[2]);
   if (!plan.home_options.empty()) workspace.home = std::move(built->fds[3]);
   return workspace;
+}
+
+// Copying is no work for a child of ours that may not allocate: a program does it, which enters the namespaces by itself.
+Status Builder::make_system(const Plan& plan, const Workspace& workspace) const {
+  TRY_ASSIGN(const Fd executable, sys::open(sys::program_path("caisson-system"), O_PATH));
+  TRY_ASSIGN(auto answer, sys::pipe());
+  std::string name = "caisson-system", what = plan.system;
+  char* argv[] = {name.data(), what.data(), nullptr};
+  int pidfd = -1;
+  const pid_t pid = raw::fork_into(&pidfd, -1);
+  if (pid < 0) return sys_error("fork caisson-system");
+  if (pid == 0) exec_helper({executable.get(), null.get(), answer.second.get(), workspace.mount_ns.get()}, argv, argv + 2);
+  const Child child(pid, Fd(pidfd));
+  answer.second.reset();
+  // One line, "" where all went well; the end without a line is the program's death.
+  pollfd ready{answer.first.get(), POLLIN, 0};
+  if (::poll(&ready, 1, kSystemDeadlineMs) != 1) return fail(Code::timeout, "caisson-system did not answer in time");
+  TRY_ASSIGN(const std::string text, sys::read_fd(answer.first.get(), 4096));
+  if (text == "\n") return {};
+  return fail(Code::io, text.empty() ? "caisson-system ended without a word" : text.substr(0, text.size() - 1));
 }
 
 Result<Template> Builder::make_template(std::shared_ptr<const Plan> plan, const Workspace& workspace) const {
@@ -186,6 +209,11 @@ Result<Template> Builder::make_template(std::shared_ptr<const Plan> plan, const 
         return std::unexpected(step_error(*plan, {Step::landlock_rules, static_cast<std::uint16_t>(entry), errno, 0, 0}));
     }
     return out;
+  }
+  if (!plan->system.empty() && !workspace.system) {
+    if (auto made = make_system(*plan, workspace); !made)
+      return std::unexpected(std::move(made).error().wrap("prepare the packages of policy '" + plan->policy->domain + "'"));
+    workspace.system = true;
   }
   ChildArgs args;
   args.plan = plan.get();

@@ -24,7 +24,8 @@ struct Workspace {
   gid_t outer_gid = 0;
   std::string stage;
   Fd user_ns, net_ns, mount_ns;
-  Fd home;  // its own home's tmpfs, where the plan had one
+  Fd home;                      // its own home's tmpfs, where the plan had one
+  mutable bool system = false;  // its copy of the system is made, by the first template that needs it
 };
 
 // A policy made ready in one workspace: mount tree, Landlock ruleset, seccomp program.
@@ -46,16 +47,19 @@ struct Started {
 
 // What builders share.
 struct Builder {
-  Fd init_exe;            // O_PATH descriptor of caisson-init
-  Fd null;                // /dev/null
-  std::string stage_dir;  // empty directory: where a workspace's shared /tmp is mounted in its own namespace
-  std::string home_dir;   // empty directory: where a workspace's own home is mounted, there as well
-  std::string root_dir;   // empty directory: where a session's root is built before it becomes the root
+  Fd init_exe;             // O_PATH descriptor of caisson-init
+  Fd null;                 // /dev/null
+  std::string stage_dir;   // empty directory: where a workspace's shared /tmp is mounted in its own namespace
+  std::string system_dir;  // empty directory: where its copy of the system is mounted, there as well
+  std::string home_dir;    // empty directory: where a workspace's own home is mounted, there as well
+  std::string root_dir;    // empty directory: where a session's root is built before it becomes the root
 
   [[nodiscard]] static Result<Builder> open(const std::string& init_path, const std::string& run_dir);
   // Blocking, some milliseconds; a child that does not answer within ten seconds is killed.
   [[nodiscard]] Result<Workspace> make_workspace(const Plan& plan, uid_t outer_uid, gid_t outer_gid) const;
   [[nodiscard]] Result<Template> make_template(std::shared_ptr<const Plan> plan, const Workspace& workspace) const;
+  // The workspace's copy of the system, for plans with system_packages. Blocking, some hundred milliseconds, once a workspace.
+  [[nodiscard]] Status make_system(const Plan& plan, const Workspace& workspace) const;
   // uid: the session's own uid in T0 (ignored with a user namespace).
   [[nodiscard]] Result<Started> start(const Template& prepared, const Workspace& workspace, uid_t uid, int cgroup_fd) const;
   // Everything in one child, nothing shared: child_pid is the session's first process.

@@ -61,6 +61,8 @@ std::optional<Claim> claim(const Plan& plan, Probe probe) {
     case Probe::read_ungranted:
       return path_claim(plan, ENOENT);
     case Probe::write_read_only:
+      if (!plan.system.empty()) return std::nullopt;
+      [[fallthrough]];
     case Probe::write_root:
       return path_claim(plan, EROFS);
     case Probe::write_proc:
@@ -69,7 +71,7 @@ std::optional<Claim> claim(const Plan& plan, Probe probe) {
     case Probe::proc_sys:
       return Claim{Mechanism::proc, {EACCES, EROFS, ENOENT, EPERM}};
     case Probe::read_init:
-      if (!plan.pid_ns) return std::nullopt;
+      if (!plan.pid_ns || !plan.system.empty()) return std::nullopt;
       return Claim{Mechanism::proc, {EACCES, ENOENT}};
     case Probe::kill_launcher:
       if (plan.pid_ns) return Claim{Mechanism::pid_ns, {ESRCH}};
@@ -101,6 +103,7 @@ std::optional<Claim> claim(const Plan& plan, Probe probe) {
     case Probe::x32_call:
       return foreign_call_claim(plan);
     case Probe::set_uid_0:
+      if (!plan.system.empty()) return std::nullopt;  // it is 0 already, in a namespace where that is nobody
       return Claim{plan.user_ns ? Mechanism::user_ns : Mechanism::capabilities, {EPERM, EINVAL}};  // EINVAL: 0 is not mapped
     case Probe::chroot:
       return Claim{Mechanism::capabilities, {EPERM, ENOSYS}};

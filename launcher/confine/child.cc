@@ -122,19 +122,36 @@ void arrange_fds(const ChildArgs& args, int* status, int* init_exe, int* landloc
   if (::close_range(from, ~0U, 0) != 0) ::_exit(1);
 }
 
+// A user namespace inside the workspace's, in which the inner user is root and nobody else exists: for programs that want to be
+// root. It owns no other namespace, so that its capabilities, dropped next, would reach nothing.
+void become_root_of_own(StepWriter& steps) {
+  const auto write = [](const char* path, const char* text) {
+    const int fd = ::open(path, O_WRONLY | O_CLOEXEC);
+    const bool ok = fd >= 0 && ::write(fd, text, std::strlen(text)) == static_cast<ssize_t>(std::strlen(text));
+    if (fd >= 0) ::close(fd);
+    return ok;
+  };
+  if (::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) != 0 || ::unshare(CLONE_NEWUSER) != 0 || !write("/proc/self/setgroups", "deny") ||
+      !write("/proc/self/uid_map", "0 1000 1") || !write("/proc/self/gid_map", "0 1000 1") || ::getuid() != 0)
+    steps.failed(Step::root_ns, errno);
+  steps.done(Step::root_ns);
+}
+
 void change_ids(const ChildArgs& args, StepWriter& steps) {
   if (faults::skip("uid")) return steps.done(Step::credentials);
   const Plan& plan = *args.plan;
-  const uid_t uid = plan.user_ns ? kInnerUid : args.uid;
-  const gid_t gid = plan.user_ns ? kInnerGid : args.gid;
+  const bool root = !plan.system.empty();  // of a namespace where that is nobody: the outer id is the workspace's
+  const uid_t uid = root ? 0 : plan.user_ns ? kInnerUid : args.uid;
+  const gid_t gid = root ? 0 : plan.user_ns ? kInnerGid : args.gid;
   // Inside a user namespace setgroups is denied for good; the list was emptied by the launcher at its start.
   if (!plan.user_ns && plan.change_uid && ::setgroups(0, nullptr) != 0) steps.failed(Step::credentials, errno);
   if (plan.change_uid && (::setresgid(gid, gid, gid) != 0 || ::setresuid(uid, uid, uid) != 0))
     steps.failed(Step::credentials, errno);
   uid_t r = 0, e = 0, s = 0;
   gid_t rg = 0, eg = 0, sg = 0;
-  if (::getresuid(&r, &e, &s) != 0 || ::getresgid(&rg, &eg, &sg) != 0 || r == 0 || e != r || s != r || rg == 0 || eg != rg ||
-      sg != rg || (plan.change_uid && (r != uid || rg != gid)) || (plan.change_uid && ::getgroups(0, nullptr) != 0))
+  if (::getresuid(&r, &e, &s) != 0 || ::getresgid(&rg, &eg, &sg) != 0 || (r == 0) != root || e != r || s != r ||
+      (rg == 0) != root || eg != rg || sg != rg || (plan.change_uid && (r != uid || rg != gid)) ||
+      (plan.change_uid && ::getgroups(0, nullptr) != 0))
     steps.failed(Step::credentials, EPERM);
   steps.done(Step::credentials);
 }
@@ -158,6 +175,7 @@ void confine_and_exec(const ChildArgs& args, StepWriter& steps) {
   if (::personality(PER_LINUX) < 0) steps.failed(Step::stdio, errno);
   steps.done(Step::stdio);
 
+  if (!plan.system.empty()) become_root_of_own(steps);
   const bool keep = faults::skip("capabilities"), bounded = keep || caps_drop_bounding();
   change_ids(args, steps);
   // Without a user namespace of ours and without CAP_SETPCAP (T1, a T0 with few capabilities) the bounding set stays;

@@ -88,9 +88,7 @@ Outcome probe_mounts() {
   mount_attr attr{};
   attr.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
   if (::mount_setattr(usr, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof attr) != 0) return outcome(false, "mount_setattr");
-  // Root's fsuid is not mapped: only as the mapped uid can anything be created in the new tmpfs.
-  if (::setresgid(kInnerGid, kInnerGid, kInnerGid) != 0 || ::setresuid(kInnerUid, kInnerUid, kInnerUid) != 0)
-    return outcome(false, "setresuid inside");
+  if (!become_inner()) return outcome(false, "setresuid inside");
   const int fs = ::fsopen("tmpfs", FSOPEN_CLOEXEC);
   if (fs < 0 || ::fsconfig(fs, FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0) return outcome(false, "fsopen tmpfs");
   const int root = ::fsmount(fs, FSMOUNT_CLOEXEC, 0);

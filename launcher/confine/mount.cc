@@ -13,12 +13,6 @@
 namespace caisson::confine {
 namespace {
 
-// Root's own uid does not exist inside, so it could create nothing in a new tmpfs. The capabilities in our user namespace
-// stay, because no inner uid 0 is mapped.
-bool become_inner() {
-  return ::setresgid(kInnerGid, kInnerGid, kInnerGid) == 0 && ::setresuid(kInnerUid, kInnerUid, kInnerUid) == 0;
-}
-
 int new_tmpfs(const char* owner, const std::string& size, std::uint64_t attributes = 0) {
   char options[200] = "";
   std::strcat(options, owner);

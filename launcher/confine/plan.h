@@ -78,6 +78,7 @@ struct Plan {
   std::vector<std::string> hide;
   std::string tools;  // where the session finds the agent's programs; "": there are none
   std::string private_tmp_options;
+  std::string system;        // what caisson-system is to make before (its JSON), or "": the sessions install no packages
   std::string home_options;  // make_workspace: of the home's tmpfs, or ""
   std::vector<LandlockRule> landlock;
   std::uint64_t landlock_fs = 0, landlock_scoped = 0;
@@ -94,6 +95,7 @@ struct Plan {
 struct Place {                     // what the plan needs to know of where it runs
   std::string home_source;         // the workspace's home in the launcher's view
   std::string stage;               // directory where a workspace's tmpfs is mounted, or ""
+  std::string system;              // directory where its copy of the system is, or "": there can be none
   std::string init_path;           // caisson-init, for its Landlock rule in T0 and T1
   std::vector<std::string> disks;  // of the home, for limits.io_*: "8:0"
   std::string no_disks;            // why there are none

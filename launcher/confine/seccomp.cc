@@ -208,6 +208,9 @@ Result<Program> compile_seccomp(const std::vector<policy::SyscallSet>& sets, Ref
     if (refusal == Refusal::observe && kPathCalls.contains(" " + rule.name + " ") &&
         !refused.contains("\n" + std::to_string(nr) + " "))
       answers[nr] = {SECCOMP_RET_USER_NOTIF, nullptr};
+  for (const auto& set : sets)
+    for (const std::string& name : set.pretend)
+      if (const auto nr = resolve(name)) answers[*nr] = {SECCOMP_RET_ERRNO, nullptr};  // errno 0: success, and nothing is done
   // clone3 hides its flags behind a pointer, where no filter can see them: never anything but "no such call".
   if (const auto nr = resolve("clone3")) answers[*nr] = {kEnosys, nullptr};
 

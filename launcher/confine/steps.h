@@ -36,6 +36,7 @@ enum class Step : std::uint16_t {
   stdio,
   limits,
   fds,
+  root_ns,      // with system_packages
   credentials,  // each session
   capabilities,
   no_new_privs,
@@ -74,6 +75,7 @@ inline constexpr StepRow kSteps[kStepCount] = {
     {Step::stdio, "stdio", Mechanism::fds},
     {Step::limits, "rlimits", Mechanism::rlimits},
     {Step::fds, "close_fds", Mechanism::fds},
+    {Step::root_ns, "root_ns", Mechanism::user_ns},
     {Step::credentials, "uid", Mechanism::uid},
     {Step::capabilities, "capabilities", Mechanism::capabilities},
     {Step::no_new_privs, "no_new_privs", Mechanism::no_new_privs},

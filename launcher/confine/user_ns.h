@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include "launcher/base/result.h"
 
@@ -11,6 +12,12 @@ namespace caisson::confine {
 
 inline constexpr uid_t kInnerUid = 1000;
 inline constexpr gid_t kInnerGid = 1000;
+
+// Becomes the inner user. Root's own uid does not exist inside, so it could create nothing in a new tmpfs; the capabilities in
+// the user namespace stay, because no inner uid 0 is mapped. Async-signal-safe.
+[[nodiscard]] inline bool become_inner() {
+  return ::setresgid(kInnerGid, kInnerGid, kInnerGid) == 0 && ::setresuid(kInnerUid, kInnerUid, kInnerUid) == 0;
+}
 
 // Writes setgroups (deny), uid_map and gid_map of `pid`, which has just unshared its user namespace. Needs CAP_SETUID and
 // CAP_SETGID here unless outer_uid is our own. Post-condition: read back and compared.

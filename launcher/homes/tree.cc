@@ -1,6 +1,5 @@
 #include "launcher/homes/tree.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sched.h>
@@ -13,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "launcher/base/directory.h"
 #include "launcher/base/sys.h"
 #include "launcher/confine/user_ns.h"
 
@@ -23,26 +23,12 @@ constexpr std::uint64_t kInside = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLV
 constexpr std::uint64_t kBlock = 512;  // of st_blocks, whatever the filesystem's
 constexpr std::size_t kMaxAnswer = 4096;
 
-struct CloseDir {
-  void operator()(DIR* dir) const { (void)::closedir(dir); }
-};
-using Directory = std::unique_ptr<DIR, CloseDir>;
+using sys::Directory;
+using sys::next_name;
 
 Result<Directory> open_directory(int top, const std::string& path) {
   TRY_ASSIGN(Fd fd, sys::openat2(top, path, O_RDONLY | O_DIRECTORY, kInside));
-  Directory dir(::fdopendir(fd.get()));
-  if (dir == nullptr) return sys_error("read directory");
-  (void)fd.release();
-  return dir;
-}
-
-// The next name, nullptr at the end.
-const char* next(DIR* dir) {
-  while (const dirent* entry = ::readdir(dir)) {
-    const std::string_view name = entry->d_name;
-    if (name != "." && name != "..") return entry->d_name;
-  }
-  return nullptr;
+  return sys::read_directory(std::move(fd));
 }
 
 bool gone(const Error& error) { return error.sys == ENOENT || error.sys == ENOTDIR || error.sys == ELOOP; }
@@ -51,7 +37,7 @@ bool gone(const Error& error) { return error.sys == ENOENT || error.sys == ENOTD
 // depth needs more than two descriptors.
 Status raise(int top, DIR* directory, std::uint64_t& moved) {
   const int at = ::dirfd(directory);
-  while (const char* name = next(directory)) {
+  while (const char* name = next_name(directory)) {
     if (::unlinkat(at, name, 0) == 0 || errno == ENOENT || ::unlinkat(at, name, AT_REMOVEDIR) == 0) continue;
     if (errno != ENOTEMPTY && errno != EEXIST) return sys_error("remove a directory");
     for (int error = EEXIST; error == EEXIST;) {  // the tenant may have used the name
@@ -74,7 +60,7 @@ Result<Use> measure(int home, const Use& most) {
     auto directory = open_directory(home, path);
     if (!directory && path != "." && gone(directory.error())) continue;  // it has been removed, or replaced
     if (!directory) return std::unexpected(std::move(directory).error());
-    while (const char* name = next(directory->get())) {
+    while (const char* name = next_name(directory->get())) {
       struct stat st{};
       if (::fstatat(::dirfd(directory->get()), name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) != 0) continue;
       const bool is_directory = S_ISDIR(st.st_mode);
@@ -96,7 +82,7 @@ Status empty(int home) {
   for (bool any = true; any;) {
     any = false;
     TRY_ASSIGN(const Directory top, open_directory(home, "."));
-    while (const char* name = next(top.get())) {
+    while (const char* name = next_name(top.get())) {
       any = true;
       if (::unlinkat(home, name, 0) == 0 || errno == ENOENT || ::unlinkat(home, name, AT_REMOVEDIR) == 0) continue;
       TRY_ASSIGN(const Directory below, open_directory(home, name));
@@ -118,8 +104,7 @@ Result<std::string> as_tenant(uid_t uid, const std::function<Result<std::string>
     go.second.reset();
     // With the maps of one uid alone, the capabilities that the new namespace gives are over that uid's files and no other's.
     if (::unshare(CLONE_NEWUSER) != 0 || ::write(ready.second.get(), "r", 1) != 1 || ::read(go.first.get(), &byte, 1) != 1 ||
-        ::setresgid(confine::kInnerGid, confine::kInnerGid, confine::kInnerGid) != 0 ||
-        ::setresuid(confine::kInnerUid, confine::kInnerUid, confine::kInnerUid) != 0 || ::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 ||
+        !confine::become_inner() || ::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 ||
         ::getppid() != parent)  // only now: a change of uid clears it
       ::_exit(2);
     ::umask(077);

@@ -79,8 +79,12 @@ long run_probe(Probe probe, const Targets& targets) {
   switch (probe) {
     case Probe::read_ungranted:
       return k::open(targets.outside, O_RDONLY | O_CLOEXEC);
-    case Probe::write_read_only:
-      return k::call(SYS_openat, AT_FDCWD, k::word("/usr/.caisson-canary"), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    case Probe::write_read_only: {
+      const long file = k::word("/usr/.caisson-canary");
+      const long made = k::call(SYS_openat, AT_FDCWD, file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+      if (made >= 0) (void)k::call(SYS_unlinkat, AT_FDCWD, file, 0);
+      return made;
+    }
     case Probe::write_root:
       return k::call(SYS_mkdirat, AT_FDCWD, k::word("/.caisson-canary"), 0700);
     case Probe::write_proc:

@@ -48,6 +48,11 @@ Value posture(const Policy& p) {
       "Landlock does not cover stat and inotify.");
   if (p.audit.paths)
     out.push_back("Calls that name files are observed: slower, and paths that are refused leave advisory records.");
+  if (p.system_packages)
+    out.push_back(
+        "Sessions are root, without a capability, of a copy of the system that their workspace shares: each can replace the "
+        "programs "
+        "that the others run. The image and other workspaces keep theirs.");
   if (!p.audit.denials) out.push_back("Calls that are refused by rule leave no record in the audit log.");
   if (p.audit.on_full == OnFull::stderr_)
     out.push_back("With a full disk sessions go on; their records are on the launcher's standard error only.");
@@ -78,8 +83,8 @@ Value explain(const Policy& p) {
       if (const auto why = why_of(p, field); !why.empty()) row["why"] = why;
       value = std::move(row);
     }
-  for (const char* name : {"home", "tmp", "exec_writable", "network", "proc_shared_fallback", "min_tier", "require", "disable",
-                           "hide", "devices", "umask"}) {
+  for (const char* name : {"home", "tmp", "exec_writable", "system_packages", "network", "proc_shared_fallback", "min_tier",
+                           "require", "disable", "hide", "devices", "umask"}) {
     const std::string field = std::string("/") + name;
     Value row{{"value", out[name]}, {"meaning", find_field(policy_fields(), field)->doc}};
     if (const auto why = why_of(p, field); !why.empty()) row["why"] = why;

@@ -50,6 +50,7 @@ Value to_json(const Policy& p) {
             {"home_path", p.home_path},
             {"tmp", scope_name(p.tmp)},
             {"exec_writable", p.exec_writable},
+            {"system_packages", p.system_packages},
             {"hostname", p.hostname},
             {"proc_shared_fallback", p.proc_shared_fallback},
             {"network", p.network == Network::none ? "none" : "loopback"},

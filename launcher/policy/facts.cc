@@ -98,6 +98,9 @@ class Facts {
     add("writes", "/dev/shm", scope(Scope::private_), "");
     for (const Grant& g : p_.grants)
       if (g.access == Access::read_write) add("writes", g.path, "all below" + origin(g), why_of(g));
+    if (p_.system_packages)
+      add("writes", "/usr, /etc, /var", "a copy that the sessions of the workspace share, to install packages in",
+          why("/system_packages"));
     add("writes", "umask", octal_text(p_.umask), why("/umask"));
   }
 

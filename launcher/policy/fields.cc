@@ -55,6 +55,10 @@ constexpr Field kPolicy[] = {
     {"/tmp", choice, kAny, "private workspace", 0, 0, "\"workspace\"", larger, "The same for /tmp."},
     {"/exec_writable", boolean, kAny, "", 0, 0, "true", larger,
      "Whether programs in home and /tmp may be executed. An interpreter of /usr can read them as scripts all the same."},
+    {"/system_packages", boolean, kAny, "", 0, 0, "false", larger,
+     "Sessions are root, without any capability, of a private copy of /usr, /etc and /var, in which they install packages. The "
+     "sessions "
+     "of a workspace share it, and it ends with the workspace. Needs tier T3 and a grant of /usr."},
     {"/hostname", text, Form::hostname, "", 1, 63, "\"caisson\"", never, "What `uname -n` says."},
     {"/proc_shared_fallback", boolean, kAny, "", 0, 0, "false", larger,
      "Where no fresh /proc can be mounted: `true` shows the container's own, whose other processes are then listed by "
@@ -73,6 +77,8 @@ constexpr Field kPolicy[] = {
     {"/limits/tmp_bytes", integer, kAny, "", 65536, 1ULL << 40, "536870912", larger,
      "Size of each private tmpfs: /dev/shm, private /tmp and home."},
     {"/limits/tmp_inodes", integer, kAny, "", 64, 1ULL << 24, "65536", larger, "Files in each private tmpfs."},
+    {"/limits/packages_bytes", integer, kAny, "", 1ULL << 26, 1ULL << 40, "1073741824", larger,
+     "What `system_packages` may take of memory, in each workspace."},
     {"/limits/session_seconds", integer, kAny, "", 1, 31536000, "86400", larger, "Life of the session, by the clock."},
     {"/limits/execs", integer, kAny, "", 1, 1024, "64", larger, "Commands that run at once."},
     {"/limits/io_read_bytes_per_second", integer, kAny, "", 65536, kNoIoLimit, "1125899906842624", larger,
@@ -127,6 +133,10 @@ constexpr Field kSets[] = {
     {"/refuse", objects, kAny, "", 0, 100, "[]", never, "Calls that answer EPERM instead of ENOSYS."},
     {"/refuse/*/names", list, Form::syscall, "", 1, 200, kRequired, never, "System calls."},
     {"/refuse/*/why", text, kAny, "", 8, 1000, kRequired, never, "The reason."},
+    {"/pretend", objects, kAny, "", 0, 100, "[]", never,
+     "Calls that answer success and are not carried out, whatever other sets say."},
+    {"/pretend/*/names", list, Form::syscall, "", 1, 200, kRequired, never, "System calls."},
+    {"/pretend/*/why", text, kAny, "", 8, 1000, kRequired, never, "The reason."},
 };
 
 }  // namespace

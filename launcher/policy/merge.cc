@@ -240,6 +240,7 @@ Policy build(const Value& merged) {
   p.tmp = m["tmp"] == "private" ? Scope::private_ : Scope::workspace;
   m["home_path"].get_to(p.home_path);
   m["exec_writable"].get_to(p.exec_writable);
+  m["system_packages"].get_to(p.system_packages);
   m["hostname"].get_to(p.hostname);
   m["proc_shared_fallback"].get_to(p.proc_shared_fallback);
   p.network = m["network"] == "none" ? Network::none : Network::loopback;
@@ -248,6 +249,8 @@ Policy build(const Value& merged) {
   m["env"]["client_deny"].get_to(p.env.client_deny);
   m["syscalls"]["allow"].get_to(p.syscalls.allow);
   m["syscalls"]["deny"].get_to(p.syscalls.deny);
+  if (p.system_packages && std::ranges::find(p.syscalls.allow, kPackagesSet) == p.syscalls.allow.end())
+    p.syscalls.allow.emplace_back(kPackagesSet);
   m["audit"]["denials"].get_to(p.audit.denials);
   p.audit.paths = m["audit"]["paths"] == "observe";
   m["audit"]["max_bytes"].get_to(p.audit.max_bytes);

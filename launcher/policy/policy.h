@@ -47,6 +47,7 @@ struct Limits {                                         // all hard; 0 is never 
   std::uint64_t cpu_seconds = 3600;                     // RLIMIT_CPU of each process
   std::uint64_t tmp_bytes = 512ULL << 20;               // size of private tmpfs mounts (/tmp, /dev/shm)
   std::uint64_t tmp_inodes = 65536;                     // nr_inodes of these
+  std::uint64_t packages_bytes = 1ULL << 30;            // size of the tmpfs that system_packages installs into
   std::uint64_t session_seconds = 86400;                // wall-clock life of a session
   std::uint64_t execs = 64;                             // commands running at once in one session
   std::uint64_t io_read_bytes_per_second = kNoIoLimit;  // cgroup io.max of the disks that hold home and /tmp
@@ -77,6 +78,7 @@ inline constexpr LimitRow kLimits[] = {{"processes", &Limits::processes},
                                        {"cpu_seconds", &Limits::cpu_seconds},
                                        {"tmp_bytes", &Limits::tmp_bytes},
                                        {"tmp_inodes", &Limits::tmp_inodes},
+                                       {"packages_bytes", &Limits::packages_bytes},
                                        {"session_seconds", &Limits::session_seconds},
                                        {"execs", &Limits::execs},
                                        {"io_read_bytes_per_second", &Limits::io_read_bytes_per_second},
@@ -115,8 +117,12 @@ struct SyscallSet {
   std::vector<SyscallRule> allow;
   std::vector<std::string> refuse;  // known and refused: EPERM instead of the ENOSYS of unknown numbers
   std::map<std::string, std::string> refuse_why;
-  std::string digest;  // sha256 (hex) of the set's canonical JSON
+  std::vector<std::string> pretend;  // answered with success, and not carried out, whatever other sets say
+  std::string digest;                // sha256 (hex) of the set's canonical JSON
 };
+
+// The set that every policy with `system_packages` gets.
+inline constexpr const char* kPackagesSet = "system-packages";
 
 struct Policy {
   std::string domain;  // "bash"
@@ -138,6 +144,8 @@ struct Policy {
   Scope home = Scope::workspace;
   Scope tmp = Scope::workspace;
   bool exec_writable = true;  // programs in home and /tmp may be executed
+  // Sessions are root, without any capability, of a private copy of the system that all of their workspace share: system/main.cc.
+  bool system_packages = false;
   std::string home_path = "/home/gem";
   std::string hostname = "caisson";
   bool proc_shared_fallback = false;  // where no fresh /proc can be mounted: show the container's (true) or none (false)

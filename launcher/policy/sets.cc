@@ -65,6 +65,7 @@ SyscallSet build_set(const Source& source, const std::string& name, Problems& pr
     set.refuse.push_back(call);
     set.refuse_why[call] = rule["why"].get<std::string>();
   });
+  each("pretend", [&](const Value&, const std::string& call) { set.pretend.push_back(call); });
   const json::Value& rules = list_of(doc, "allow");
   for (std::size_t i = 0; i < rules.size(); ++i)
     if (rules[i].contains("any_of") && rules[i].contains("refuse_if"))

@@ -51,8 +51,9 @@ Manager::Taken Manager::take(const policy::LoadResult& loaded) {
 // A file that everybody may read outside and that no grant covers: only the walls that a session has stand before it.
 std::string Manager::ungranted_file(const confine::Plan& plan) const {
   const auto below = [](const std::string& path, const std::string& top) { return (path + "/").starts_with(top + "/"); };
-  for (const std::string& path : {settings_.policy_dir + "/base.json", std::string("/var/lib/dpkg/status")}) {
-    const bool granted = below(path, "/tmp") || below(path, settings_.home) ||
+  for (const std::string& path :
+       {settings_.policy_dir + "/base.json", std::string("/var/lib/dpkg/status"), std::string("/sys")}) {
+    const bool granted = (!plan.system.empty() && below(path, "/var")) || below(path, "/tmp") || below(path, settings_.home) ||
                          std::ranges::any_of(plan.policy->grants, [&](const auto& g) { return below(path, g.source); });
     if (!granted && ::access(path.c_str(), R_OK) == 0) return path;
   }
@@ -102,7 +103,7 @@ Result<std::shared_ptr<const confine::Plan>> Manager::plan_domain(const Workspac
   TRY_ASSIGN(confine::Sources sources, confine::resolve_sources(*domain.policy));
   const bool made = &workspace != default_;
   if (auto tools = confine::open_source(settings_.tools)) sources[settings_.tools] = *tools;
-  confine::Place place{workspace.home_path, builder_.stage_dir, settings_.init_path, {}, ""};
+  confine::Place place{workspace.home_path, builder_.stage_dir, builder_.system_dir, settings_.init_path, {}, ""};
   // With a mount namespace /tmp is memory, as a home is that is no directory.
   std::vector<std::string> on_disk;
   if (workspace.home_path.empty()) {

@@ -27,7 +27,7 @@ inline Features tier_features(Tier wanted) {
 struct Bench {
   policy::Policy policy;
   Sources sources;
-  Place place{"/srv/home", "/run/stage", "/usr/lib/caisson/caisson-init", {}, ""};
+  Place place{"/srv/home", "/run/stage", "/run/system", "/usr/lib/caisson/caisson-init", {}, ""};
   std::optional<Features> features;  // instead of the tier's
   Bench() {
     policy.domain = "test";

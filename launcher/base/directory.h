@@ -1,0 +1,35 @@
+// Reading a directory's names.
+#pragma once
+
+#include <dirent.h>
+
+#include <memory>
+#include <string_view>
+
+#include "launcher/base/fd.h"
+#include "launcher/base/result.h"
+
+namespace caisson::sys {
+
+struct CloseDir {
+  void operator()(DIR* dir) const { (void)::closedir(dir); }
+};
+using Directory = std::unique_ptr<DIR, CloseDir>;
+
+[[nodiscard]] inline Result<Directory> read_directory(Fd fd) {
+  Directory dir(::fdopendir(fd.get()));
+  if (dir == nullptr) return sys_error("read directory");
+  (void)fd.release();
+  return dir;
+}
+
+// The next name but "." and "..", nullptr at the end. Valid until the next call.
+[[nodiscard]] inline const char* next_name(DIR* dir) {
+  while (const dirent* entry = ::readdir(dir)) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") return entry->d_name;
+  }
+  return nullptr;
+}
+
+}  // namespace caisson::sys
