@@ -185,6 +185,10 @@ class Planner {
              "held up");
     if (policy_.home == policy::Scope::workspace && !place_.home_quota)
       residual("home-quota", "the home has no quota but its filesystem's");
+    if (policy_.system_packages && (!plan_.pid_ns || place_.system.empty()))
+      return fail(Code::unavailable,
+                  "policy '" + policy_.domain + "' has system_packages, which need " +
+                      (plan_.pid_ns ? "the workspace of a running launcher" : "a fresh /proc, tier T3 (see: caisson probe)"));
     if (!plan_.mount_ns) {
       const auto conflicts = policy::landlock_conflicts(policy_);
       if (!conflicts.empty()) return fail(Code::invalid_argument, conflicts.front().text());
@@ -261,10 +265,6 @@ class Planner {
     const auto usr = std::ranges::find(plan_.binds, "/usr", &Bind::target);
     if (usr == plan_.binds.end() || usr->source != "/usr")
       return fail(Code::invalid_argument, "policy '" + policy_.domain + "' has system_packages, and no grant of /usr");
-    if (!plan_.pid_ns || place_.system.empty())
-      return fail(Code::unavailable,
-                  "policy '" + policy_.domain + "' has system_packages, which need " +
-                      (plan_.pid_ns ? "the workspace of a running launcher" : "a fresh /proc, tier T3 (see: caisson probe)"));
     const auto of_system = [](const std::string& path) {
       return std::ranges::any_of(kSystem, [&path](const char* top) { return policy::inside(path, top); });
     };

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 #include <linux/landlock.h>
+#include <nlohmann/json.hpp>
 
 #include "launcher/policy/load.h"
 #include "tests/unit/confine/tiers.h"
@@ -218,6 +219,54 @@ TEST(Plan, MountsAreOrderedParentsFirst) {
     return std::ranges::find((*plan)->binds, target, &Bind::target) - (*plan)->binds.begin();
   };
   EXPECT_LT(at("/home/gem"), at("/home/gem/ro"));
+}
+
+TEST(Plan, ACopyOfTheSystemNeedsTheFullTierAWorkspaceAndUsr) {
+  Bench bench;
+  bench.policy.system_packages = true;
+  for (const Tier tier : {Tier::t0, Tier::t1, Tier::t2}) {
+    const auto none = bench.plan(tier);
+    ASSERT_FALSE(none) << tier_name(tier);
+    EXPECT_NE(none.error().what.find("a fresh /proc, tier T3"), std::string::npos) << none.error().what;
+  }
+  EXPECT_TRUE(bench.plan(Tier::t3));
+  bench.place.system.clear();
+  EXPECT_EQ(bench.plan(Tier::t3).error().code, Code::unavailable);
+  bench.place.system = "/run/system";
+  bench.policy.grants.front().path = bench.policy.grants.front().source = "/usr/bin";
+  bench.sources["/usr/bin"] = {true, true, 1, 2};
+  EXPECT_EQ(bench.plan(Tier::t3).error().code, Code::invalid_argument);
+}
+
+TEST(Plan, WhatIsGrantedOfTheSystemIsInItsCopyAndNothingElse) {
+  Bench bench;
+  bench.policy.system_packages = true;
+  bench.policy.hide = {"/usr/lib/caisson"};
+  bench.policy.links["/etc/localtime"] = "../usr/share/zoneinfo/Etc/UTC";
+  bench.policy.links["/bin"] = "usr/bin";
+  const auto grant = [&bench](const char* path, const char* source, policy::Access access) {
+    bench.policy.grants.push_back({path, source, access, false, true, ""});
+    bench.sources[source] = {true, true, 1, bench.sources.size() + 10};
+  };
+  grant("/etc/ssl/certs", "/etc/ssl/certs", policy::Access::read);
+  grant("/etc/elsewhere", "/srv/conf", policy::Access::read);
+  grant("/var/shared", "/var/shared", policy::Access::read_write);
+  const auto plan = bench.plan(Tier::t3);
+  ASSERT_TRUE(plan) << plan.error().text();
+  const auto what = nlohmann::json::parse((*plan)->system);
+  const auto copies = what["copies"].get<std::vector<std::string>>();
+  EXPECT_EQ(std::ranges::count(copies, "/etc/ssl/certs"), 1);
+  EXPECT_EQ(std::ranges::count(copies, "/etc/elsewhere") + std::ranges::count(copies, "/var/shared"), 0);
+  for (const char* never : {"/etc", "/var", "/etc/shadow", "/etc/ssl", "/var/lib"})
+    EXPECT_EQ(std::ranges::count(copies, never), 0);
+  EXPECT_EQ(what["without"], nlohmann::json::array({"/usr/lib/caisson"}));
+  EXPECT_TRUE(what["files"].contains("/etc/passwd") && (*plan)->files.empty());
+  EXPECT_TRUE(what["links"].contains("/etc/localtime") && !what["links"].contains("/bin"));
+  const auto bind = [&](const char* target) { return *std::ranges::find((*plan)->binds, target, &Bind::target); };
+  EXPECT_TRUE(bind("/usr").staged && !bind("/usr").read_only && bind("/usr").source == "/run/system/usr");
+  EXPECT_TRUE(bind("/etc/elsewhere").read_only && bind("/etc/elsewhere").source == "/srv/conf");
+  EXPECT_FALSE(bind("/var/shared").read_only || bind("/var/shared").staged);
+  EXPECT_EQ(std::ranges::count((*plan)->binds, "/etc/ssl/certs", &Bind::target), 0);
 }
 
 TEST(Plan, AbsentOptionalGrantIsReported) {

@@ -142,6 +142,20 @@ TEST(Seccomp, RefuseWinsOverAllow) {
   EXPECT_EQ(answer(compile({allow, refuse}), SYS_bpf), kEperm);
 }
 
+TEST(Seccomp, PretendIsSuccessWhateverOtherSetsSay) {
+  SyscallSet allow, refuse, pretend;
+  allow.allow = {{"chown", {}, {}, ""}, {"getuid", {}, {}, ""}};
+  refuse.refuse = {"setuid"};
+  pretend.pretend = {"chown", "setuid"};
+  for (const Refusal told : {Refusal::answer, Refusal::notify, Refusal::observe}) {
+    const auto program = compile_seccomp({pretend, allow, refuse}, told);
+    ASSERT_TRUE(program);
+    EXPECT_EQ(answer(*program, SYS_chown), std::uint32_t{SECCOMP_RET_ERRNO});
+    EXPECT_EQ(answer(*program, SYS_setuid), std::uint32_t{SECCOMP_RET_ERRNO});
+    EXPECT_EQ(answer(*program, SYS_getuid), std::uint32_t{SECCOMP_RET_ALLOW});
+  }
+}
+
 TEST(Seccomp, SetsAreAUnion) {
   SyscallSet a, b;
   a.allow.push_back({"socket", {{{0, "masked_eq", 1, 0xffffffff}}}, {}, ""});
