@@ -54,13 +54,23 @@ def cases(program):
 
 
 @pytest.fixture(scope="session")
-def tiers(native, program, cases, tmp_path_factory):
-    """name -> verdicts.Tier."""
+def parts(native, program, tmp_path_factory):
+    """name -> what the part found."""
     out = tmp_path_factory.mktemp("parts")
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        parts = {name: pool.submit(part, name, program, out / f"{name}.json") for name in ("controls", *TIERS)}
-    controls = parts["controls"].result()["controls"]
-    found = {name: verdicts.Tier(name, cases, parts[name].result(), controls) for name in TIERS}
+        running = {name: pool.submit(part, name, program, out / f"{name}.json") for name in ("controls", *TIERS, "packages")}
+    return {name: one.result() for name, one in running.items()}
+
+
+@pytest.fixture(scope="session")
+def packages(parts, cases):
+    return verdicts.Tier("T3 with system_packages", cases, parts["packages"], parts["controls"]["controls"])
+
+
+@pytest.fixture(scope="session")
+def tiers(parts, cases):
+    """name -> verdicts.Tier."""
+    found = {name: verdicts.Tier(name, cases, parts[name], parts["controls"]["controls"]) for name in TIERS}
     assert [one.tier for one in found.values()] == list(TIERS)
     if kept := os.environ.get("CAISSON_ESCAPE_OUT"):
         pathlib.Path(kept, "escape.json").write_text(verdicts.as_json(list(found.values())))

@@ -1,5 +1,6 @@
 """One part of the escape leg, as a process of its own so that the parts can run side by side: `run.py PART PROGRAM OUT`.
-PART is a tier (the attacks in its sessions, and what its launcher signs) or `controls` (the same attacks unconfined)."""
+PART is a tier (the attacks in its sessions, and what its launcher signs), `packages` (T3, where sessions install packages) or `controls`
+(the same attacks unconfined)."""
 
 import json
 import pathlib
@@ -16,7 +17,7 @@ PLACE = "/srv"
 
 
 def part(name, base, program):
-    one = sight.Sight("T3" if name == "controls" else name, base, program)
+    one = sight.Sight("T3" if name in ("controls", "packages") else name, base, program, packages=name == "packages")
     try:
         if name == "controls":
             return {"controls": one.controls()}

@@ -23,7 +23,7 @@ DAEMONS = ("PR-09.daemon", "PR-10.daemons", "RS-22.fork-race")
 LEAKS = ("RS-14.segment", "RS-14.queue")
 LOCKS = {"RS-17.flock": False, "RS-17.ofd-lock": True}
 SERVES = ("NW-18.serve", "NW-18.serve-loopback", "NW-18.serve6")
-UIDS = {"T3": 61003, "T2": 61002, "T0": 61000, "T1": places.UID}
+UIDS = {"packages": 61004, "T3": 61003, "T2": 61002, "T0": 61000, "T1": places.UID}
 BURSTS = ("RS-01.burst", "RS-03.burst")
 OWN_TREE = "IP-11.mnt"
 BOX = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
@@ -88,8 +88,8 @@ class CarelessLauncher(Launcher):
 class Sight:
     """A launcher of one tier, what stands around it, and a victim in another session."""
 
-    def __init__(self, tier, base, program):
-        self.tier, self.base = tier, base
+    def __init__(self, tier, base, program, packages=False):
+        self.tier, self.base, self.packages = tier, base, packages
         self.unconfined = False
         base.chmod(0o755)
         # Controls run as other users, who do not reach a build folder or pytest's own.
@@ -109,7 +109,7 @@ class Sight:
         (self.base / "launcher").mkdir()
         self.launcher = CarelessLauncher(self.base / "launcher")
         # An id of its own, for the parts run side by side: sessions get the home's owner.
-        self.uid = UIDS[self.tier]
+        self.uid = UIDS["packages" if self.packages else self.tier]
         os.chown(self.launcher.home, self.uid, self.uid)
         self.decoys = Decoys(self.base, self.program, self.uid)
 
@@ -124,6 +124,9 @@ class Sight:
 
     def configure(self):
         write_policies(self.launcher.policies, self.base)
+        if self.packages:
+            weaken = [{"field": "/system_packages", "why": "what its sessions can do is tried"}]
+            edit(self.launcher.policies / "bash.json", system_packages=True, weaken=weaken)
         shutil.copy(self.program, self.launcher.home / "escape")
         self.decoys.programs(self.launcher.home, self.program)
         if self.tier == "T1":

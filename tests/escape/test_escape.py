@@ -58,6 +58,26 @@ def test_a_lower_tier_stops_nothing_that_its_statement_hides(tiers):
         assert set(tier.shown()) <= set(tier.stated), name
 
 
+# Where sessions install packages they are root of a copy, and changes of user and owner are answered without being made. What judges
+# by these sees an effect; outside nothing has one, or the case's note would say what.
+OF_THE_COPY = ("FS-03.", "FS-01.var-log")
+ANSWERED = ("PV-01.", "PV-03.capset", "PV-09.pretend", "FS-02.chown", "FS-04.chown")
+ALREADY_ROOT = {"FS-18.setuid": "", "FS-18.setgid": "", "FS-19.capability-file": "", "KS-20.random": "the walls are gone"}
+OWNED = ("PR-03.init-fd",)  # which numbers of descriptors the session's first process has
+
+
+def test_a_copy_of_the_system_opens_nothing_but_itself(packages, tiers):
+    assert packages.enforced == tiers["T3"].enforced
+    assert set(packages.stated) == {*tiers["T3"].stated, "system-shared"}
+    assert not packages.those("undecided"), packages.say("undecided")
+    more = {
+        id: packages.verdicts[id]
+        for id in packages.those("open")
+        if not id.startswith(OF_THE_COPY + ANSWERED + OWNED) or packages.verdicts[id]["note"]
+    }
+    assert {id: v["note"] for id, v in more.items()}.items() <= ALREADY_ROOT.items(), packages.say("open")
+
+
 def test_the_table_of_security_md_is_what_was_seen(tiers):
     path = ROOT / "SECURITY.md"
     text = path.read_text()
