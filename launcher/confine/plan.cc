@@ -11,6 +11,7 @@
 #include "launcher/base/sys.h"
 #include "launcher/confine/landlock.h"
 #include "launcher/confine/raw.h"
+#include "launcher/confine/system_plan.h"
 #include "launcher/policy/load.h"
 #include "launcher/policy/stages.h"
 
@@ -23,14 +24,6 @@ using policy::Policy;
 
 // A place of its own at the top: no grant of any policy lies above it, in which it could not be made.
 constexpr const char* kTools = "/caisson";
-// What belongs to packages; in the copy that sessions with `system_packages` have, they may write to it.
-constexpr const char* kSystem[] = {"/etc", "/opt", "/root", "/run", "/srv", "/usr", "/var"};
-// What installing needs besides that which is granted; all of it anybody may read. Users and groups instead of the stand-ins.
-constexpr const char* kInstalling[] = {
-    "/etc/adduser.conf", "/etc/apt",    "/etc/debconf.conf",  "/etc/default",  "/etc/deluser.conf", "/etc/dpkg",
-    "/etc/group",        "/etc/init.d", "/etc/login.defs",    "/etc/pam.conf", "/etc/pam.d",        "/etc/passwd",
-    "/etc/security",     "/etc/skel",   "/var/cache/debconf", "/var/lib/dpkg", "/var/lib/pam",      "/var/lib/ucf"};
-
 class Planner {
  public:
   Planner(std::shared_ptr<const Policy> policy, const Features& features, const Sources& sources, const Place& place)
@@ -248,7 +241,7 @@ class Planner {
     }
     plan_.files.assign(policy_.files.begin(), policy_.files.end());
     plan_.links.assign(policy_.links.begin(), policy_.links.end());
-    if (policy_.system_packages) TRY(system());
+    if (policy_.system_packages) TRY(plan_system(plan_, place_.system));
     for (const auto& [path, target] : {std::pair("/dev/fd", "/proc/self/fd"), std::pair("/dev/stdin", "/proc/self/fd/0"),
                                        std::pair("/dev/stdout", "/proc/self/fd/1"), std::pair("/dev/stderr", "/proc/self/fd/2"),
                                        std::pair("/dev/ptmx", "pts/ptmx")})
@@ -256,48 +249,6 @@ class Planner {
     plan_.hide = policy_.hide;
     // Parents before what lies below them, whoever of grants, home and devices they come from.
     std::ranges::sort(plan_.binds, {}, &Bind::target);
-    return {};
-  }
-
-  // What is granted for reading of /etc and /var is copied, /usr is laid under, and the policy's files are there once: from then
-  // on they are the sessions' own. A grant of another source, or for writing, stays what it is.
-  Status system() {
-    const auto usr = std::ranges::find(plan_.binds, "/usr", &Bind::target);
-    if (usr == plan_.binds.end() || usr->source != "/usr")
-      return fail(Code::invalid_argument, "policy '" + policy_.domain + "' has system_packages, and no grant of /usr");
-    const auto of_system = [](const std::string& path) {
-      return std::ranges::any_of(kSystem, [&path](const char* top) { return policy::inside(path, top); });
-    };
-    nlohmann::json copies(kInstalling), files = nlohmann::json::object(), links = files;
-    std::erase_if(plan_.binds, [&copies](const Bind& b) {
-      const bool copied = b.read_only && !b.device && b.source == b.target &&
-                          (policy::inside(b.target, "/etc") || policy::inside(b.target, "/var"));
-      if (copied) copies.push_back(b.target);
-      return copied || b.target == "/usr";
-    });
-    const auto hand_on = [&of_system](auto& list, nlohmann::json& out) {
-      std::erase_if(list, [&](const auto& entry) {
-        const bool there = of_system(entry.first);
-        if (there) out[entry.first] = entry.second;
-        return there;
-      });
-    };
-    hand_on(plan_.files, files);
-    hand_on(plan_.links, links);
-    for (const char* top : kSystem) {
-      Bind bind;
-      bind.target = top;
-      bind.source = place_.system + top;
-      bind.read_only = false;
-      bind.execute = bind.staged = true;
-      plan_.binds.push_back(std::move(bind));
-    }
-    plan_.system = nlohmann::json{{"directory", place_.system}, {"tops", kSystem},  {"bytes", policy_.limits.packages_bytes},
-                                  {"without", policy_.hide},    {"copies", copies}, {"files", std::move(files)},
-                                  {"links", std::move(links)}}
-                       .dump();
-    residual("system-shared",
-             "a session can replace the programs of its workspace's copy of the system, which its other sessions run");
     return {};
   }
 
@@ -345,7 +296,7 @@ class Planner {
       rule("/tmp", everything);
       rule(policy_.home_path, everything);
       if (!plan_.system.empty())
-        for (const char* top : kSystem) rule(top, landlock_read(abi, true) | landlock_write(abi));
+        for (const char* top : kSystemTops) rule(top, landlock_read(abi, true) | landlock_write(abi));
       for (const Bind& b : plan_.binds)
         if (!b.read_only && !b.device && !b.staged && b.target != policy_.home_path)
           rule(b.target, landlock_read(abi, b.execute) | landlock_write(abi));

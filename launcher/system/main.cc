@@ -118,17 +118,17 @@ Status fill(int root, const json::Value& what) {
   return make("/etc/dpkg/caisson-adopt", kAdopt);
 }
 
-// What the policy hides of /usr: to overlayfs a device 0:0 says that the name does not exist (Linux 5.8 lets anybody make one).
+// What the policy hides goes where no session sees it. Of /usr only directories are there by now; to overlayfs a device 0:0 says
+// that a name does not exist (since Linux 5.8 anybody may make one).
 Status leave_out(int root, int upper, const json::Value& paths) {
   for (std::size_t i = 0; i < paths.size(); ++i) {
     const auto path = paths[i].get<std::string>();
-    if (!path.starts_with("/usr/")) continue;
+    const bool lower = path.starts_with("/usr/");
     std::string name;
-    TRY_ASSIGN(const Fd parent, parent_of(upper, path.substr(4), name));
-    // Its directories, which are there by now, go where no session sees them.
+    TRY_ASSIGN(const Fd parent, lower ? parent_of(upper, path.substr(4), name) : parent_of(root, path, name));
     if (::renameat(parent.get(), name.c_str(), root, ("left-out-" + std::to_string(i)).c_str()) != 0 && errno != ENOENT)
       return sys_error("move away " + quote(path));
-    if (::mknodat(parent.get(), name.c_str(), S_IFCHR, 0) != 0) return sys_error("leave out " + quote(path));
+    if (lower && ::mknodat(parent.get(), name.c_str(), S_IFCHR, 0) != 0) return sys_error("leave out " + quote(path));
   }
   return {};
 }

@@ -229,6 +229,16 @@ def test_only_what_is_granted_or_needed_is_copied(control, session):
         control.call("workspace_destroy", workspace="decoys")
 
 
+def test_what_is_hidden_is_not_copied(fresh):
+    allow(fresh, "bash")
+    base = json.loads((fresh.policies / "base.json").read_text())
+    edit(fresh.policies / "base.json", hide=[*base["hide"], "/etc/profile.d", "/usr/share/doc"])
+    control = fresh.start("--agent", "/usr/bin/true").control()
+    session = control.create()
+    code = "out = [tried(os.listdir, p) for p in ('/etc/profile.d', '/usr/share/doc', '/usr/lib/caisson')] + [os.path.exists('/etc/profile')]"
+    assert inside(control, session, code) == ["ENOENT", "ENOENT", "ENOENT", True]
+
+
 def test_the_copy_has_a_size(control, session):
     code = """
 def fill():

@@ -1,0 +1,19 @@
+// The plan of a policy with `system_packages`: what of the container's system is in the copy that its sessions may write to.
+#pragma once
+
+#include <string>
+
+#include "launcher/confine/plan.h"
+
+namespace caisson::confine {
+
+// What belongs to packages.
+inline constexpr const char* kSystemTops[] = {"/etc", "/opt", "/root", "/run", "/srv", "/usr", "/var"};
+
+// Changes a plan whose binds, files and links are there. What is granted for reading of /etc and /var will be copied, /usr be
+// laid under, and the policy's files be made in the copy, once: from then on they are the sessions' own. A grant of another
+// source, or for writing, stays what it is. directory: where the copy will be. Errors: invalid_argument, without a grant of all
+// of /usr.
+[[nodiscard]] Status plan_system(Plan& plan, const std::string& directory);
+
+}  // namespace caisson::confine
