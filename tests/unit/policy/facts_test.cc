@@ -68,12 +68,14 @@ TEST(Score, TakingAwayNeverLowersIt) {
   Policy p;
   p.require = {Mechanism::seccomp, Mechanism::landlock, Mechanism::capabilities, Mechanism::no_new_privs};
   p.env.client_deny = {"LD_*"};
+  p.system_packages = true;
   int last = score(deductions(p));
   const auto better = [&](const char* what) {
     const int now = score(deductions(p));
     EXPECT_GT(now, last) << what;
     last = now;
   };
+  p.system_packages = false, better("system_packages");
   p.network = Network::none, better("network");
   p.home = Scope::private_, better("home");
   p.tmp = Scope::private_, better("tmp");
