@@ -44,10 +44,14 @@ constexpr std::string_view kPathCalls =
     "fchmodat2 "
     "chown lchown fchownat utimensat connect bind ";
 
+// Errno 0 is success: the call returns 0.
+std::uint32_t pretended(const policy::Pretence& p) { return SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(p.error); }
+
 // What happens to one syscall number: a fixed answer, or a rule with conditions.
 struct Answer {
   std::uint32_t ret = kEnosys;
   const SyscallRule* rule = nullptr;
+  const policy::Pretence* before = nullptr;  // what is asked first
   bool operator==(const Answer&) const = default;
 };
 
@@ -92,7 +96,8 @@ class Search {
   }
 
   std::size_t leaf(const Answer& answer) {
-    return answer.rule != nullptr ? rule(*answer.rule) : ret(answer.ret == kEperm ? refuse_ : answer.ret);
+    const std::size_t known = answer.rule != nullptr ? rule(*answer.rule) : ret(answer.ret == kEperm ? refuse_ : answer.ret);
+    return answer.before != nullptr ? first_of(answer.before->when, pretended(*answer.before), known) : known;
   }
 
   std::size_t ret(std::uint32_t value) {
@@ -105,9 +110,13 @@ class Search {
   std::size_t rule(const SyscallRule& rule) {
     const bool refusing = !rule.refuse_if.empty();
     const auto& rows = refusing ? rule.refuse_if : rule.any_of;
-    std::size_t next = ret(refusing ? kAllow : refuse_);
+    return first_of(rows, refusing ? refuse_ : kAllow, ret(refusing ? kAllow : refuse_));
+  }
+
+  // `answer` where a row holds, else what is at `next`.
+  std::size_t first_of(const std::vector<std::vector<ArgRule>>& rows, std::uint32_t answer, std::size_t next) {
     for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
-      std::size_t held = ret(refusing ? refuse_ : kAllow);
+      std::size_t held = ret(answer);
       for (auto arg = row->rbegin(); arg != row->rend(); ++arg) held = condition(*arg, held, next);
       next = held;
     }
@@ -198,21 +207,25 @@ Result<Program> compile_seccomp(const std::vector<policy::SyscallSet>& sets, Ref
   }
   std::map<std::uint32_t, Answer> answers;
   for (const auto& [nr, rule] : rules)
-    answers[nr] = rule.any_of.empty() && rule.refuse_if.empty() ? Answer{kAllow, nullptr} : Answer{kAllow, &rule};
+    answers[nr] =
+        rule.any_of.empty() && rule.refuse_if.empty() ? Answer{kAllow, nullptr, nullptr} : Answer{kAllow, &rule, nullptr};
   for (const auto& set : sets) {
     for (const std::string& name : set.refuse)
-      if (const auto nr = resolve(name)) answers[*nr] = {kEperm, nullptr};
+      if (const auto nr = resolve(name)) answers[*nr] = {kEperm, nullptr, nullptr};
   }
   const std::string refused = refusals(sets);
   for (const auto& [nr, rule] : rules)
     if (refusal == Refusal::observe && kPathCalls.contains(" " + rule.name + " ") &&
         !refused.contains("\n" + std::to_string(nr) + " "))
-      answers[nr] = {SECCOMP_RET_USER_NOTIF, nullptr};
+      answers[nr] = {SECCOMP_RET_USER_NOTIF, nullptr, nullptr};
   for (const auto& set : sets)
-    for (const std::string& name : set.pretend)
-      if (const auto nr = resolve(name)) answers[*nr] = {SECCOMP_RET_ERRNO, nullptr};  // errno 0: success, and nothing is done
+    for (const policy::Pretence& p : set.pretend)
+      if (const auto nr = resolve(p.name)) {
+        if (p.when.empty()) answers[*nr] = {pretended(p), nullptr, nullptr};
+        else answers[*nr].before = &p;
+      }
   // clone3 hides its flags behind a pointer, where no filter can see them: never anything but "no such call".
-  if (const auto nr = resolve("clone3")) answers[*nr] = {kEnosys, nullptr};
+  if (const auto nr = resolve("clone3")) answers[*nr] = {kEnosys, nullptr, nullptr};
 
   std::vector<Range> ranges{{0, {}}};
   std::uint32_t next = 0;
@@ -223,7 +236,7 @@ Result<Program> compile_seccomp(const std::vector<policy::SyscallSet>& sets, Ref
     next = nr + 1;
   }
   ranges.push_back({next, {}});
-  if (kX32Bit != 0) ranges.push_back({kX32Bit, {kKill, nullptr}});
+  if (kX32Bit != 0) ranges.push_back({kX32Bit, {kKill, nullptr, nullptr}});
 
   const std::uint32_t refuse = refusal == Refusal::answer ? kEperm : std::uint32_t{SECCOMP_RET_USER_NOTIF};
   Program program{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),

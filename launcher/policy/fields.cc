@@ -134,8 +134,14 @@ constexpr Field kSets[] = {
     {"/refuse/*/names", list, Form::syscall, "", 1, 200, kRequired, never, "System calls."},
     {"/refuse/*/why", text, kAny, "", 8, 1000, kRequired, never, "The reason."},
     {"/pretend", objects, kAny, "", 0, 100, "[]", never,
-     "Calls that answer success and are not carried out, whatever other sets say."},
+     "Calls that are answered and not carried out, whatever other sets say."},
     {"/pretend/*/names", list, Form::syscall, "", 1, 200, kRequired, never, "System calls."},
+    {"/pretend/*/errno", choice, kAny, "EPROTONOSUPPORT", 0, 0, "", never, "The answer. Without it: success."},
+    {"/pretend/*/when", rows, kAny, "", 1, 80, "", never, "Only when all conditions of one row hold; else as other sets say."},
+    {"/pretend/*/when/*/*/index", integer, kAny, "", 0, 5, kRequired, never, "Argument."},
+    {"/pretend/*/when/*/*/op", choice, kAny, "masked_eq", 0, 0, kRequired, never, "Comparison."},
+    {"/pretend/*/when/*/*/value", number, kAny, "", 0, kMax64, kRequired, never, "Compared with."},
+    {"/pretend/*/when/*/*/mask", number, kAny, "", 1, kMax64, kRequired, never, "(argument & mask) == value."},
     {"/pretend/*/why", text, kAny, "", 8, 1000, kRequired, never, "The reason."},
 };
 

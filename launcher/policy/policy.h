@@ -110,6 +110,12 @@ struct SyscallRule {
   std::vector<std::vector<ArgRule>> refuse_if;  // allowed except when a row matches
   std::string why;
 };
+// A call that is answered by the filter and not carried out, whatever the sets say of it otherwise.
+struct Pretence {
+  std::string name;
+  int error = 0;                           // the errno; 0: success
+  std::vector<std::vector<ArgRule>> when;  // empty: always; else: where any row holds
+};
 struct SyscallSet {
   std::string name;
   std::string why;
@@ -117,8 +123,8 @@ struct SyscallSet {
   std::vector<SyscallRule> allow;
   std::vector<std::string> refuse;  // known and refused: EPERM instead of the ENOSYS of unknown numbers
   std::map<std::string, std::string> refuse_why;
-  std::vector<std::string> pretend;  // answered with success, and not carried out, whatever other sets say
-  std::string digest;                // sha256 (hex) of the set's canonical JSON
+  std::vector<Pretence> pretend;
+  std::string digest;  // sha256 (hex) of the set's canonical JSON
 };
 
 // The set that every policy with `system_packages` gets.

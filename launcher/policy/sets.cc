@@ -1,5 +1,6 @@
 // Seccomp sets: policies/seccomp/<set>.json -> SyscallSet, and which of them hold in a policy and in a tier.
 #include <algorithm>
+#include <cerrno>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -65,7 +66,9 @@ SyscallSet build_set(const Source& source, const std::string& name, Problems& pr
     set.refuse.push_back(call);
     set.refuse_why[call] = rule["why"].get<std::string>();
   });
-  each("pretend", [&](const Value&, const std::string& call) { set.pretend.push_back(call); });
+  each("pretend", [&](const Value& rule, const std::string& call) {
+    set.pretend.push_back({call, rule.contains("errno") ? EPROTONOSUPPORT : 0, build_rows(rule, "when")});
+  });
   const json::Value& rules = list_of(doc, "allow");
   for (std::size_t i = 0; i < rules.size(); ++i)
     if (rules[i].contains("any_of") && rules[i].contains("refuse_if"))

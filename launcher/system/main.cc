@@ -21,7 +21,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <tuple>
 
 #include "launcher/base/json.h"
 #include "launcher/base/sys.h"
@@ -89,6 +91,22 @@ Result<Fd> parent_of(int root, const std::string& path, std::string& name) {
   return sys::openat(root, path.substr(1, slash - 1), O_RDONLY | O_DIRECTORY);
 }
 
+// Every name of /etc/passwd or /etc/group with `rest`: nobody has a password. Tools that add users make what is missing with mode
+// 0, which a root without capabilities could not open again.
+Result<std::string> shadow(int root, const char* names, const char* rest) {
+  std::string out;
+  auto file = sys::openat(root, names, O_RDONLY);
+  if (!file && file.error().sys == ENOENT) return out;
+  if (!file) return std::unexpected(std::move(file).error());
+  TRY_ASSIGN(const std::string text, sys::read_fd(file->get(), 1U << 20));
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    if (const auto colon = text.find(':', at); colon < end) out += text.substr(at, colon - at) + rest;
+    at = end + 1;
+  }
+  return out;
+}
+
 Status fill(int root, const json::Value& what) {
   confine::Tree tree(root);
   for (const json::Value& top : what.at("tops"))
@@ -113,6 +131,12 @@ Status fill(int root, const json::Value& what) {
   for (const char* path :
        {"/var/cache/apt/archives/partial", "/var/lib/apt/lists/partial", "/var/log/apt", "/var/lib/dpkg/updates"})
     if (!tree.directory(path)) return sys_error("mkdir " + quote(path));
+  for (const auto& [path, names, rest] :
+       {std::tuple("/etc/shadow", "etc/passwd", ":*:::::::\n"), std::tuple("/etc/gshadow", "etc/group", ":*::\n")}) {
+    TRY_ASSIGN(const std::string content, shadow(root, names, rest));
+    TRY(make(path, content));
+    if (::fchmodat(root, path + 1, 0640, 0) != 0) return sys_error("chmod " + quote(path));
+  }
   TRY(make("/etc/apt/apt.conf.d/90caisson", kAptConf));
   TRY(make("/etc/dpkg/dpkg.cfg.d/90caisson", kDpkgConf));
   return make("/etc/dpkg/caisson-adopt", kAdopt);

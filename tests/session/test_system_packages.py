@@ -129,12 +129,20 @@ out["fds"] = sorted(map(int, os.listdir("/proc/self/fd")))[:3]
         ("tried(os.mkdir, '/top')", "EROFS"),
         ("tried(os.mkdir, '/caisson/x')", "EROFS"),
         ("tried(os.listdir, '/usr/lib/caisson')", "ENOENT"),
-        ("tried(os.stat, '/etc/shadow')", "ENOENT"),
         ("tried(os.listdir, '/sys')", "ENOENT"),
     ],
 )
 def test_what_no_session_may_this_one_may_not_either(control, session, attack, error):
     assert inside(control, session, f"out = {attack}") == error
+
+
+def test_nobody_has_a_password_and_users_are_added(control, session, run):
+    """Not the container's /etc/shadow, whatever is in that: one that says of everybody that nobody can log in."""
+    assert set(run("cut -d: -f2- /etc/shadow | sort -u").split()) == {"*:::::::"}
+    assert run("cut -d: -f1 /etc/shadow") == run("cut -d: -f1 /etc/passwd")
+    if shutil.which("groupadd"):
+        run("groupadd --system caisson-example && useradd --system --gid caisson-example caisson-example")
+        assert "caisson-example" in run("id caisson-example")
 
 
 def test_changes_of_owner_and_user_are_answered_and_not_made(control, session):

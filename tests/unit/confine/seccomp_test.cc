@@ -146,13 +146,24 @@ TEST(Seccomp, PretendIsSuccessWhateverOtherSetsSay) {
   SyscallSet allow, refuse, pretend;
   allow.allow = {{"chown", {}, {}, ""}, {"getuid", {}, {}, ""}};
   refuse.refuse = {"setuid"};
-  pretend.pretend = {"chown", "setuid"};
+  pretend.pretend = {
+      {"chown", 0, {}}, {"setuid", 0, {}}, {"socket", EPROTONOSUPPORT, {{{0, "masked_eq", 16, ~0U}, {2, "masked_eq", 9, ~0U}}}}};
+  allow.allow.push_back({"socket", {{{0, "masked_eq", 1, ~0U}}}, {}, ""});
   for (const Refusal told : {Refusal::answer, Refusal::notify, Refusal::observe}) {
     const auto program = compile_seccomp({pretend, allow, refuse}, told);
     ASSERT_TRUE(program);
     EXPECT_EQ(answer(*program, SYS_chown), std::uint32_t{SECCOMP_RET_ERRNO});
     EXPECT_EQ(answer(*program, SYS_setuid), std::uint32_t{SECCOMP_RET_ERRNO});
     EXPECT_EQ(answer(*program, SYS_getuid), std::uint32_t{SECCOMP_RET_ALLOW});
+    const auto socket = [&program](std::uint64_t family, std::uint64_t protocol) {
+      seccomp_data data{.nr = SYS_socket, .arch = AUDIT_ARCH_X86_64, .instruction_pointer = 0, .args = {family, 3, protocol}};
+      return interpret(*program, data);
+    };
+    const std::uint32_t refused = told == Refusal::answer ? kEperm : std::uint32_t{SECCOMP_RET_USER_NOTIF};
+    EXPECT_EQ(socket(16, 9), SECCOMP_RET_ERRNO | EPROTONOSUPPORT);
+    EXPECT_EQ(socket(16, 9 | 1ULL << 32), SECCOMP_RET_ERRNO | EPROTONOSUPPORT) << "the kernel ignores the upper half";
+    EXPECT_EQ(socket(1, 9), std::uint32_t{SECCOMP_RET_ALLOW});
+    EXPECT_EQ(socket(16, 8), refused);
   }
 }
 
