@@ -34,6 +34,7 @@ constexpr std::string_view kClosing = R"(
 global options (before or behind the command):
   --json           one JSON document on stdout; errors too: {"ok": false, "error": {...}}
   --help, -h       the command's own help, with examples
+  --version        as the command `version`
   --policies DIR   policy files            CAISSON_POLICY_DIR, /etc/caisson/policies
   --preset NAME    presets/NAME.json laid over every policy     CAISSON_PRESET
   --audit DIR      audit logs              CAISSON_AUDIT_DIR, /var/log/caisson/audit
@@ -135,6 +136,7 @@ int dispatch(std::span<const Command> commands, Arguments words) {
   Options options = default_options();
   auto taken = split_globals(commands, words, options);
   if (!taken) return report_error(taken.error(), options);
+  if (!taken->empty() && taken->front() == "--version") taken->front() = "version";
   Arguments rest = *taken;
   if (!rest.empty() && rest[0] == "help") {
     options.help = true;

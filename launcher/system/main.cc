@@ -75,7 +75,8 @@ Status overlay(int root) {
     if (::fsconfig(fs.get(), FSCONFIG_SET_STRING, key, value, 0) != 0) return sys_error(std::string("overlayfs: ") + key);
   if (::fsconfig(fs.get(), FSCONFIG_SET_FLAG, "userxattr", nullptr, 0) != 0 ||
       ::fsconfig(fs.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0)
-    return sys_error("overlayfs over /usr");
+    return sys_error(std::string("overlayfs over /usr") +
+                     (errno == EINVAL ? ", over which nothing may be mounted (docker -v ...:/usr/...)" : ""));
   const Fd merged(::fsmount(fs.get(), FSMOUNT_CLOEXEC, confine::kNoSuidNoDev));
   if (!merged || ::move_mount(merged.get(), "", root, "usr", MOVE_MOUNT_F_EMPTY_PATH) != 0) return sys_error("mount overlayfs");
   return {};

@@ -28,6 +28,7 @@ constexpr Command kCommands[] = {
     {"audit verify", "s", "", false, audit_verify},   {"audit ls", "s", "", false, audit_ls},
     {"policy check", "s", "", false, policy_check},   {"policy explain", "s", "", false, policy_explain},
     {"plain", "s", "caisson plain\n", false, record}, {"run", "s", "caisson run\n", true, record},
+    {"version", "s", "", false, version_main},
 };
 
 struct Outcome {
@@ -56,6 +57,11 @@ TEST(Dispatch, ARawCommandGetsItsWordsUntouched) {
   EXPECT_EQ(seen_args, (std::vector<std::string>{"--json", "--", "a", "--help"}));
   EXPECT_FALSE(seen_options.json);
   EXPECT_EQ(seen_options.audit, "/x");
+}
+
+TEST(Dispatch, VersionIsFoundAsAnOption) {
+  EXPECT_EQ(caisson({"--version"}).status, 0);
+  EXPECT_EQ(caisson({"--version", "--json"}).out, caisson({"version", "--json"}).out);
 }
 
 TEST(Dispatch, HelpIsFoundEverywhere) {

@@ -1,4 +1,4 @@
-"""code.py PORT KEY ROUNDS: python `print(1)` through /v1/code/execute from a prepared session, beside a bare interpreter that is warm
+"""code_execute.py PORT KEY ROUNDS: python `print(1)` through /v1/code/execute from a prepared session, beside a bare interpreter that is warm
 and forks for each run, unconfined. In turn, with a pause in which the next session is prepared."""
 import http.client
 import json
