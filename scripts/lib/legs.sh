@@ -96,7 +96,7 @@ leg_container() {
 
 # One boot for each kernel, all at once: an emulated machine is one busy core. EXTRA replaces what pytest runs in the guest.
 leg_guest() {
-  local why kernel counts passed=0 failed=0 skipped=0 tests=(tests/guest tests/session/test_limits.py)
+  local why kernel counts passed=0 failed=0 skipped=0 tests=(tests/guest tests/session/test_limits.py tests/session/test_system_packages.py)
   if why=$(guest_why_not); then skip_leg "$why"; return 0; fi
   guest_images || { skip_leg "the guest's images could not be made (log above): no mirror with its packages?"; return 0; }
   [ ${#EXTRA[@]} = 0 ] || tests=("${EXTRA[@]}")
