@@ -55,14 +55,18 @@ std::optional<Claim> foreign_call_claim(const Plan& plan) {
 #endif
 }
 
+// What shows nothing in a session with a copy of the system: it may write to /usr, its uid is 0 in a namespace where that is
+// nobody, and /proc/1 is its own by name (the probe has the memory of its parent, which it may read in any case; other programs
+// may not).
+constexpr Probe kOfSystem[] = {Probe::write_read_only, Probe::read_init, Probe::set_uid_0};
+
 // nullopt: this plan claims nothing that the probe could show.
 std::optional<Claim> claim(const Plan& plan, Probe probe) {
+  if (!plan.system.empty() && std::ranges::find(kOfSystem, probe) != std::end(kOfSystem)) return std::nullopt;
   switch (probe) {
     case Probe::read_ungranted:
       return path_claim(plan, ENOENT);
     case Probe::write_read_only:
-      if (!plan.system.empty()) return std::nullopt;
-      [[fallthrough]];
     case Probe::write_root:
       return path_claim(plan, EROFS);
     case Probe::write_proc:
@@ -71,7 +75,7 @@ std::optional<Claim> claim(const Plan& plan, Probe probe) {
     case Probe::proc_sys:
       return Claim{Mechanism::proc, {EACCES, EROFS, ENOENT, EPERM}};
     case Probe::read_init:
-      if (!plan.pid_ns || !plan.system.empty()) return std::nullopt;
+      if (!plan.pid_ns) return std::nullopt;
       return Claim{Mechanism::proc, {EACCES, ENOENT}};
     case Probe::kill_launcher:
       if (plan.pid_ns) return Claim{Mechanism::pid_ns, {ESRCH}};
@@ -103,7 +107,6 @@ std::optional<Claim> claim(const Plan& plan, Probe probe) {
     case Probe::x32_call:
       return foreign_call_claim(plan);
     case Probe::set_uid_0:
-      if (!plan.system.empty()) return std::nullopt;  // it is 0 already, in a namespace where that is nobody
       return Claim{plan.user_ns ? Mechanism::user_ns : Mechanism::capabilities, {EPERM, EINVAL}};  // EINVAL: 0 is not mapped
     case Probe::chroot:
       return Claim{Mechanism::capabilities, {EPERM, ENOSYS}};
@@ -129,6 +132,11 @@ std::string signal_text(int signal) {
 }
 
 }  // namespace
+
+ProbeResults without_system(ProbeResults results) {
+  for (const Probe probe : kOfSystem) results[static_cast<std::size_t>(probe)].error = kNotAsked;
+  return results;
+}
 
 const char* probe_name(Probe probe) { return kNames[static_cast<std::size_t>(probe)]; }
 

@@ -50,9 +50,8 @@ Value posture(const Policy& p) {
     out.push_back("Calls that name files are observed: slower, and paths that are refused leave advisory records.");
   if (p.system_packages)
     out.push_back(
-        "Sessions are root, without a capability, of a copy of the system that their workspace shares: each can replace the "
-        "programs "
-        "that the others run. The image and other workspaces keep theirs.");
+        "Sessions are root, without a capability, of a copy of the system that their workspace shares, and can replace programs "
+        "that its other sessions run. The image and other workspaces keep theirs.");
   if (!p.audit.denials) out.push_back("Calls that are refused by rule leave no record in the audit log.");
   if (p.audit.on_full == OnFull::stderr_)
     out.push_back("With a full disk sessions go on; their records are on the launcher's standard error only.");

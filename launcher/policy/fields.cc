@@ -56,8 +56,7 @@ constexpr Field kPolicy[] = {
     {"/exec_writable", boolean, kAny, "", 0, 0, "true", larger,
      "Whether programs in home and /tmp may be executed. An interpreter of /usr can read them as scripts all the same."},
     {"/system_packages", boolean, kAny, "", 0, 0, "false", larger,
-     "Sessions are root, without any capability, of a private copy of /usr, /etc and /var, in which they install packages. The "
-     "sessions "
+     "Sessions are root, without any capability, of a private copy of /usr, /etc and /var, in which they install packages. Those "
      "of a workspace share it, and it ends with the workspace. Needs tier T3 and a grant of /usr."},
     {"/hostname", text, Form::hostname, "", 1, 63, "\"caisson\"", never, "What `uname -n` says."},
     {"/proc_shared_fallback", boolean, kAny, "", 0, 0, "false", larger,
@@ -133,8 +132,7 @@ constexpr Field kSets[] = {
     {"/refuse", objects, kAny, "", 0, 100, "[]", never, "Calls that answer EPERM instead of ENOSYS."},
     {"/refuse/*/names", list, Form::syscall, "", 1, 200, kRequired, never, "System calls."},
     {"/refuse/*/why", text, kAny, "", 8, 1000, kRequired, never, "The reason."},
-    {"/pretend", objects, kAny, "", 0, 100, "[]", never,
-     "Calls that are answered and not carried out, whatever other sets say."},
+    {"/pretend", objects, kAny, "", 0, 100, "[]", never, "Calls that are answered and not carried out, whatever other sets say."},
     {"/pretend/*/names", list, Form::syscall, "", 1, 200, kRequired, never, "System calls."},
     {"/pretend/*/errno", choice, kAny, "EPROTONOSUPPORT", 0, 0, "", never, "The answer. Without it: success."},
     {"/pretend/*/when", rows, kAny, "", 1, 80, "", never, "Only when all conditions of one row hold; else as other sets say."},

@@ -71,6 +71,11 @@ Result<std::shared_ptr<const Policy>> narrow(const std::shared_ptr<const Policy>
   if (by.home_private) out->home = Scope::private_;
   if (by.tmp_private) out->tmp = Scope::private_;
   if (by.network_none) out->network = Network::none;
+  if (by.system_none && out->system_packages) {
+    out->system_packages = false;
+    std::erase(out->syscalls.allow, kPackagesSet);
+    std::erase_if(out->sets, [](const SyscallSet& set) { return set.name == kPackagesSet; });
+  }
   out->digest = sha256_hex(json::dump(to_json(*out)));
   return out;
 }
@@ -79,18 +84,19 @@ Result<Narrowing> parse_narrowing(const json::Value& object) {
   Source source{.file = "", .doc = object, .lines = {}};
   if (!object.is_object()) return fail(Code::invalid_argument, "narrow must be an object");
   Problems problems;
-  const std::vector<std::string> known{"grants", "limits", "home", "tmp", "network"};
+  const std::vector<std::string> known{"grants", "limits", "home", "tmp", "network", "system_packages"};
   for (const auto& [key, value] : object.items())
     if (std::ranges::find(known, key) == known.end())
       problems.add(source, "/" + json::pointer_token(key), "a request cannot narrow " + quote(key, 64), nearest(key, known));
   if (problems.count() == 0) validate(source, policy_fields(), problems);
-  const auto only = [&](const char* key, const char* value) {
+  const auto only = [&](const char* key, const json::Value& value) {
     if (problems.count() == 0 && object.contains(key) && object[key] != value)
-      problems.add(source, std::string("/") + key, std::string("a request can only ask for \"") + value + "\"");
+      problems.add(source, std::string("/") + key, "a request can only ask for " + json::dump(value));
   };
   only("home", "private");
   only("tmp", "private");
   only("network", "none");
+  only("system_packages", false);
   if (problems.count() > 0) return fail(Code::invalid_argument, problems.take().front().text());
 
   Narrowing out;
@@ -104,6 +110,7 @@ Result<Narrowing> parse_narrowing(const json::Value& object) {
   out.home_private = object.contains("home");
   out.tmp_private = object.contains("tmp");
   out.network_none = object.contains("network");
+  out.system_none = object.contains("system_packages");
   return out;
 }
 

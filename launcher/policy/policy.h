@@ -173,6 +173,7 @@ struct Narrowing {
   bool home_private = false;
   bool tmp_private = false;
   bool network_none = false;
+  bool system_none = false;  // the container's own system instead of the copy
 };
 
 }  // namespace caisson::policy

@@ -192,6 +192,7 @@ Result<json::Value> Manager::answer_create(ipc::Connection& c, const ipc::Connec
   if (!settings_.preset.empty()) asked["preset"] = settings_.preset;
 
   Entry* entry = nullptr;
+  confine::ProbeResults canary = domain->canary;
   const auto narrow = request.body.find("narrow");
   const bool narrows = narrow != request.body.end() && !narrow->is_null();
   if (alone || narrows || domain->prepared->plan->single_use) {
@@ -202,14 +203,16 @@ Result<json::Value> Manager::answer_create(ipc::Connection& c, const ipc::Connec
     }
     confine::Workspace own;
     if (alone) {
-      by.home_private = by.tmp_private = true;
+      // No copy of the system, either: that is its workspace's, and one of its own would take memory and the launcher's time.
+      by.home_private = by.tmp_private = by.system_none = true;
       if (features_.user_ns.ok() && features_.mount_ns.ok()) {
         TRY_ASSIGN(own, make_place(workspace->place.outer_uid, workspace->place.outer_gid, 0));
       }
     }
     TRY_ASSIGN(auto narrowed, policy::narrow(domain->policy, by));
     asked["policy_digest"] = narrowed->digest;
-    TRY_ASSIGN(const Domain single, prepare_domain(*workspace, std::move(narrowed), &domain->canary, alone ? &own : nullptr));
+    if (by.system_none && domain->policy->system_packages) canary = confine::without_system(canary);
+    TRY_ASSIGN(const Domain single, prepare_domain(*workspace, std::move(narrowed), &canary, alone ? &own : nullptr));
     TRY_ASSIGN(entry, start(*workspace, name, single.prepared, alone ? own : workspace->place));
   } else {
     if (workspace == default_) entry = ready_entry(name), refill_later(name);
@@ -218,7 +221,7 @@ Result<json::Value> Manager::answer_create(ipc::Connection& c, const ipc::Connec
     }
   }
   entry->owner = c.number();
-  entry->canary = domain->canary;
+  entry->canary = canary;
   loop_.cancel(std::exchange(workspace->idle, 0));
   entry->label = asked["label"].get<std::string>();
   entry->request = std::move(asked);

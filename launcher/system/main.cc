@@ -170,8 +170,11 @@ Status make(int root, const json::Value& what) {
 Status run(const char* argument) {
   TRY_ASSIGN(const json::Value what, json::parse(argument));
   TRY(enter());
+  const auto directory = what.at("directory").get<std::string>();
+  while (::umount2(directory.c_str(), MNT_DETACH) == 0) {  // of one of us that was killed: no session has seen it
+  }
   // Closed to the uid that we are about to become.
-  TRY_ASSIGN(const Fd place, sys::open(what.at("directory").get<std::string>(), O_PATH | O_DIRECTORY));
+  TRY_ASSIGN(const Fd place, sys::open(directory, O_PATH | O_DIRECTORY));
   if (!confine::become_inner()) return sys_error("become the workspace's user");
   ::umask(0);
   const auto bytes = what.at("bytes").get<std::uint64_t>();

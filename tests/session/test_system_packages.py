@@ -293,6 +293,23 @@ def test_caisson_run_has_no_workspace_to_keep_it_in(fresh):
     assert done.returncode == 125 and b"system_packages, which need the workspace of a running launcher" in done.stderr
 
 
+@pytest.mark.parametrize("asked", [{"isolation": "private"}, {"narrow": {"system_packages": False}}])
+def test_who_asks_for_less_has_the_containers_own_system(control, asked):
+    """A session apart from its workspace, too: the copy is the workspace's."""
+    session = control.create(**asked)
+    code = "out = [os.getuid(), tried(os.mkdir, '/usr/x'), tried(os.chown, '/tmp', 0, 0), tried(os.setuid, 0), tried(open, '/proc/1/environ')]"
+    assert inside(control, session, code) == [1000, "EROFS", "EINVAL", "EPERM", "EACCES"]
+    report = control.call("session_report", session=session)[0]["report"]
+    assert "system-shared" not in {r["id"] for r in report["residual"]} and "root_ns" not in report["timings_us"]
+    control.destroy(session)
+
+
+def test_nobody_asks_for_more(control):
+    with pytest.raises(Refused) as refused:
+        control.create("code", narrow={"system_packages": True})
+    assert "a request can only ask for false" in refused.value.error["what"]
+
+
 def test_a_request_that_gives_usr_up_is_refused(control):
     with pytest.raises(Refused) as refused:
         control.create(narrow={"grants": [{"path": "/usr/bin", "access": "read", "execute": True}]})
