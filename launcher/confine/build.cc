@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -156,7 +157,7 @@ Result<Builder> Builder::open(const std::string& init_path, const std::string& r
 }
 
 Result<Workspace> Builder::make_workspace(const Plan& plan, uid_t outer_uid, gid_t outer_gid) const {
-  Workspace workspace{outer_uid, outer_gid, stage_dir, {}, {}, {}, {}, false};
+  Workspace workspace{outer_uid, outer_gid, stage_dir, {}, {}, {}, {}, {}};
   if (!plan.user_ns) return workspace;
   ChildArgs args;
   args.plan = &plan;
@@ -177,12 +178,17 @@ Result<Workspace> Builder::make_workspace(const Plan& plan, uid_t outer_uid, gid
 Status Builder::make_system(const Plan& plan, const Workspace& workspace) const {
   TRY_ASSIGN(const Fd executable, sys::open(sys::program_path("caisson-system"), O_PATH));
   TRY_ASSIGN(auto answer, sys::pipe());
-  std::string name = "caisson-system", what = plan.system;
-  char* argv[] = {name.data(), what.data(), nullptr};
+  std::string name = "caisson-system";
+  char* argv[] = {name.data(), nullptr};
+  if (::mkdir(plan.system_directory.c_str(), 0700) != 0 && errno != EEXIST) return sys_error("mkdir " + plan.system_directory);
+  const Fd what(::memfd_create("system", MFD_CLOEXEC));
+  if (!what) return sys_error("memfd_create");
+  TRY(sys::write_all(what.get(), plan.system));
+  if (::lseek(what.get(), 0, SEEK_SET) != 0) return sys_error("lseek");
   int pidfd = -1;
   const pid_t pid = raw::fork_into(&pidfd, -1);
   if (pid < 0) return sys_error("fork caisson-system");
-  if (pid == 0) exec_helper({executable.get(), null.get(), answer.second.get(), workspace.mount_ns.get()}, argv, argv + 2);
+  if (pid == 0) exec_helper({executable.get(), what.get(), answer.second.get(), workspace.mount_ns.get()}, argv, argv + 1);
   const Child child(pid, Fd(pidfd));
   answer.second.reset();
   // One line, "" where all went well; the end without a line is the program's death.
@@ -210,10 +216,10 @@ Result<Template> Builder::make_template(std::shared_ptr<const Plan> plan, const 
     }
     return out;
   }
-  if (!plan->system.empty() && !workspace.system) {
+  if (!plan->system.empty() && !workspace.systems.contains(plan->system_directory)) {
     if (auto made = make_system(*plan, workspace); !made)
       return std::unexpected(std::move(made).error().wrap("prepare the packages of policy '" + plan->policy->domain + "'"));
-    workspace.system = true;
+    workspace.systems.insert(plan->system_directory);
   }
   ChildArgs args;
   args.plan = plan.get();

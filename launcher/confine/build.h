@@ -24,8 +24,8 @@ struct Workspace {
   gid_t outer_gid = 0;
   std::string stage;
   Fd user_ns, net_ns, mount_ns;
-  Fd home;                      // its own home's tmpfs, where the plan had one
-  mutable bool system = false;  // its copy of the system is made, by the first template that needs it
+  Fd home;                                // its own home's tmpfs, where the plan had one
+  mutable std::set<std::string> systems;  // its copies of the system, made by the first template that needs each
 };
 
 // A policy made ready in one workspace: mount tree, Landlock ruleset, seccomp program.
@@ -50,7 +50,7 @@ struct Builder {
   Fd init_exe;             // O_PATH descriptor of caisson-init
   Fd null;                 // /dev/null
   std::string stage_dir;   // empty directory: where a workspace's shared /tmp is mounted in its own namespace
-  std::string system_dir;  // empty directory: where its copy of the system is mounted, there as well
+  std::string system_dir;  // directory: its copies of the system are mounted below it, there as well
   std::string home_dir;    // empty directory: where a workspace's own home is mounted, there as well
   std::string root_dir;    // empty directory: where a session's root is built before it becomes the root
 

@@ -33,7 +33,7 @@ void exec_helper(const Helper& helper, char* const argv[], char* const envp[]) {
   const int executable = ::fcntl(helper.executable, F_DUPFD_CLOEXEC, 16), fd3 = ::fcntl(helper.fd3, F_DUPFD_CLOEXEC, 16);
   sigset_t none;
   sigemptyset(&none);
-  if (executable < 0 || ::dup2(helper.out, 1) != 1 || ::dup2(helper.null, 0) != 0 || ::dup2(fd3, kLast) < 0 ||
+  if (executable < 0 || ::dup2(helper.out, 1) != 1 || ::dup2(helper.in, 0) != 0 || ::dup2(fd3, kLast) < 0 ||
       ::close_range(kLast + 1, ~0U, CLOSE_RANGE_CLOEXEC) != 0 || ::sigprocmask(SIG_SETMASK, &none, nullptr) != 0 ||
       ::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
     ::_exit(120);

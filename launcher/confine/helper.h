@@ -12,7 +12,7 @@ namespace caisson::confine {
 // The last step of a child that becomes a program of ours with our rights: descriptors 0, 1 (ours: 1) and 3 from these, 2 ours,
 // and no other; it dies with the launcher.
 struct Helper {
-  int executable, null, out, fd3;
+  int executable, in, out, fd3;
 };
 [[noreturn]] void exec_helper(const Helper& helper, char* const argv[], char* const envp[]);
 

@@ -241,12 +241,12 @@ class Planner {
     }
     plan_.files.assign(policy_.files.begin(), policy_.files.end());
     plan_.links.assign(policy_.links.begin(), policy_.links.end());
-    if (policy_.system_packages) TRY(plan_system(plan_, place_.system));
     for (const auto& [path, target] : {std::pair("/dev/fd", "/proc/self/fd"), std::pair("/dev/stdin", "/proc/self/fd/0"),
                                        std::pair("/dev/stdout", "/proc/self/fd/1"), std::pair("/dev/stderr", "/proc/self/fd/2"),
                                        std::pair("/dev/ptmx", "pts/ptmx")})
       plan_.links.emplace_back(path, target);
     plan_.hide = policy_.hide;
+    if (policy_.system_packages) TRY(plan_system(plan_, place_.system));
     // Parents before what lies below them, whoever of grants, home and devices they come from.
     std::ranges::sort(plan_.binds, {}, &Bind::target);
     return {};
@@ -296,7 +296,9 @@ class Planner {
       rule("/tmp", everything);
       rule(policy_.home_path, everything);
       if (!plan_.system.empty())
-        for (const char* top : kSystemTops) rule(top, landlock_read(abi, true) | landlock_write(abi));
+        for (const Bind& b : plan_.binds)
+          if (b.staged && b.source.starts_with(plan_.system_directory))
+            rule(b.target, landlock_read(abi, true) | landlock_write(abi));
       for (const Bind& b : plan_.binds)
         if (!b.read_only && !b.device && !b.staged && b.target != policy_.home_path)
           rule(b.target, landlock_read(abi, b.execute) | landlock_write(abi));

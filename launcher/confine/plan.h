@@ -78,8 +78,9 @@ struct Plan {
   std::vector<std::string> hide;
   std::string tools;  // where the session finds the agent's programs; "": there are none
   std::string private_tmp_options;
-  std::string system;        // what caisson-system is to make before (its JSON), or "": the sessions install no packages
-  std::string home_options;  // make_workspace: of the home's tmpfs, or ""
+  std::string system_directory;  // where that will be
+  std::string system;            // what caisson-system is to make before (its JSON), or "": the sessions install no packages
+  std::string home_options;      // make_workspace: of the home's tmpfs, or ""
   std::vector<LandlockRule> landlock;
   std::uint64_t landlock_fs = 0, landlock_scoped = 0;
   std::vector<std::pair<int, rlimit>> limits;

@@ -76,7 +76,7 @@ constexpr Field kPolicy[] = {
     {"/limits/tmp_bytes", integer, kAny, "", 65536, 1ULL << 40, "536870912", larger,
      "Size of each private tmpfs: /dev/shm, private /tmp and home."},
     {"/limits/tmp_inodes", integer, kAny, "", 64, 1ULL << 24, "65536", larger, "Files in each private tmpfs."},
-    {"/limits/packages_bytes", integer, kAny, "", 1ULL << 26, 1ULL << 40, "1073741824", larger,
+    {"/limits/packages_bytes", integer, kAny, "", 1ULL << 27, 1ULL << 40, "1073741824", larger,
      "What `system_packages` may take of memory, in each workspace."},
     {"/limits/session_seconds", integer, kAny, "", 1, 31536000, "86400", larger, "Life of the session, by the clock."},
     {"/limits/execs", integer, kAny, "", 1, 1024, "64", larger, "Commands that run at once."},

@@ -66,12 +66,15 @@ Result<std::shared_ptr<const Policy>> narrow(const std::shared_ptr<const Policy>
                   "/limits/" + name + ": " + std::to_string(value) + " is less than " + std::to_string(limit_field(name).min));
     if (value > limit)
       return refuse(*policy, "/limits/" + name, std::to_string(value) + " is more than the limit of " + std::to_string(limit));
+    if (policy->system_packages && name == "packages_bytes" && value != limit)
+      return refuse(*policy, "/limits/" + name, "it is the workspace's");
     limit = value;
   }
   if (by.home_private) out->home = Scope::private_;
   if (by.tmp_private) out->tmp = Scope::private_;
   if (by.network_none) out->network = Network::none;
-  if (by.system_none && out->system_packages) {
+  // The copy holds what the policy grants, for all of its sessions: who asks for other grants has the container's own system.
+  if ((by.system_none || by.grants_given) && out->system_packages) {
     out->system_packages = false;
     std::erase(out->syscalls.allow, kPackagesSet);
     std::erase_if(out->sets, [](const SyscallSet& set) { return set.name == kPackagesSet; });

@@ -211,7 +211,7 @@ Result<json::Value> Manager::answer_create(ipc::Connection& c, const ipc::Connec
     }
     TRY_ASSIGN(auto narrowed, policy::narrow(domain->policy, by));
     asked["policy_digest"] = narrowed->digest;
-    if (by.system_none && domain->policy->system_packages) canary = confine::without_system(canary);
+    if (narrowed->system_packages != domain->policy->system_packages) canary = confine::without_system(canary);
     TRY_ASSIGN(const Domain single, prepare_domain(*workspace, std::move(narrowed), &canary, alone ? &own : nullptr));
     TRY_ASSIGN(entry, start(*workspace, name, single.prepared, alone ? own : workspace->place));
   } else {

@@ -53,11 +53,12 @@ std::string Manager::ungranted_file(const confine::Plan& plan) const {
   const auto below = [](const std::string& path, const std::string& top) { return (path + "/").starts_with(top + "/"); };
   for (const std::string& path :
        {settings_.policy_dir + "/base.json", std::string("/var/lib/dpkg/status"), std::string("/sys")}) {
-    const bool granted = (!plan.system.empty() && below(path, "/var")) || below(path, "/tmp") || below(path, settings_.home) ||
+    const bool writable = std::ranges::any_of(plan.binds, [&](const auto& b) { return b.staged && below(path, b.target); });
+    const bool granted = writable || below(path, "/tmp") || below(path, settings_.home) ||
                          std::ranges::any_of(plan.policy->grants, [&](const auto& g) { return below(path, g.source); });
     if (!granted && ::access(path.c_str(), R_OK) == 0) return path;
   }
-  return "/root";
+  return plan.system.empty() ? "/root" : "/sys";
 }
 
 Result<confine::ProbeResults> Manager::ask_canary(const Workspace& workspace, const confine::Template& prepared) {

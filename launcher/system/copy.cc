@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 
 #include "launcher/base/directory.h"
@@ -20,8 +21,10 @@ constexpr std::size_t kChunk = 1U << 20;
 // Of packages nothing is set-user-ID here: nosuid would take it away in any case.
 constexpr mode_t kModes = 0777;
 
-bool closed_to_us(const Error& error) {
-  return error.sys == EACCES || error.sys == EPERM || error.sys == ENOENT || error.sys == ELOOP;
+// Closed to us, held by somebody's lease, another filesystem, or not what it was a moment ago.
+bool left_out(const Error& error) {
+  constexpr int kErrors[] = {EACCES, EPERM, EAGAIN, EXDEV, ENOENT, ENOTDIR, ELOOP};
+  return std::ranges::find(kErrors, error.sys) != std::end(kErrors);
 }
 
 class Copier {
@@ -38,7 +41,8 @@ class Copier {
   }
 
   Status below(Fd from, int to) {
-    if (++depth_ > kMaxDepth) return fail(Code::limit, "directories are nested more than 100 deep");
+    if (depth_ == kMaxDepth) return {};
+    ++depth_;
     TRY_ASSIGN(const sys::Directory dir, sys::read_directory(std::move(from)));
     while (const char* name = sys::next_name(dir.get())) TRY(entry(::dirfd(dir.get()), to, name));
     --depth_;
@@ -46,10 +50,13 @@ class Copier {
   }
 
  private:
+  // What was named may be a mount of its own, as grants are in containers; what lies below it may not.
+  [[nodiscard]] std::uint64_t inside() const { return depth_ == 0 ? kInside & ~std::uint64_t{RESOLVE_NO_XDEV} : kInside; }
+
   // One that cannot be opened may still be listed in others, and cannot be written in: it is left out of the copy of /usr, too.
   Status directory(int from, int to, const char* name, mode_t mode) {
-    auto source = sys::openat2(from, name, O_RDONLY | O_DIRECTORY, kInside);
-    if (!source && (closed_to_us(source.error()) || source.error().sys == EXDEV)) return {};
+    auto source = sys::openat2(from, name, O_RDONLY | O_DIRECTORY, inside());
+    if (!source && left_out(source.error())) return {};
     if (!source) return std::unexpected(std::move(source).error());
     if (::mkdirat(to, name, mode | S_IRWXU) != 0 && errno != EEXIST) return sys_error("mkdir " + quote(name));
     TRY_ASSIGN(const Fd target, sys::openat2(to, name, O_RDONLY | O_DIRECTORY, kInside));
@@ -64,9 +71,9 @@ class Copier {
     return {};
   }
 
-  static Status file(int from, int to, const char* name, mode_t mode) {
-    const auto source = sys::openat2(from, name, O_RDONLY | O_NONBLOCK, kInside);  // a pipe may have taken its place
-    if (!source && closed_to_us(source.error())) return {};
+  Status file(int from, int to, const char* name, mode_t mode) {
+    const auto source = sys::openat2(from, name, O_RDONLY | O_NONBLOCK, inside());  // a pipe may have taken its place
+    if (!source && left_out(source.error())) return {};
     if (!source) return std::unexpected(source.error());
     (void)::unlinkat(to, name, 0);
     const Fd target(::openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode | S_IRUSR | S_IWUSR));

@@ -1,5 +1,6 @@
 // Copies what a session may read anyway from the container's system into a directory that is the session's own. What the caller
-// may not read is left out, as are devices, sockets and other filesystems; no symbolic link is followed.
+// may not read is left out, as are devices, sockets, other filesystems and what lies more than 100 directories deep; no symbolic
+// link is followed.
 #pragma once
 
 #include <string>
@@ -14,7 +15,7 @@ enum class What {
 };
 
 // Copies `name` in `from` to the same name in `to`, whole and recursively. What is there already is replaced, directories are
-// joined. Owners become the caller. Errors: a name that cannot be made, such as ENOSPC, or a tree deeper than 100.
+// joined. Owners become the caller. Errors: a name that cannot be made, such as ENOSPC.
 [[nodiscard]] Status copy(int from, int to, const std::string& name, What what);
 // The same for all that is below the directory `from`.
 [[nodiscard]] Status copy_below(int from, int to, What what);

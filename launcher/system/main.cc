@@ -1,9 +1,8 @@
 // caisson-system: makes the copy of the system in which the sessions of a workspace install packages (`system_packages`).
 //
-//   caisson-system {"directory", "tops", "bytes", "without", "copies", "files", "links"}      (confine/plan.cc)
-//
-// fd 3 is the workspace's mount namespace. It enters that and the user namespace around it, where it is one unprivileged uid of
-// the outside whatever it can do inside, and mounts at `directory`, for good, a tmpfs of `bytes`:
+// On fd 0 is {"directory", "tops", "bytes", "without", "copies", "files", "links"} (confine/system_plan.cc), fd 3 is the
+// workspace's mount namespace. It enters that and the user namespace around it, where it is one unprivileged uid of the outside
+// whatever it can do inside, and mounts at `directory`, for good, a tmpfs of `bytes`:
 //
 //   etc, opt, root, run, srv, var   directories, with what of `copies` that uid can read, `files` and `links`
 //   usr                             overlayfs: the container's /usr, read-only, below `upper`; `without` does not exist in it
@@ -16,8 +15,10 @@
 #include <fcntl.h>
 #include <linux/nsfs.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,7 +36,9 @@ namespace caisson::system {
 namespace {
 
 constexpr int kMountNs = 3;
-constexpr std::uint64_t kBytesPerInode = 4096;
+// A name takes some 2 KiB of the kernel, which the size does not count.
+constexpr std::uint64_t kInodes = 32768, kBytesPerInode = 16384;
+constexpr std::size_t kMaxInput = 4U << 20;
 
 // There is one user in the namespace: apt cannot become another to fetch.
 constexpr const char* kAptConf = "APT::Sandbox::User \"root\";\n";
@@ -167,18 +170,21 @@ Status make(int root, const json::Value& what) {
   return overlay(root);
 }
 
-Status run(const char* argument) {
-  TRY_ASSIGN(const json::Value what, json::parse(argument));
+Status run() {
+  TRY_ASSIGN(const std::string input, sys::read_fd(STDIN_FILENO, kMaxInput));
+  TRY_ASSIGN(const json::Value what, json::parse(input));
   TRY(enter());
   const auto directory = what.at("directory").get<std::string>();
   while (::umount2(directory.c_str(), MNT_DETACH) == 0) {  // of one of us that was killed: no session has seen it
   }
   // Closed to the uid that we are about to become.
   TRY_ASSIGN(const Fd place, sys::open(directory, O_PATH | O_DIRECTORY));
-  if (!confine::become_inner()) return sys_error("become the workspace's user");
+  // A change of uid clears it.
+  if (!confine::become_inner() || ::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return sys_error("become the workspace's user");
   ::umask(0);
   const auto bytes = what.at("bytes").get<std::uint64_t>();
-  const std::string options = "mode=0755,size=" + std::to_string(bytes) + ",nr_inodes=" + std::to_string(bytes / kBytesPerInode);
+  const std::string options =
+      "mode=0755,size=" + std::to_string(bytes) + ",nr_inodes=" + std::to_string(kInodes + bytes / kBytesPerInode);
   const Fd root(confine::new_mount("tmpfs", options.c_str(), confine::kNoSuidNoDev));
   // Attached first: overlayfs takes no directory of a mount that is nowhere.
   if (!root || ::move_mount(root.get(), "", place.get(), "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) != 0)
@@ -192,9 +198,8 @@ Status run(const char* argument) {
 }  // namespace
 }  // namespace caisson::system
 
-int main(int argc, char** argv) {
-  const auto done = argc == 2 ? caisson::system::run(argv[1])
-                              : caisson::Status(caisson::fail(caisson::Code::invalid_argument, "usage: caisson-system JSON"));
+int main() {
+  const auto done = caisson::system::run();
   const std::string text = done ? "" : done.error().text();
   return std::puts(text.c_str()) < 0 || std::fflush(stdout) != 0 ? 2 : done ? 0 : 1;
 }

@@ -6,10 +6,11 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 
 import pytest
-from harness import Launcher, Refused, cli, edit, inside
+from harness import Launcher, Refused, cli, edit, eventually, inside
 
 MIB = 1 << 20
 WEAKEN = [{"field": "/system_packages", "why": "agents install what they need"}]
@@ -310,7 +311,107 @@ def test_nobody_asks_for_more(control):
     assert "a request can only ask for false" in refused.value.error["what"]
 
 
-def test_a_request_that_gives_usr_up_is_refused(control):
+def test_who_asks_for_other_grants_has_exactly_these(control):
+    """The copy holds what the policy grants: a narrower list would not be kept in it."""
+    session = control.create(narrow={"grants": [{"path": "/usr", "access": "read", "execute": True}]})
+    assert inside(control, session, "out = [os.getuid(), tried(os.listdir, '/etc/ssl/certs')]") == [1000, "ENOENT"]
     with pytest.raises(Refused) as refused:
-        control.create(narrow={"grants": [{"path": "/usr/bin", "access": "read", "execute": True}]})
-    assert "no grant of /usr" in refused.value.error["what"]
+        control.create(narrow={"limits": {"packages_bytes": 200 * MIB}})
+    assert "/limits/packages_bytes" in refused.value.error["what"]
+
+
+def reload(launcher, seen="policies reloaded"):
+    before = launcher.log.read_text().count(seen)
+    launcher.process.send_signal(signal.SIGHUP)
+    eventually(lambda: launcher.log.read_text().count(seen) > before, 20, seen)
+
+
+@pytest.fixture
+def decoy():
+    """A directory of /etc that everybody may read."""
+    place = pathlib.Path(f"/etc/caisson-test-{os.getpid()}")
+    place.mkdir()
+    (place / "secret").write_text("granted to bash alone\n")
+    yield place
+    shutil.rmtree(place)
+
+
+def test_each_policy_has_the_grants_of_its_own(fresh, decoy):
+    """Whoever comes first; and a grant that is taken away is gone from the next session."""
+    allow(fresh, "bash", "shell")
+    bash = json.loads((fresh.policies / "bash.json").read_text())
+    grant = [{"path": str(decoy), "access": "read", "description": "x"}]
+    edit(fresh.policies / "bash.json", grants=grant, weaken=[*bash["weaken"], {"field": f"/grants{decoy}", "why": "what is granted to one"}])
+    control = fresh.start("--agent", "/usr/bin/true").control()
+
+    def sees(domain):
+        session = control.create(domain)
+        found = inside(control, session, f"out = tried(lambda: open('{decoy}/secret').read())")
+        copied = control.call("session_report", session=session)[0]["report"]["copied"]
+        assert (str(decoy) in copied) == (found != "ENOENT")
+        return found
+
+    assert (sees("shell"), sees("bash"), sees("shell")) == ("ENOENT", "granted to bash alone\n", "ENOENT")
+    edit(fresh.policies / "bash.json", grants=[], weaken=WEAKEN)
+    reload(fresh)
+    assert sees("bash") == "ENOENT"
+
+
+def test_nothing_in_the_copy_stands_in_the_way_of_a_reload_or_of_others(fresh, decoy):
+    """Neither where the policies lie, nor where the policy hides something, nor where a grant is mounted."""
+    tools = fresh.base / "tools"
+    tools.mkdir()
+    (tools / "tool").write_text("echo good\n")
+    shutil.copytree(fresh.policies, decoy / "policies")
+    fresh.policies = decoy / "policies"
+    allow(fresh, "bash", "shell")
+    for domain in ("bash", "shell"):
+        policy = json.loads((fresh.policies / f"{domain}.json").read_text())
+        grant = [{"path": "/opt/tools", "source": str(tools), "access": "read", "description": "x"}]
+        edit(fresh.policies / f"{domain}.json", grants=grant, weaken=[*policy["weaken"], {"field": "/grants/opt/tools", "why": "tools of ours"}])
+    control = fresh.start("--agent", "/usr/bin/true").control()
+    session = control.create()
+    control.output(session, "bash", "-c", f"mkdir -p {decoy}/policies && touch {decoy}/policies/base.json && ln -sf /tmp /usr/bin/caisson")
+    assert inside(control, session, "out = [tried(os.rename, '/opt/tools', '/opt/x'), tried(os.mkdir, '/opt/x')]")[1] == "EROFS"
+    control.output(session, "bash", "-c", "rm -rf /etc/* /usr/lib/caisson; ln -s / /usr/lib/caisson; ln -s /tmp /etc/hosts")
+    reload(fresh)
+    for domain in ("bash", "shell"):
+        other = control.create(domain)
+        assert control.output(other, "sh", "/opt/tools/tool") == "good\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"home_path": "/var/home"}, "'/var/home'"),
+        ({"grants": [{"path": "/etc/other", "source": "/usr/share", "access": "read", "description": "x"}]}, "'/etc/other'"),
+        ({"grants": [{"path": "/usr/share/doc", "access": "read-write", "description": "x"}]}, "'/usr/share/doc'"),
+    ],
+)
+def test_what_could_not_be_kept_in_the_copy_is_refused(fresh, change, why):
+    allow(fresh, "bash")
+    if "grants" in change:
+        field = {"field": "/grants" + change["grants"][0]["path"], "why": "what is tried here"}
+        change = {**change, "weaken": [*WEAKEN, field]}
+    edit(fresh.policies / "bash.json", **change)
+    fresh.spawn()
+    assert fresh.process.wait(30) == 2
+    assert "something of its own at " + why in fresh.log.read_text()
+
+
+@pytest.mark.parametrize("home", ["/root", "/srv/work"])
+def test_a_home_elsewhere_is_the_home(fresh, home):
+    allow(fresh, "bash")
+    base = json.loads((fresh.policies / "base.json").read_text())
+    edit(fresh.policies / "base.json", home_path=home, env={**base["env"], "set": {**base["env"]["set"], "HOME": home}})
+    control = fresh.start("--agent", "/usr/bin/true").control()
+    control.output(control.create(), "touch", f"{home}/here")
+    assert (fresh.home / "here").exists()
+
+
+def test_a_grant_that_is_a_mount_of_its_own_is_copied(fresh, decoy):
+    """As files and directories are that an engine mounts into a container."""
+    allow(fresh, "bash")
+    script = f'mount --bind {decoy} /etc/profile.d && mount --bind {decoy}/secret /etc/inputrc && exec "$0" "$@"'
+    control = fresh.start("--agent", "/usr/bin/true", wrapper=("unshare", "--mount", "--", "sh", "-c", script)).control()
+    assert control.output(control.create(), "cat", "/etc/profile.d/secret", "/etc/inputrc") == "granted to bash alone\n" * 2

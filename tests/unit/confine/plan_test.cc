@@ -2,6 +2,7 @@
 #include "launcher/confine/plan.h"
 
 #include <algorithm>
+#include <functional>
 
 #include <gtest/gtest.h>
 #include <linux/landlock.h>
@@ -238,35 +239,69 @@ TEST(Plan, ACopyOfTheSystemNeedsTheFullTierAWorkspaceAndUsr) {
   EXPECT_EQ(bench.plan(Tier::t3).error().code, Code::invalid_argument);
 }
 
+void grant(Bench& bench, const char* path, const char* source, policy::Access access = policy::Access::read) {
+  bench.policy.grants.push_back({path, source, access, false, true, ""});
+  bench.sources[source] = {true, true, 1, bench.sources.size() + 10};
+}
+
 TEST(Plan, WhatIsGrantedOfTheSystemIsInItsCopyAndNothingElse) {
   Bench bench;
   bench.policy.system_packages = true;
-  bench.policy.hide = {"/usr/lib/caisson"};
+  bench.policy.hide = {"/srv/data/hidden", "/usr/lib/caisson"};
   bench.policy.links["/etc/localtime"] = "../usr/share/zoneinfo/Etc/UTC";
   bench.policy.links["/bin"] = "usr/bin";
-  const auto grant = [&bench](const char* path, const char* source, policy::Access access) {
-    bench.policy.grants.push_back({path, source, access, false, true, ""});
-    bench.sources[source] = {true, true, 1, bench.sources.size() + 10};
-  };
-  grant("/etc/ssl/certs", "/etc/ssl/certs", policy::Access::read);
-  grant("/etc/elsewhere", "/srv/conf", policy::Access::read);
-  grant("/var/shared", "/var/shared", policy::Access::read_write);
+  grant(bench, "/etc/ssl/certs", "/etc/ssl/certs");
+  grant(bench, "/srv/data", "/srv/elsewhere", policy::Access::read_write);
   const auto plan = bench.plan(Tier::t3);
   ASSERT_TRUE(plan) << plan.error().text();
   const auto what = nlohmann::json::parse((*plan)->system);
   const auto copies = what["copies"].get<std::vector<std::string>>();
   EXPECT_EQ(std::ranges::count(copies, "/etc/ssl/certs"), 1);
-  EXPECT_EQ(std::ranges::count(copies, "/etc/elsewhere") + std::ranges::count(copies, "/var/shared"), 0);
   for (const char* never : {"/etc", "/var", "/etc/shadow", "/etc/ssl", "/var/lib"})
     EXPECT_EQ(std::ranges::count(copies, never), 0);
-  EXPECT_EQ(what["without"], nlohmann::json::array({"/usr/lib/caisson"}));
   EXPECT_TRUE(what["files"].contains("/etc/passwd") && (*plan)->files.empty());
   EXPECT_TRUE(what["links"].contains("/etc/localtime") && !what["links"].contains("/bin"));
   const auto bind = [&](const char* target) { return *std::ranges::find((*plan)->binds, target, &Bind::target); };
-  EXPECT_TRUE(bind("/usr").staged && !bind("/usr").read_only && bind("/usr").source == "/run/system/usr");
-  EXPECT_TRUE(bind("/etc/elsewhere").read_only && bind("/etc/elsewhere").source == "/srv/conf");
-  EXPECT_FALSE(bind("/var/shared").read_only || bind("/var/shared").staged);
+  EXPECT_TRUE(bind("/usr").staged && !bind("/usr").read_only && bind("/usr").source == (*plan)->system_directory + "/usr");
+  EXPECT_TRUE((*plan)->system_directory.starts_with("/run/system/"));
   EXPECT_EQ(std::ranges::count((*plan)->binds, "/etc/ssl/certs", &Bind::target), 0);
+  // Where the policy has something of its own, the copy ends.
+  EXPECT_EQ(std::ranges::count((*plan)->binds, "/srv", &Bind::target), 0);
+  EXPECT_FALSE(bind("/srv/data").staged);
+  EXPECT_EQ(what["without"], nlohmann::json::array({"/usr/lib/caisson"}));
+  EXPECT_EQ((*plan)->hide, std::vector<std::string>{"/srv/data/hidden"});
+}
+
+TEST(Plan, PoliciesShareACopyOnlyWhereItIsTheSame) {
+  const auto place = [](const std::function<void(Bench&)>& change) {
+    Bench bench;
+    bench.policy.system_packages = true;
+    change(bench);
+    const auto plan = bench.plan(Tier::t3);
+    return plan ? (*plan)->system_directory : plan.error().text();
+  };
+  const std::string usual = place([](Bench&) {});
+  EXPECT_EQ(place([](Bench& b) { b.policy.domain = "other", b.policy.limits.processes = 3; }), usual);
+  EXPECT_NE(place([](Bench& b) { grant(b, "/etc/ssl/certs", "/etc/ssl/certs"); }), usual);
+  EXPECT_NE(place([](Bench& b) { b.policy.files["/etc/hosts"] = "x"; }), usual);
+  EXPECT_NE(place([](Bench& b) { b.policy.hide = {"/usr/share/doc"}; }), usual);
+  EXPECT_NE(place([](Bench& b) { b.policy.home_path = "/root"; }), usual);
+}
+
+TEST(Plan, NothingIsMountedInsideTheCopy) {
+  const std::function<void(Bench&)> changes[] = {
+      [](Bench& b) { grant(b, "/etc/elsewhere", "/srv/conf"); },
+      [](Bench& b) { grant(b, "/var/shared", "/var/shared", policy::Access::read_write); },
+      [](Bench& b) { grant(b, "/usr/local", "/usr/local"); }, [](Bench& b) { b.policy.home_path = "/var/home"; }};
+  for (const auto& change : changes) {
+    Bench bench;
+    bench.policy.system_packages = true;
+    change(bench);
+    const auto plan = bench.plan(Tier::t3);
+    ASSERT_FALSE(plan);
+    EXPECT_EQ(plan.error().code, Code::invalid_argument);
+    EXPECT_NE(plan.error().what.find("something of its own"), std::string::npos) << plan.error().what;
+  }
 }
 
 TEST(Plan, AbsentOptionalGrantIsReported) {
