@@ -149,7 +149,7 @@ class Auditor {
       if (scm::send(kSocketFd, message.data(), message.size(), nullptr, 0, 0) < 0) break;
       outbox_.taken();
     }
-    return 8;
+    return kLostObserver;
   }
 
   int add(const Order& order, Fd listener) {
@@ -157,14 +157,13 @@ class Auditor {
     if (rules_ == nullptr || rules_->text != order.text) rules_ = Rules::parse(order.text);
     ++last_key_;
     if (rules_->observed) {
-      if (!to_observer({ToObserver::Type::watch, 0, last_key_}, refused_numbers(rules_->refusals), listener.get()))
-        return lose_observer();
-      listener.reset();
-    } else {
-      prefer_sync_wake_up(listener.get());
-      // A session with a listener that nobody asks would hang; closed, its calls are answered ENOSYS.
-      if (!poll_for(listener.get(), last_key_)) return 7;
+      watches_.emplace(last_key_, std::make_unique<Watch>(order.session, Fd(), rules_));  // else it would not hear of the loss
+      const bool sent = to_observer({ToObserver::Type::watch, 0, last_key_}, refused_numbers(rules_->refusals), listener.get());
+      return sent ? -1 : lose_observer();
     }
+    prefer_sync_wake_up(listener.get());
+    // A session with a listener that nobody asks would hang; closed, its calls are answered ENOSYS.
+    if (!poll_for(listener.get(), last_key_)) return 7;
     watches_.emplace(last_key_, std::make_unique<Watch>(order.session, std::move(listener), rules_));
     return -1;
   }

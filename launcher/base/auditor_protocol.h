@@ -12,6 +12,7 @@ namespace caisson::auditor {
 
 inline constexpr int kSocketFd = 3;  // the auditor's end of the pair; the observer's, of its pair with the auditor
 inline constexpr char kObserver[] = "caisson-observer";  // the name by which the same program is told to be that one
+inline constexpr int kLostObserver = 8;                  // exit status of an auditor whose observer has died
 inline constexpr std::size_t kMaxMessage = 32 * 1024;
 inline constexpr std::size_t kMaxText = 16 * 1024;  // of one part that the auditor sends
 

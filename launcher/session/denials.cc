@@ -102,7 +102,9 @@ Status Denials::watch(const std::string& session, const Fd& listener, const std:
   if (observe && !observer_) TRY(launch_observer());
   const int fd = listener.get();
   TRY(send(auditor::part(Type::watch, session, refusals), &fd, 1));
-  if (!session.empty()) watched_.emplace(session, nullptr);
+  if (session.empty()) return {};
+  watched_.emplace(session, nullptr);
+  if (observe) observed_.insert(session);
   return {};
 }
 
@@ -121,13 +123,16 @@ bool Denials::release(const std::string& session, std::function<void()> done) {
 }
 
 void Denials::finish(const std::string& session) {
+  observed_.erase(session);
   const auto node = watched_.extract(session);
   if (!node.empty() && node.mapped()) node.mapped()();
 }
 
 Result<bool> Denials::read() {
   char buffer[auditor::kMaxMessage + 1];
-  const ssize_t n = ::recv(socket_.get(), buffer, sizeof buffer, MSG_DONTWAIT);
+  ssize_t n = ::recv(socket_.get(), buffer, sizeof buffer, MSG_DONTWAIT);
+  // Once, where it ended without having read all that we sent; what it said before is still there (unix(7)).
+  if (n < 0 && errno == ECONNRESET) n = ::recv(socket_.get(), buffer, sizeof buffer, MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   if (n <= 0) return fail(Code::io, "the auditor is gone");
   if (Status taken = take({buffer, static_cast<std::size_t>(n)}); !taken) return std::unexpected(std::move(taken).error());
@@ -169,7 +174,9 @@ void Denials::exited(const ChildExit& exit) {
   socket_.reset();
   while (!watched_.empty()) {
     const std::string session = watched_.begin()->first;
-    handler_(session, audit::Event::denial_audit_closed, lost("auditor_died"), true);
+    // It may have ended of the observer's death before it read of this session, whose calls nobody answers now.
+    const bool observer = exit.status == auditor::kLostObserver && !exit.signaled && observed_.contains(session);
+    handler_(session, audit::Event::denial_audit_closed, lost(observer ? "observer_died" : "auditor_died"), true);
     finish(session);
   }
   restart_later();

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 
 #include "launcher/audit/log.h"
@@ -49,6 +50,7 @@ class Denials {
   bool observer_ = false;  // this auditor has one
   std::int64_t started_us_ = 0;
   std::map<std::string, std::function<void()>> watched_;  // session -> what its end waits for
+  std::set<std::string> observed_;                        // of these, whose paths are
 };
 
 }  // namespace caisson::session

@@ -7,8 +7,8 @@ import signal
 import subprocess
 
 import pytest
-from faults import ALONE, FAULTY, FAULTY_CLI, SESSION, STEPS, TEMPLATE, WORKSPACE, Fault, FaultyLauncher, of_this_build, same_again, settle
-from harness import LAUNCHER, Refused, copy_policies, eventually
+from faults import ALONE, FAULTY, FAULTY_CLI, PACKAGES, SESSION, STEPS, TEMPLATE, WORKSPACE, Fault, FaultyLauncher, of_this_build, same_again, settle
+from harness import LAUNCHER, Refused, copy_policies, edit, eventually
 from seat import serves
 
 HOOK = b"CAISSON_FAULT"
@@ -20,7 +20,7 @@ def test_the_program_of_everyday_has_no_such_hook():
 
 
 def test_every_step_has_its_case_here():
-    assert sorted(STEPS) == sorted(WORKSPACE + TEMPLATE + SESSION + ALONE)
+    assert sorted(STEPS) == sorted(WORKSPACE + TEMPLATE + SESSION + ALONE + PACKAGES)
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +70,19 @@ def test_a_step_of_a_session_fails(settled_before, step):
     logs = fails_once(launcher, before, step)
     kinds = [[r["event"] for r in launcher.records(p.stem)] for p in logs]
     assert ["session_request", "session_refused", "session_end"] in kinds, kinds
+
+
+@pytest.mark.parametrize("step", PACKAGES)
+def test_a_step_of_a_session_that_installs_packages_fails(tier, tmp_path, step):
+    launcher = FaultyLauncher(tmp_path)
+    weaken = [{"field": "/system_packages", "why": "the step that only they have"}]
+    edit(launcher.policies / "bash.json", system_packages=True, weaken=weaken)
+    launcher.start()
+    try:
+        serves(launcher)
+        fails_once(launcher, settle(launcher), step)
+    finally:
+        launcher.stop()
 
 
 @pytest.mark.parametrize("step", TEMPLATE)
@@ -140,7 +153,7 @@ CLONED = ("user_ns", "mount_ns", "pid_ns", "done")
 NOBODY_LISTENS = ("denial_listener",)  # there is no launcher whose log it would be
 
 
-@pytest.mark.parametrize("step", [s for s in STEPS if s not in CLONED + NOBODY_LISTENS])
+@pytest.mark.parametrize("step", [s for s in STEPS if s not in CLONED + NOBODY_LISTENS + PACKAGES])
 def test_a_step_of_a_command_of_its_own_fails(tier, tmp_path, step):
     """`caisson run`: every step in one child, and no launcher that could clean up after it."""
     fault = Fault(tmp_path / "fault")

@@ -23,7 +23,7 @@ MUTATIONS = [
     "capabilities", "no_new_privs", "landlock", "seccomp", "denial_listener",
 ]  # fmt: skip
 # What is built or started there is itself what would be missing: test_faults.py has them fail.
-NOTHING_TO_LEAVE_OUT = ["root_tmpfs", "exec_init", "done"]
+NOTHING_TO_LEAVE_OUT = ["root_tmpfs", "root_ns", "exec_init", "done"]
 CHANGES = object()
 # What no program inside is needed for: the launcher reads it back, or its canary tries.
 BY_THE_LAUNCHER = [

@@ -330,6 +330,21 @@ def test_without_the_observer_its_sessions_end_and_the_log_says_why(fresh):
     assert [p for _, p, _ in refusals(fresh, again, "/srv")] == ["/srv/again"]
 
 
+def test_sessions_end_with_the_observer_when_the_auditor_has_not_read_all(fresh):
+    """It ends with a message unread, which the launcher meets as an error before what the auditor said last."""
+    observed(fresh.policies)
+    control = fresh.start(CAISSON_READY_SESSIONS="0").control()
+    session = control.create("observed")
+    auditor = below(fresh.pid, "caisson-auditor")
+    os.kill(auditor, signal.SIGSTOP)
+    waiting = control.send("session_create", domain="bash")  # its listener waits in the socket
+    waiting = [waiting, control.send("session_create", domain="bash")]
+    eventually(lambda: len([p for p in processes().values() if p[1] == "caisson-init" and p[0] == fresh.pid]) >= 3, what="they wait")
+    os.kill(below(fresh.pid, "caisson-observe"), signal.SIGKILL)
+    os.kill(auditor, signal.SIGCONT)
+    assert control.event("session_end", session=session)["reason"] == "observer_died"
+
+
 def test_killing_callers_harms_nobody(launcher, control, session):
     code = """
 import time
