@@ -22,10 +22,11 @@ struct CreateWatchRequest {
 struct PollRequest {
   std::int64_t cursor = 0, limit = 100, timeout = 0;
 };
+inline constexpr std::array<std::string_view, 5> kEventTypes = {"create", "write", "remove", "rename", "chmod"};
 struct WatchWaitRequest {
   std::string path;
   std::int64_t timeout = 30;
-  std::optional<std::vector<std::string>> event_types = std::vector<std::string>{"create", "write", "remove", "rename", "chmod"};
+  std::optional<std::vector<std::string>> event_types = std::vector<std::string>(kEventTypes.begin(), kEventTypes.end());
 };
 
 template <>
@@ -52,10 +53,10 @@ struct Schema<PollRequest> {
 template <>
 struct Schema<WatchWaitRequest> {
   static constexpr std::string_view name = "WatchWaitRequest";
-  static constexpr auto fields =
-      std::tuple{field("path", &WatchWaitRequest::path, "The file; it need not be there yet"),
-                 field("timeout", &WatchWaitRequest::timeout, "Seconds at most").min(1).max(300).defaulted(),
-                 field("event_types", &WatchWaitRequest::event_types, "create, write, remove, rename, chmod").defaulted()};
+  static constexpr auto fields = std::tuple{
+      field("path", &WatchWaitRequest::path, "The file; it need not be there yet"),
+      field("timeout", &WatchWaitRequest::timeout, "Seconds at most").min(1).max(300).defaulted(),
+      field("event_types", &WatchWaitRequest::event_types, "Which of these are waited for").one_of(kEventTypes).defaulted()};
 };
 
 }  // namespace caisson::routes

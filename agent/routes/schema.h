@@ -202,17 +202,26 @@ struct Codec<std::optional<M>> {
 
 template <class M>
 struct Codec<std::vector<M>> {
-  static void decode(const json::Value& in, const Bounds&, const json::Value& loc, std::vector<M>& out, const Decode& how) {
+  static void decode(const json::Value& in, const Bounds& b, const json::Value& loc, std::vector<M>& out, const Decode& how) {
     if (!in.is_array()) return how.issues.add(loc, "list_type", "Input should be a valid list");
     out.clear();  // a default, or another answer's
-    for (std::size_t i = 0; i < in.size(); ++i) Codec<M>::decode(in[i], {}, schema::below(loc, i), out.emplace_back(), how);
+    for (std::size_t i = 0; i < in.size(); ++i)
+      Codec<M>::decode(in[i], element(b), schema::below(loc, i), out.emplace_back(), how);
   }
   static json::Value encode(const std::vector<M>& v) {
     json::Value out = json::Value::array();
     for (const M& item : v) out.push_back(Codec<M>::encode(item));
     return out;
   }
-  static json::Value describe(const Bounds&, Components& c) { return {{"type", "array"}, {"items", Codec<M>::describe({}, c)}}; }
+  static json::Value describe(const Bounds& b, Components& c) {
+    return {{"type", "array"}, {"items", Codec<M>::describe(element(b), c)}};
+  }
+  // What holds of each.
+  static Bounds element(const Bounds& of_list) {
+    Bounds out;
+    out.one_of = of_list.one_of;
+    return out;
+  }
   static std::string type_name() { return "list_" + Codec<M>::type_name() + "_"; }
 };
 

@@ -52,7 +52,7 @@ task<json::Value> CodeService::node_packages(std::string node) { return toolchai
 
 StatefulCode& CodeService::stateful(Language language) {
   if (language == Language::javascript) return node_;
-  return python_keeper_ != nullptr ? *python_keeper_ : python_;
+  return python_;
 }
 
 void CodeService::serve_workspace(const std::string& name) {

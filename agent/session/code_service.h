@@ -22,8 +22,6 @@ class CodeService {
   [[nodiscard]] task<Verdict> judge(JudgeJob job);
   [[nodiscard]] ReplService& node() { return node_; }
   [[nodiscard]] StatefulCode& stateful(Language language);
-  // Another keeper of Python's state, such as notebook kernels; nullptr: the REPL.
-  void set_stateful_python(StatefulCode* keeper) { python_keeper_ = keeper; }
 
   // What was prepared is ended: the policies have changed.
   void flush() { pool_.flush(); }
@@ -37,7 +35,6 @@ class CodeService {
   Toolchains& toolchains_;
   WarmPool pool_;
   ReplService python_, node_;
-  StatefulCode* python_keeper_ = nullptr;
 };
 
 }  // namespace caisson::session

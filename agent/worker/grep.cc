@@ -185,7 +185,11 @@ Outcome grep_files(const Request& request) {
   Matches matches(request, directory ? (path.ends_with('/') ? path : path + "/") : "");
   const auto line = [&](std::string_view text) { return matches.take(text); };
   GIVE_ASSIGN(const ChildEnd end, run_child(child, request, line));
-  if (end.stopped) matches.cut();
+  const bool killed = !end.stopped && end.exit_code >= 128;
+  if (end.stopped || killed) matches.cut();
+  if (killed && matches.empty())
+    return refused("io_error", path,
+                   "the search was ended by signal " + std::to_string(end.exit_code - 128) + ": search less at once", EIO);
   // 2: an error; with matches it is one of single files, which could not be read.
   if (!end.stopped && end.exit_code > 1 && matches.empty()) {
     const std::string said = end.errors.substr(0, end.errors.find_last_not_of('\n') + 1);

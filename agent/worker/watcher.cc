@@ -35,7 +35,8 @@ Done<std::shared_ptr<Watcher>> Watcher::start(WatchRequest request, Fd top, cons
   const std::shared_ptr<Watcher> made(new Watcher(std::move(request), std::move(inotify), std::move(top)));
   made->add_directory("", call, false);
   if (made->directories_.empty()) return failed(ENOSPC, made->request_.path);  // no room for watches
-  made->overflow_ = false;
+  // Where not all of a large tree could be watched, the first answer says so.
+  if (made->overflow_) made->first_us_ = sys::monotonic_us();
   return made;
 }
 

@@ -1,5 +1,10 @@
 """/v1/file: list, glob, find, search, grep."""
+import os
+import pathlib
 import shutil
+import signal
+import threading
+import time
 
 import pytest
 
@@ -125,3 +130,31 @@ def test_grep_in_one_file_names_it(api, tree):
 def test_neighbouring_matches_are_each_others_context(api, tree):
     got = api.data("/v1/file/grep", {"path": f"{tree}/docs/c.txt", "pattern": "beta|gamma", "context_before": 1, "context_after": 1})
     assert [(m["context_before"], m["context_after"]) for m in got["matches"]] == [(["alpha"], ["gamma"]), (["beta"], ["delta"])]
+
+
+@needs_ripgrep
+def test_a_search_that_was_killed_is_not_taken_for_one_that_found_nothing(api, native, tree):
+    api.bash(f"head -c 700000000 /dev/zero | tr '\\0' 'x' > {tree}/big", timeout=100)
+
+    def kill():
+        def searches():
+            return [p for p in pathlib.Path("/proc").glob("[0-9]*/comm") if _name(p) == "rg"]
+
+        end = time.monotonic() + 20
+        while not (found := searches()) and time.monotonic() < end:
+            time.sleep(0.002)
+        for comm in found:
+            os.kill(int(comm.parent.name), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    answer = api.post("/v1/file/grep", {"path": f"{tree}/big", "pattern": "[xy]{50}z|y[xz]{20}"}).json()
+    killer.join()
+    assert answer["success"] is False and "ended by signal 9" in answer["message"], answer
+
+
+def _name(comm):
+    try:
+        return comm.read_text().strip()
+    except OSError:  # it has ended
+        return ""

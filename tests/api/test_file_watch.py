@@ -140,6 +140,20 @@ def test_an_overflow_is_told_once(api, place, watch):
     assert poll(api, watcher, got["cursor"], timeout=0)["overflow"] is False
 
 
+def test_a_tree_that_is_too_large_to_be_watched_is_an_overflow_from_the_beginning(api, place, watch):
+    """8,192 directories are; without a word the rest would look quiet."""
+    api.bash(f"cd {place} && seq 8300 | xargs mkdir", timeout=60)
+    watcher = watch(place)["watcher_id"]
+    assert poll(api, watcher, 0, timeout=10)["overflow"] is True
+    small = watch(f"{place}/1")["watcher_id"]
+    assert poll(api, small, 0, timeout=0)["overflow"] is False
+
+
+def test_a_kind_of_event_that_is_none_is_refused(api, place):
+    answer = api.post("/v1/file/watch/wait", {"path": f"{place}/x", "timeout": 20, "event_types": ["create", "modify"]})
+    assert answer.status_code == 422 and answer.json()["detail"][0]["loc"] == ["body", "event_types", 1]
+
+
 def test_the_end_of_the_worker_is_an_overflow_and_watching_goes_on(api, native, place, watch):
     import os
     watcher = watch(place)["watcher_id"]

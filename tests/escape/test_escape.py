@@ -60,7 +60,7 @@ def test_a_lower_tier_stops_nothing_that_its_statement_hides(tiers):
 
 # Where sessions install packages they are root of a copy, and changes of user and owner are answered without being made. What judges
 # by these sees an effect; outside nothing has one, or the case's note would say what.
-OF_THE_COPY = ("FS-03.", "FS-01.var-log")
+OF_THE_COPY = ("FS-03.", "FS-01.var-log", "FS-01.shadow", "FS-01.gshadow")  # shadow: a file of its own, without a password
 ANSWERED = ("PV-01.", "PV-03.capset", "PV-09.pretend", "FS-02.chown", "FS-04.chown")
 ALREADY_ROOT = {"FS-18.setuid": "", "FS-18.setgid": "", "FS-19.capability-file": "", "KS-20.random": "the walls are gone"}
 OWNED = ("PR-03.init-fd",)  # which numbers of descriptors the session's first process has
