@@ -22,7 +22,7 @@ TEMPLATE = ["open_grants", "root_tmpfs", "make_files", "attach_grants", "templat
 SESSION = ["namespaces", "pid_ns", "proc", "devices", "hostname", "close_fds", "rlimits", "stdio", "uid", "capabilities",
            "no_new_privs", "landlock", "seccomp", "denial_listener", "exec_init"]  # fmt: skip
 ALONE = ["private_mounts"]
-PACKAGES = ["root_ns"]  # where the policy has system_packages
+PACKAGES = ("root_ns",)  # where the policy has system_packages
 
 
 class Fault:

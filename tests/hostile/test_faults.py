@@ -20,7 +20,7 @@ def test_the_program_of_everyday_has_no_such_hook():
 
 
 def test_every_step_has_its_case_here():
-    assert sorted(STEPS) == sorted(WORKSPACE + TEMPLATE + SESSION + ALONE + PACKAGES)
+    assert sorted(STEPS) == sorted([*WORKSPACE, *TEMPLATE, *SESSION, *ALONE, *PACKAGES])
 
 
 @pytest.fixture(scope="module")
