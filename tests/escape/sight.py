@@ -215,13 +215,13 @@ class Sight:
     def confined_together(self):
         """All cases that share a session. Where a limit of the session ends the program, another session goes on behind it: on a slow
         machine that is the limit of processor time, which is the program's as a whole."""
-        found, rest = {}, [case.id for case in self.cases.values() if not case.alone()]
-        while rest:
+        found, rest, patience = {}, [case.id for case in self.cases.values() if not case.alone()], 5
+        while rest and patience > 0:
             session = self.control.create()
             got, _ = catalogue.in_session(self.control, session, self.path, rest if found else [], self.places)
             self.end(session)
             if not got:
-                break
+                patience -= 1  # a machine that is busy enough may not get to a first answer in that time
             found.update(got)
             rest = [id for id in rest if id not in found]
         return found
