@@ -44,6 +44,10 @@ def test_packages_that_data_code_expects(inside):
     assert inside("python3 -c 'import ipykernel, jupyter_client, matplotlib, numpy, openpyxl, pandas, PIL, pip, requests, scipy' 2>&1") == ""
 
 
+def test_node_is_what_clients_expect(inside):
+    assert int(inside("node --version").removeprefix("v").split(".")[0]) >= 22
+
+
 def test_nothing_of_our_own_build_is_left(inside):
     """Compilers are there for the sessions; what built Caisson is not."""
     assert inside("for t in cmake ninja; do command -v $t; done; ls -d /build /src /etc/passwd- /run/build-ca; "
