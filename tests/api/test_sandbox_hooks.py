@@ -31,7 +31,7 @@ def records(launcher, label: str) -> list[dict]:
     """The audit log of the newest session with that label, its end awaited."""
     def find():
         for log in sorted((launcher.dir / "audit").glob("s-*.ndjson"), reverse=True):
-            lines = [json.loads(line) for line in log.read_text().splitlines()]
+            lines = [json.loads(line) for line in log.read_text().rpartition("\n")[0].splitlines()]  # the last may be half written
             if lines and lines[0].get("label") == label and lines[-1]["event"] == "session_end":
                 return lines
         return None

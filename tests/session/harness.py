@@ -152,7 +152,9 @@ class Launcher:
         return control
 
     def records(self, name="launcher"):
-        return [json.loads(line) for line in (self.audit / f"{name}.ndjson").read_text().splitlines()]
+        # A write that crosses a page can be seen half done: what has no end yet is not a line yet.
+        whole, _, _ = (self.audit / f"{name}.ndjson").read_text().rpartition("\n")
+        return [json.loads(line) for line in whole.splitlines()]
 
     def __enter__(self):
         return self
