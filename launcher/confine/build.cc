@@ -180,10 +180,10 @@ Status Builder::make_system(const Plan& plan, const Workspace& workspace) const 
   TRY_ASSIGN(auto answer, sys::pipe());
   std::string name = "caisson-system";
   char* argv[] = {name.data(), nullptr};
-  if (::mkdir(plan.system_directory.c_str(), 0700) != 0 && errno != EEXIST) return sys_error("mkdir " + plan.system_directory);
+  if (::mkdir(plan.system.directory.c_str(), 0700) != 0 && errno != EEXIST) return sys_error("mkdir " + plan.system.directory);
   const Fd what(::memfd_create("system", MFD_CLOEXEC));
   if (!what) return sys_error("memfd_create");
-  TRY(sys::write_all(what.get(), plan.system));
+  TRY(sys::write_all(what.get(), plan.system.request));
   if (::lseek(what.get(), 0, SEEK_SET) != 0) return sys_error("lseek");
   int pidfd = -1;
   const pid_t pid = raw::fork_into(&pidfd, -1);
@@ -216,10 +216,10 @@ Result<Template> Builder::make_template(std::shared_ptr<const Plan> plan, const 
     }
     return out;
   }
-  if (!plan->system.empty() && !workspace.systems.contains(plan->system_directory)) {
+  if (!plan->system.empty() && !workspace.systems.contains(plan->system.directory)) {
     if (auto made = make_system(*plan, workspace); !made)
       return std::unexpected(std::move(made).error().wrap("prepare the packages of policy '" + plan->policy->domain + "'"));
-    workspace.systems.insert(plan->system_directory);
+    workspace.systems.insert(plan->system.directory);
   }
   ChildArgs args;
   args.plan = plan.get();

@@ -23,6 +23,14 @@
 namespace caisson::confine {
 namespace {
 
+// sys::write_file without an allocation.
+bool write_text(const char* path, const char* text) {
+  const int fd = ::open(path, O_WRONLY | O_CLOEXEC);
+  const bool ok = fd >= 0 && ::write(fd, text, std::strlen(text)) == static_cast<ssize_t>(std::strlen(text));
+  if (fd >= 0) ::close(fd);
+  return ok;
+}
+
 void hand_over(const ChildArgs& args, const int* fds, std::size_t count, StepWriter& steps) {
   if (scm::send(args.handover, "f", 1, fds, count) != 1) steps.failed(Step::done, errno);
 }
@@ -125,14 +133,8 @@ void arrange_fds(const ChildArgs& args, int* status, int* init_exe, int* landloc
 // A user namespace inside the workspace's, in which the inner user is root and nobody else exists: for programs that want to be
 // root. It owns no other namespace, so that its capabilities, dropped next, would reach nothing.
 void become_root_of_own(StepWriter& steps) {
-  const auto write = [](const char* path, const char* text) {
-    const int fd = ::open(path, O_WRONLY | O_CLOEXEC);
-    const bool ok = fd >= 0 && ::write(fd, text, std::strlen(text)) == static_cast<ssize_t>(std::strlen(text));
-    if (fd >= 0) ::close(fd);
-    return ok;
-  };
-  if (::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) != 0 || ::unshare(CLONE_NEWUSER) != 0 || !write("/proc/self/setgroups", "deny") ||
-      !write("/proc/self/uid_map", "0 1000 1") || !write("/proc/self/gid_map", "0 1000 1") || ::getuid() != 0)
+  if (::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) != 0 || ::unshare(CLONE_NEWUSER) != 0 || !write_text("/proc/self/setgroups", "deny") ||
+      !write_text("/proc/self/uid_map", "0 1000 1") || !write_text("/proc/self/gid_map", "0 1000 1") || ::getuid() != 0)
     steps.failed(Step::root_ns, errno);
   steps.done(Step::root_ns);
 }
@@ -221,10 +223,7 @@ void confine_and_exec(const ChildArgs& args, StepWriter& steps) {
 void raise_oom_score() {
   // When memory runs out the kernel shall take a session before the launcher or the agent. Best effort: it is a preference,
   // not a wall.
-  const int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-  if (fd < 0) return;
-  (void)!::write(fd, "500", 3);
-  ::close(fd);
+  (void)write_text("/proc/self/oom_score_adj", "500");
 }
 
 unsigned long session_namespaces(const Plan& plan) {

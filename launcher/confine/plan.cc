@@ -295,10 +295,7 @@ class Planner {
       rule("/dev", landlock_read(abi, false) | landlock_write(abi));
       rule("/tmp", everything);
       rule(policy_.home_path, everything);
-      if (!plan_.system.empty())
-        for (const Bind& b : plan_.binds)
-          if (b.staged && b.source.starts_with(plan_.system_directory))
-            rule(b.target, landlock_read(abi, true) | landlock_write(abi));
+      for (const std::string& top : plan_.system.tops) rule(top, landlock_read(abi, true) | landlock_write(abi));
       for (const Bind& b : plan_.binds)
         if (!b.read_only && !b.device && !b.staged && b.target != policy_.home_path)
           rule(b.target, landlock_read(abi, b.execute) | landlock_write(abi));

@@ -61,6 +61,15 @@ struct Residual {
   std::string what;  // in plain words
 };
 
+// What caisson-system is to make before (system_packages). Without a directory: nothing, the sessions install no packages.
+struct SystemCopy {
+  std::string directory;            // where it will be
+  std::vector<std::string> tops;    // what sessions may write to: "/usr"
+  std::vector<std::string> copied;  // paths below these
+  std::string request;              // for caisson-system: system/main.cc
+  [[nodiscard]] bool empty() const { return directory.empty(); }
+};
+
 struct Plan {
   std::shared_ptr<const policy::Policy> policy;
   Tier tier = Tier::t1;
@@ -78,9 +87,8 @@ struct Plan {
   std::vector<std::string> hide;
   std::string tools;  // where the session finds the agent's programs; "": there are none
   std::string private_tmp_options;
-  std::string system_directory;  // where that will be
-  std::string system;            // what caisson-system is to make before (its JSON), or "": the sessions install no packages
-  std::string home_options;      // make_workspace: of the home's tmpfs, or ""
+  SystemCopy system;
+  std::string home_options;  // make_workspace: of the home's tmpfs, or ""
   std::vector<LandlockRule> landlock;
   std::uint64_t landlock_fs = 0, landlock_scoped = 0;
   std::vector<std::pair<int, rlimit>> limits;

@@ -207,25 +207,24 @@ Result<Program> compile_seccomp(const std::vector<policy::SyscallSet>& sets, Ref
   }
   std::map<std::uint32_t, Answer> answers;
   for (const auto& [nr, rule] : rules)
-    answers[nr] =
-        rule.any_of.empty() && rule.refuse_if.empty() ? Answer{kAllow, nullptr, nullptr} : Answer{kAllow, &rule, nullptr};
+    answers[nr] = rule.any_of.empty() && rule.refuse_if.empty() ? Answer{kAllow} : Answer{kAllow, &rule};
   for (const auto& set : sets) {
     for (const std::string& name : set.refuse)
-      if (const auto nr = resolve(name)) answers[*nr] = {kEperm, nullptr, nullptr};
+      if (const auto nr = resolve(name)) answers[*nr] = {kEperm};
   }
   const std::string refused = refusals(sets);
   for (const auto& [nr, rule] : rules)
     if (refusal == Refusal::observe && kPathCalls.contains(" " + rule.name + " ") &&
         !refused.contains("\n" + std::to_string(nr) + " "))
-      answers[nr] = {SECCOMP_RET_USER_NOTIF, nullptr, nullptr};
+      answers[nr] = {SECCOMP_RET_USER_NOTIF};
   for (const auto& set : sets)
     for (const policy::Pretence& p : set.pretend)
       if (const auto nr = resolve(p.name)) {
-        if (p.when.empty()) answers[*nr] = {pretended(p), nullptr, nullptr};
+        if (p.when.empty()) answers[*nr] = {pretended(p)};
         else answers[*nr].before = &p;
       }
   // clone3 hides its flags behind a pointer, where no filter can see them: never anything but "no such call".
-  if (const auto nr = resolve("clone3")) answers[*nr] = {kEnosys, nullptr, nullptr};
+  if (const auto nr = resolve("clone3")) answers[*nr] = {kEnosys};
 
   std::vector<Range> ranges{{0, {}}};
   std::uint32_t next = 0;
@@ -236,7 +235,7 @@ Result<Program> compile_seccomp(const std::vector<policy::SyscallSet>& sets, Ref
     next = nr + 1;
   }
   ranges.push_back({next, {}});
-  if (kX32Bit != 0) ranges.push_back({kX32Bit, {kKill, nullptr, nullptr}});
+  if (kX32Bit != 0) ranges.push_back({kX32Bit, {kKill}});
 
   const std::uint32_t refuse = refusal == Refusal::answer ? kEperm : std::uint32_t{SECCOMP_RET_USER_NOTIF};
   Program program{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),

@@ -45,7 +45,8 @@ Status plan_system(Plan& plan, const std::string& directory) {
   if (usr == plan.binds.end() || usr->source != "/usr" || !usr->read_only)
     return fail(Code::invalid_argument,
                 "policy '" + plan.policy->domain + "' has system_packages, and no grant of /usr for reading");
-  nlohmann::json copies(kInstalling), files = nlohmann::json::object(), links = files, without = nlohmann::json::array();
+  std::vector<std::string> copies(std::begin(kInstalling), std::end(kInstalling));
+  nlohmann::json files = nlohmann::json::object(), links = files, without = nlohmann::json::array();
   std::vector<Bind> mounts = plan.binds;
   std::erase_if(mounts, [&copies](const Bind& b) {
     const bool copied =
@@ -75,10 +76,10 @@ Status plan_system(Plan& plan, const std::string& directory) {
     bind.execute = bind.staged = true;
     mounts.push_back(std::move(bind));
   }
-  what["directory"] = plan.system_directory = place;
+  what["directory"] = place;
   what["bytes"] = plan.policy->limits.packages_bytes;
   plan.binds = std::move(mounts);
-  plan.system = what.dump();
+  plan.system = {place, tops, std::move(copies), what.dump()};
   plan.residual.push_back(
       {"system-shared",
        "a session can replace the programs of its workspace's copy of the system, which its other sessions run"});

@@ -240,7 +240,7 @@ json report_json(const Plan& plan, const Verified& verified, const std::vector<S
               {"mechanisms", mechanisms_json(plan, verified, all, canary)},
               {"grants", json::array()}};
   // Granted as well, and read from the copy.
-  if (!plan.system.empty()) report["copied"] = json::parse(plan.system).at("copies");
+  if (!plan.system.empty()) report["copied"] = plan.system.copied;
   for (const Bind& b : plan.binds) {
     if (b.device || b.staged) continue;
     report["grants"].push_back({{"path", b.target},

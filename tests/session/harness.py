@@ -35,6 +35,13 @@ def eventually(fact, seconds=10.0, what="the fact"):
         time.sleep(0.01)
 
 
+def listing(*tops):
+    """What a change would show in: inode, size and time of each name in these directories, where they are."""
+    return {
+        str(p): (s.st_ino, s.st_size, s.st_mtime_ns) for top in tops if os.path.isdir(top) for p in pathlib.Path(top).iterdir() for s in [p.lstat()]
+    }
+
+
 def open_files(pid):
     """What each descriptor of a process stands for, by its name in /proc."""
     found = []
@@ -155,6 +162,12 @@ class Launcher:
         # A write that crosses a page can be seen half done: what has no end yet is not a line yet.
         whole, _, _ = (self.audit / f"{name}.ndjson").read_text().rpartition("\n")
         return [json.loads(line) for line in whole.splitlines()]
+
+    def reload(self):
+        """SIGHUP; its policies are taken."""
+        before = self.log.read_text().count("policies reloaded")
+        self.process.send_signal(signal.SIGHUP)
+        eventually(lambda: self.log.read_text().count("policies reloaded") > before, 20, "the policies are reloaded")
 
     def __enter__(self):
         return self

@@ -12,7 +12,7 @@ import tarfile
 import zipfile
 
 import pytest
-from harness import SESSION_UID, edit
+from harness import SESSION_UID, edit, listing
 
 
 def give(path: pathlib.Path):
@@ -88,14 +88,8 @@ def clean(launcher):
 
 
 def system_state():
-    """What must not change: names, sizes and times of the places where packages of the system are."""
-    return {
-        str(p): (s.st_size, s.st_mtime_ns)
-        for top in ("/usr/lib/python3/dist-packages", "/usr/local/lib", "/usr/local/bin", "/usr/lib/node_modules", "/var/lib/dpkg")
-        if pathlib.Path(top).is_dir()
-        for p in pathlib.Path(top).iterdir()
-        for s in [p.lstat()]
-    }
+    """What must not change: the places where packages of the system are."""
+    return listing("/usr/lib/python3/dist-packages", "/usr/local/lib", "/usr/local/bin", "/usr/lib/node_modules", "/var/lib/dpkg")
 
 
 @pytest.mark.parametrize("user", ["--user", ""], ids=["with --user", "without"])

@@ -254,7 +254,7 @@ TEST(Plan, WhatIsGrantedOfTheSystemIsInItsCopyAndNothingElse) {
   grant(bench, "/srv/data", "/srv/elsewhere", policy::Access::read_write);
   const auto plan = bench.plan(Tier::t3);
   ASSERT_TRUE(plan) << plan.error().text();
-  const auto what = nlohmann::json::parse((*plan)->system);
+  const auto what = nlohmann::json::parse((*plan)->system.request);
   const auto copies = what["copies"].get<std::vector<std::string>>();
   EXPECT_EQ(std::ranges::count(copies, "/etc/ssl/certs"), 1);
   for (const char* never : {"/etc", "/var", "/etc/shadow", "/etc/ssl", "/var/lib"})
@@ -262,8 +262,8 @@ TEST(Plan, WhatIsGrantedOfTheSystemIsInItsCopyAndNothingElse) {
   EXPECT_TRUE(what["files"].contains("/etc/passwd") && (*plan)->files.empty());
   EXPECT_TRUE(what["links"].contains("/etc/localtime") && !what["links"].contains("/bin"));
   const auto bind = [&](const char* target) { return *std::ranges::find((*plan)->binds, target, &Bind::target); };
-  EXPECT_TRUE(bind("/usr").staged && !bind("/usr").read_only && bind("/usr").source == (*plan)->system_directory + "/usr");
-  EXPECT_TRUE((*plan)->system_directory.starts_with("/run/system/"));
+  EXPECT_TRUE(bind("/usr").staged && !bind("/usr").read_only && bind("/usr").source == (*plan)->system.directory + "/usr");
+  EXPECT_TRUE((*plan)->system.directory.starts_with("/run/system/"));
   EXPECT_EQ(std::ranges::count((*plan)->binds, "/etc/ssl/certs", &Bind::target), 0);
   // Where the policy has something of its own, the copy ends.
   EXPECT_EQ(std::ranges::count((*plan)->binds, "/srv", &Bind::target), 0);
@@ -278,7 +278,7 @@ TEST(Plan, PoliciesShareACopyOnlyWhereItIsTheSame) {
     bench.policy.system_packages = true;
     change(bench);
     const auto plan = bench.plan(Tier::t3);
-    return plan ? (*plan)->system_directory : plan.error().text();
+    return plan ? (*plan)->system.directory : plan.error().text();
   };
   const std::string usual = place([](Bench&) {});
   EXPECT_EQ(place([](Bench& b) { b.policy.domain = "other", b.policy.limits.processes = 3; }), usual);
