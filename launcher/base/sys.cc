@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -109,6 +110,15 @@ std::string status_field(const std::string& status, std::string_view name) {
   if (at == std::string::npos) return {};
   const auto from = at + name.size() + 3;
   return status.substr(from, status.find('\n', from) - from);
+}
+
+bool exiting(pid_t pid) {
+  constexpr unsigned kPfExiting = 4;
+  const std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat", 4096).value_or("");
+  unsigned flags = kPfExiting;
+  // After the name, which may hold anything: state, five numbers, the flags.
+  (void)std::sscanf(stat.c_str() + std::min(stat.rfind(')'), stat.size()), ") %*c %*d %*d %*d %*d %*d %u", &flags);
+  return (flags & kPfExiting) != 0;
 }
 
 Status write_file(const std::string& path, std::string_view content) { return write_file_at(AT_FDCWD, path, content); }

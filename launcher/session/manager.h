@@ -50,7 +50,6 @@ class Manager {
   [[nodiscard]] std::vector<policy::Problem> reload(const std::string& by);
 
   [[nodiscard]] const confine::Features& features() const { return features_; }
-  [[nodiscard]] audit::Log& launcher_log() { return *launcher_log_; }
   void record(audit::Event event, json::Value fields);  // in the launcher's own log
 
   // A client's connection: the agent (sees its own sessions only) or an operator at the control socket (sees all).

@@ -352,7 +352,7 @@ void Session::finish_removal(int attempt) {
 Status Session::verify_again() {
   auto verified = verify();
   if (!verified) {
-    end("verification_failed");
+    end_broken("verification_failed");
     return std::unexpected(std::move(verified).error());
   }
   verified_ = std::move(*verified);
@@ -362,9 +362,12 @@ Status Session::verify_again() {
 bool Session::check_covers() {
   if (state_ != State::idle && state_ != State::running) return false;
   if (!plan().mount_ns || plan().hide.empty() || confine::check_covers(plan(), pid_) || confine::faults::blind()) return true;
-  end("uncovered");
+  end_broken("uncovered");
   return false;
 }
+
+// A first process that is being killed can no longer be read: that says nothing of its walls.
+void Session::end_broken(const std::string& reason) { end(sys::exiting(pid_) ? "init_died" : reason); }
 
 nlohmann::json Session::created() const { return {{"session", id_}, {"tier", tier_name(plan().tier)}, {"tools", plan().tools}}; }
 

@@ -110,6 +110,7 @@ class Session {
   void built(Status status);
   void gone();  // the first process has been reaped
   void finish_removal(int attempt);
+  void end_broken(const std::string& reason);
   void kill_now();
   void sweep_orphans();
   void cancel_timers(Exec& exec);

@@ -5,8 +5,9 @@ import json
 import os
 
 import pytest
-from harness import SESSION_UID, Refused, eventually, inside
+from harness import SESSION_UID, Refused, eventually, inside, marked, processes
 
+MARK = "7200.52"  # a sleep that nobody else has
 WHY = "for the tests of what is read back"
 
 
@@ -62,3 +63,19 @@ def test_a_hidden_file_that_is_replaced_is_seen_by_no_new_session_and_ends_the_o
     new = eventually(created, what="a new session")
     assert inside(control, new, "out = tried(open, '/srv/data/secret')") == "EACCES"
     assert control.event("session_end", session=session)["reason"] == "uncovered"
+
+
+def test_what_cannot_be_read_of_a_dying_process_is_no_broken_wall(control):
+    """The files of /proc fail while the kernel frees what a killed session had in memory."""
+    session = control.create(narrow={"limits": {"memory_bytes": 1 << 30}})
+    name, fds = control.start(session, "sh", "-c", f"head -c 400M /dev/zero >/dev/shm/big; echo; exec sleep {MARK}")
+    assert os.read(fds[-2], 1) == b"\n"
+    sleeper = marked(MARK, "sleep")[0]
+    first = processes()[sleeper][0]
+    os.kill(sleeper, 9)
+    control.exit(session, name)
+    os.kill(first, 9)
+    with pytest.raises(Refused):
+        while True:
+            facts(control, session)
+    assert control.event("session_end", session=session)["reason"] == "init_died"

@@ -109,6 +109,18 @@ TEST_F(Sys, PidfdSignalsTheVeryProcess) {
   EXPECT_EQ(pidfd_send_signal(pidfd->get(), SIGKILL).error().sys, ESRCH);
 }
 
+TEST(Exiting, IsWhoEndsOrHasEnded) {
+  EXPECT_FALSE(exiting(::getpid()));
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) ::_exit(0);
+  siginfo_t ended{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
+  EXPECT_TRUE(exiting(child)) << "not reaped";
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  EXPECT_TRUE(exiting(child));
+}
+
 TEST(Time, Rfc3339) {
   EXPECT_EQ(rfc3339(0), "1970-01-01T00:00:00.000000Z");
   EXPECT_EQ(rfc3339(1'767'323'045'000'006'999), "2026-01-02T03:04:05.000006Z");
