@@ -182,7 +182,8 @@ Outcome upload_begin(Handles& handles, const Request& request) {
     GIVE_ASSIGN(Opened file, open_for_writing(handle->path, O_WRONLY));
     if (::ftruncate(file.fd.get(), 0) != 0) return failed(errno, handle->path);
     handle->fd = std::move(file.fd);
-    handle->created = file.created;
+    handle->directory = std::move(file.directory);
+    handle->name = std::move(file.name);
   } else {  // the file comes before the name of its place: kept without a name until that is known
     auto spool = open_path("/tmp", O_TMPFILE | O_RDWR, 0600);
     if (!spool) spool = open_path(home(), O_TMPFILE | O_RDWR, 0600);
@@ -221,9 +222,10 @@ Outcome upload_abort(Handles& handles, const Request& request) {
   const std::scoped_lock held(handle->lock);
   struct stat ours{}, there{};
   // What was begun for this upload is taken away, unless the name has become something else meanwhile.
-  if (handle->created && ::fstat(handle->fd.get(), &ours) == 0 && ::lstat(handle->path.c_str(), &there) == 0 &&
-      ours.st_ino == there.st_ino && ours.st_dev == there.st_dev)
-    (void)::unlink(handle->path.c_str());
+  if (handle->directory && ::fstat(handle->fd.get(), &ours) == 0 &&
+      ::fstatat(handle->directory.get(), handle->name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && ours.st_ino == there.st_ino &&
+      ours.st_dev == there.st_dev)
+    (void)::unlinkat(handle->directory.get(), handle->name.c_str(), 0);
   return Answer{};
 }
 

@@ -68,8 +68,7 @@ struct Text {
   Opened file;
   std::string content;
 };
-Done<Text> open_text(const std::string& path, int flags) {
-  auto file = open_regular(path, flags);
+Done<Text> text_of(Done<Opened> file, const std::string& path) {
   if (!file) {
     if (file.error().number == ENOENT) return std::unexpected(missing(path));
     if (file.error().number == EISDIR)
@@ -86,10 +85,12 @@ Done<Text> open_text(const std::string& path, int flags) {
   return Text{std::move(*file), std::move(content)};
 }
 
+Done<Text> open_text(const std::string& path, int flags) { return text_of(open_regular(path, flags), path); }
+
 Edited view_directory(const Fd& top, const std::string& path, const Request& request) {
   std::vector<std::string> names = {path};
   std::size_t hidden = 0;
-  const auto visit = [&](const Entry& entry) {
+  const auto visit = [&](const Entry& entry, int) {
     if (entry.name.front() == '.') {
       hidden += entry.depth == 1 ? 1 : 0;
       return Step::skip;
@@ -141,7 +142,7 @@ Edited view(const std::string& path, const Request& request) {
                           clipped(document.text, kFileNotice) + "\n",
                 .metadata = request.flag("metadata") ? std::move(document.metadata) : json::Value(nullptr)};
   }
-  GIVE_ASSIGN(const Text text, open_text(path, O_RDONLY));
+  GIVE_ASSIGN(const Text text, text_of(regular(std::move(*opened), path), path));
   if (range.empty()) return Edit{.output = numbered(text.content, path)};
   auto lines = lines_of(text.content);
   if (text.content.ends_with('\n')) lines.pop_back();

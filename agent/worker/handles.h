@@ -14,7 +14,8 @@ struct Handle {
   Fd fd;
   std::string path;  // absolute; "": an upload whose place is not known yet
   std::int64_t size = 0;
-  bool created = false;
+  Fd directory;  // of a file that an upload has made, with its name there
+  std::string name;
   struct stat st{};  // when it was opened
 };
 

@@ -22,7 +22,7 @@ struct Collected {
   std::int64_t total = 0, directories = 0;
   bool complete = true;
 
-  void add(const Fd& top, const Entry& entry, bool with_facts) {
+  void add(const Entry& entry, int directory, bool with_facts) {
     ++total;
     directories += entry.directory ? 1 : 0;
     bytes += entry.relative.size() + entry.name.size() + sizeof(Found);
@@ -30,7 +30,7 @@ struct Collected {
       complete = false;
       return;
     }
-    found.push_back({entry, with_facts ? facts_of(top, entry) : Facts{}});
+    found.push_back({entry, with_facts ? facts_of(directory, entry) : Facts{}});
   }
 };
 
@@ -92,10 +92,10 @@ Outcome list_directory(const Request& request) {
   const std::int64_t deepest = recursive ? request.number("max_depth").value_or(INT64_MAX) : 1;
   const std::vector<std::string> types = request.texts("types");
   Collected collected;
-  const auto visit = [&](const Entry& entry) {
+  const auto visit = [&](const Entry& entry, int directory) {
     if (!show_hidden && hidden(entry)) return Step::skip;
     const bool wanted = types.empty() || entry.directory || std::ranges::find(types, extension(entry.name)) != types.end();
-    if (wanted) collected.add(top, entry, true);
+    if (wanted) collected.add(entry, directory, true);
     return static_cast<std::int64_t>(entry.depth) < deepest ? Step::descend : Step::skip;
   };
   bool complete = true;
@@ -114,11 +114,11 @@ Outcome glob_files(const Request& request) {
   const bool files_only = request.flag("files_only"), facts = request.flag("facts"), by_name = request.flag("by_name");
   const std::size_t deepest = by_name && !pattern.has_slash() ? 0 : pattern.depth();
   Collected collected;
-  const auto visit = [&](const Entry& entry) {
+  const auto visit = [&](const Entry& entry, int directory) {
     if (!show_hidden && hidden(entry)) return Step::skip;
     if (std::ranges::any_of(excluded, [&](const Pattern& p) { return p.excludes(entry.relative); })) return Step::skip;
     const bool fits = by_name && !pattern.has_slash() ? pattern.matches(entry.name) : pattern.matches(entry.relative);
-    if (fits && !(files_only && entry.directory)) collected.add(top, entry, facts);
+    if (fits && !(files_only && entry.directory)) collected.add(entry, directory, facts);
     return deepest == 0 || entry.depth < deepest ? Step::descend : Step::skip;
   };
   bool complete = true;

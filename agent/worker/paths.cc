@@ -62,14 +62,6 @@ std::string tidy(const std::string& path) {
   return out.empty() ? "/" : out;
 }
 
-Done<Opened> checked(Fd fd, const std::string& path) {
-  Opened out{std::move(fd)};
-  if (::fstat(out.fd.get(), &out.st) != 0) return failed(errno, path);
-  if (S_ISDIR(out.st.st_mode)) return failed(EISDIR, path);
-  if (!S_ISREG(out.st.st_mode)) return refused("invalid_target", path, "Not a regular file", EINVAL);
-  return out;
-}
-
 }  // namespace
 
 Done<std::string> absolute(const std::string& path) {
@@ -87,12 +79,20 @@ Done<Fd> open_path(const std::string& path, int flags, mode_t mode) {
   return Fd(fd);
 }
 
+Done<Opened> regular(Fd fd, const std::string& path) {
+  Opened out{.fd = std::move(fd)};
+  if (::fstat(out.fd.get(), &out.st) != 0) return failed(errno, path);
+  if (S_ISDIR(out.st.st_mode)) return failed(EISDIR, path);
+  if (!S_ISREG(out.st.st_mode)) return refused("invalid_target", path, "Not a regular file", EINVAL);
+  return out;
+}
+
 Done<Opened> open_regular(const std::string& path, int flags) {
   auto fd = open_path(path, flags);
   // A FIFO nobody reads, and a socket, have no descriptor to look at.
   if (!fd && fd.error().number == ENXIO) return refused("invalid_target", path, "Not a regular file", ENXIO);
   if (!fd) return std::unexpected(std::move(fd).error());
-  return checked(std::move(*fd), path);
+  return regular(std::move(*fd), path);
 }
 
 Done<Opened> open_for_writing(const std::string& path, int flags) {
@@ -102,15 +102,17 @@ Done<Opened> open_for_writing(const std::string& path, int flags) {
   GIVE_ASSIGN(Fd dir, open_parent(path, name));
   const int made = open_at(dir.get(), name.c_str(), flags | O_CREAT | O_EXCL | O_NONBLOCK, 0666);
   if (made >= 0) {
-    GIVE_ASSIGN(Opened out, checked(Fd(made), path));
+    GIVE_ASSIGN(Opened out, regular(Fd(made), path));
     out.created = true;
+    out.directory = std::move(dir);
+    out.name = std::move(name);
     return out;
   }
   if (errno != EEXIST) return failed(errno, path);
   // Somebody was faster, or it is a link to a name that does not exist yet: as a shell's redirection does it.
   const int fd = open_at(dir.get(), name.c_str(), flags | O_CREAT | O_NONBLOCK, 0666);
   if (fd < 0) return failed(errno, path);
-  return checked(Fd(fd), path);
+  return regular(Fd(fd), path);
 }
 
 Done<Fd> open_directory(const std::string& path) { return open_path(path, O_RDONLY | O_DIRECTORY); }

@@ -21,9 +21,12 @@ struct Opened {
   Fd fd;
   struct stat st{};
   bool created = false;
+  Fd directory;  // of what was created, with its name there: to take it away again
+  std::string name;
 };
 // A regular file. Directories are EISDIR; FIFOs, sockets and devices are refused, and never read or waited for.
 [[nodiscard]] Done<Opened> open_regular(const std::string& path, int flags);
+[[nodiscard]] Done<Opened> regular(Fd fd, const std::string& path);  // the same of what is open
 // For writing (flags: O_WRONLY or O_RDWR, with O_APPEND): made when it is missing, its parents as well. Not truncated.
 [[nodiscard]] Done<Opened> open_for_writing(const std::string& path, int flags);
 [[nodiscard]] Done<Fd> open_directory(const std::string& path);

@@ -40,9 +40,9 @@ Entry entry_of(int dir, const dirent& found, const std::string& above, std::size
 
 }  // namespace
 
-int open_below(const Fd& top, const std::string& relative) {
+static int open_at(const Fd& top, const std::string& relative, int flags) {
   open_how how{};
-  how.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
+  how.flags = static_cast<std::uint64_t>(flags | O_NOFOLLOW | O_CLOEXEC);
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
   long fd = -1;
   do fd = ::syscall(SYS_openat2, top.get(), relative.empty() ? "." : relative.c_str(), &how, sizeof how);
@@ -50,8 +50,14 @@ int open_below(const Fd& top, const std::string& relative) {
   return static_cast<int>(fd);
 }
 
-Done<void> walk(const Fd& top, const std::string& path, const Request& request, const std::function<Step(const Entry&)>& visit,
-                bool& complete) {
+int open_below(const Fd& top, const std::string& relative) { return open_at(top, relative, O_RDONLY | O_DIRECTORY | O_NONBLOCK); }
+
+bool stat_below(const Fd& top, const std::string& relative, struct stat& st) {
+  const Fd at(open_at(top, relative, O_PATH));  // of a link in the last place, itself
+  return at && ::fstat(at.get(), &st) == 0;
+}
+
+Done<void> walk(const Fd& top, const std::string& path, const Request& request, const Visit& visit, bool& complete) {
   std::deque<std::pair<std::string, std::size_t>> waiting = {{"", 0}};
   std::size_t seen = 0;
   complete = true;
@@ -75,7 +81,7 @@ Done<void> walk(const Fd& top, const std::string& path, const Request& request, 
         return {};
       }
       const Entry entry = entry_of(fd, *found, above, depth + 1);
-      const Step step = visit(entry);
+      const Step step = visit(entry, fd);
       if (step == Step::stop) return {};
       if (step == Step::skip || !entry.directory || entry.link) continue;
       if (entry.depth >= kMostDepth || entry.relative.size() >= PATH_MAX) complete = false;
@@ -85,10 +91,10 @@ Done<void> walk(const Fd& top, const std::string& path, const Request& request, 
   return {};
 }
 
-Facts facts_of(const Fd& top, const Entry& entry) {
+Facts facts_of(int directory, const Entry& entry) {
   struct stat st{};
-  if (::fstatat(top.get(), entry.relative.c_str(), &st, 0) != 0 &&
-      ::fstatat(top.get(), entry.relative.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0)
+  if (::fstatat(directory, entry.name.c_str(), &st, 0) != 0 &&
+      ::fstatat(directory, entry.name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0)
     return {};
   return {st.st_size, st.st_mtim.tv_sec * 1'000'000'000 + st.st_mtim.tv_nsec, st.st_mode & 07777};
 }

@@ -54,6 +54,7 @@ void Watcher::add_directory(const std::string& relative, const Request& call, bo
     }
     const std::string by_fd = "/proc/self/fd/" + std::to_string(dir.get());
     int wd = ::inotify_add_watch(inotify_.get(), by_fd.c_str(), kMask);
+    // Without /proc only a name can be watched, and it is followed once more: to something else that this session may read.
     if (wd < 0 && errno == ENOENT)
       wd = ::inotify_add_watch(inotify_.get(), below(request_.path, at).c_str(), kMask | IN_DONT_FOLLOW);
     if (wd < 0) {
@@ -63,7 +64,7 @@ void Watcher::add_directory(const std::string& relative, const Request& call, bo
     directories_[wd] = at;
     if (!request_.recursive || !request_.only.empty()) continue;
     bool complete = true;
-    const auto visit = [&](const Entry& entry) {
+    const auto visit = [&](const Entry& entry, int) {
       const std::string name = below(at, entry.name);
       const bool excluded = std::ranges::any_of(request_.exclude, [&](const Pattern& p) { return p.excludes(name); });
       if (excluded) return Step::skip;
@@ -199,7 +200,7 @@ json::Value Watcher::describe(const std::string& relative, const Change& change)
                      {"at", change.at_ns}};
   if (!change.old_relative.empty()) out["o"] = below(request_.path, change.old_relative);
   struct stat st{};
-  if (::fstatat(top_.get(), relative.empty() ? "." : relative.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0)
+  if (stat_below(top_, relative, st))
     out.update({{"m", st.st_mtim.tv_sec * 1'000'000'000 + st.st_mtim.tv_nsec},
                 {"s", static_cast<std::int64_t>(st.st_size)},
                 {"i", static_cast<std::int64_t>(st.st_ino)}});
