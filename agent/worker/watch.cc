@@ -29,12 +29,14 @@ Outcome Watches::start(const Request& request) {
   auto top = open_directory(path);
   const bool directory = top.has_value();
   wanted.path = path;
-  if (!directory || request.flag("exact")) {
+  const bool exact = request.flag("exact");
+  if (!directory || exact) {
     // A file, or what may become one: its directory is watched for its name.
     if (!directory && top.error().number != ENOTDIR && top.error().number != ENOENT)
       return std::unexpected(std::move(top).error());
-    const bool exists = open_path(path, O_PATH | O_NOFOLLOW).has_value();
-    if (!exists && !request.flag("exact")) return failed(ENOENT, path);
+    // Who waits for a name to appear has it when it is a link, whatever that leads to.
+    const bool exists = open_path(path, exact ? O_PATH | O_NOFOLLOW : O_PATH).has_value();
+    if (!exists && !exact) return failed(ENOENT, path);
     std::string plain = path;
     while (plain.size() > 1 && plain.ends_with('/')) plain.pop_back();
     const std::size_t slash = plain.rfind('/');

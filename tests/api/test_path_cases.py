@@ -15,6 +15,7 @@ operation, path = sys.argv[1], sys.argv[2]
 try:
     if operation == 'read': open(path).read(1)
     elif operation == 'write': os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o644))
+    elif operation == 'change': os.close(os.open(path, os.O_RDWR))
     elif operation == 'list': os.listdir(path)
     print('ok')
 except OSError as why:
@@ -109,16 +110,27 @@ def by_the_shell(api, operation, path):
     return done["stdout"].strip()
 
 
+def edit(api, command, path, **more):
+    return api.post("/v1/file/str_replace_editor", {"command": command, "path": path, **more})
+
+
 def by_the_api(api, operation, path):
     """What every operation of that kind gives; one word, as all of them must agree."""
-    body = {"read": {"file": path}, "write": {"file": path, "content": "", "append": True}, "list": {"path": path}}[operation]
-    answers = [api.post(f"/v1/file/{operation}", body)]
+    def file(name, body):
+        return api.post(f"/v1/file/{name}", body)
+
     if operation == "read":
-        answers += [api.post("/v1/file/search", {"file": path, "regex": "content"}), api.http.get("/v1/file/download", params={"path": path})]
+        answers = [file("read", {"file": path}), file("search", {"file": path, "regex": "content"}), edit(api, "view", path),
+                   file("grep", {"path": path, "pattern": "content"}), api.http.get("/v1/file/download", params={"path": path})]
     elif operation == "write":
-        answers.append(api.http.post("/v1/file/upload", data={"path": path}, files={"file": ("upload", b"content\n")}))
+        answers = [file("write", {"file": path, "content": "", "append": True}),
+                   api.http.post("/v1/file/upload", data={"path": path}, files={"file": ("upload", b"content\n")})]
+    elif operation == "change":
+        answers = [file("replace", {"file": path, "old_str": "content", "new_str": "content"}),
+                   edit(api, "insert", path, insert_line=0, new_str="content")]
     else:
-        answers += [api.post("/v1/file/glob", {"path": path, "pattern": "*"}), api.post("/v1/file/find", {"path": path, "glob": "*"})]
+        answers = [file("list", {"path": path}), file("glob", {"path": path, "pattern": "*"}), file("find", {"path": path, "glob": "*"}),
+                   file("grep", {"path": path, "pattern": "content"}), file("watch", {"path": path}), edit(api, "view", path)]
     outcomes = []
     for answer in answers:
         if not answer.headers["content-type"].startswith("application/json") or answer.json()["success"]:
@@ -132,7 +144,9 @@ def by_the_api(api, operation, path):
 
 def test_shell_and_file_api_give_the_same_for_every_case(granted):
     rows = []
-    for case, operation, path, wanted in CASES:
+    # What must not be made must not be changed either, and what has been made can be.
+    changes = [(case, "change", path, wanted) for case, operation, path, wanted in CASES if operation == "write"]
+    for case, operation, path, wanted in CASES + changes:
         path = path.replace("~", "/home/gem")
         rows.append((case, operation, path[:48], wanted, by_the_shell(granted, operation, path), by_the_api(granted, operation, path)))
     print()
