@@ -101,13 +101,13 @@ class Launcher:
         return pid == self.pid
 
     def memory_peaks(self) -> dict[str, int]:
-        """Peak resident bytes of launcher and agent so far."""
-        peaks = {}
-        for name, pid in (("launcher", self.pid), ("agent", self.agent_pid)):
-            for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
-                if line.startswith("VmHWM:"):
-                    peaks[name] = int(line.split()[1]) * 1024
-        return peaks
+        """Peak resident bytes so far of launcher, agent, and the file workers together (0: there is none)."""
+        def peak(pid):
+            status = pathlib.Path(f"/proc/{pid}/status").read_text()
+            return int(status.split("\nVmHWM:")[1].split()[0]) * 1024
+
+        workers = [int(comm.parent.name) for comm in pathlib.Path("/proc").glob("[0-9]*/comm") if comm.read_text() == "caisson-file-wo\n"]
+        return {"launcher": peak(self.pid), "agent": peak(self.agent_pid), "workers": sum(peak(pid) for pid in workers if self.owns(pid))}
 
     def stop(self):
         if self.process.poll() is None:

@@ -12,6 +12,17 @@ def children(pid):
         return [int(p) for p in file.read().split()]
 
 
+def below(pid):
+    """Every descendant, nearer ones first."""
+    found = [pid]
+    for one in found:
+        try:
+            found += children(one)
+        except FileNotFoundError:  # ended since it was listed
+            continue
+    return found[1:]
+
+
 def name(pid):
     """The first argument; "" when it has ended since it was listed."""
     try:

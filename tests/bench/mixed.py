@@ -1,5 +1,5 @@
 """mixed.py URL KEY LAUNCHER-PID [SECONDS]: eight clients who call everything there is, each in sessions of its own, for SECONDS (60).
-Counts calls and failures, and watches what launcher and agent keep: memory (PSS), descriptors, processes below them."""
+Counts calls and failures, and watches what launcher, agent and file worker keep: memory (PSS), descriptors, processes below them."""
 import http.client
 import json
 import os
@@ -9,7 +9,7 @@ import threading
 import time
 import urllib.parse
 
-from memory import children, name, pss_kib
+from memory import below, children, name, pss_kib
 
 CLIENTS, SAMPLE_S = 8, 5
 url, key, launcher = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -30,10 +30,15 @@ class Client:
             ("shell", "/v1/shell/exec", {"command": "echo $((6 * 7))", "id": self.name}, '"output":"42'),
             ("file write", "/v1/file/write", {"file": self.name, "content": "x" * 4096}, '"success":true'),
             ("file read", "/v1/file/read", {"file": self.name}, '"success":true'),
+            ("file view", "/v1/file/str_replace_editor", {"command": "view", "path": self.name}, '"success":true'),
+            ("file replace", "/v1/file/replace", {"file": self.name, "old_str": "xx", "new_str": "xx"}, '"success":true'),
+            ("file search", "/v1/file/search", {"file": self.name, "regex": "x+"}, '"success":true'),
+            ("file glob", "/v1/file/glob", {"path": ".", "pattern": "mixed-*"}, '"success":true'),
             ("file list", "/v1/file/list", {"path": "."}, '"success":true'),
             ("file grep", "/v1/file/grep", {"path": ".", "pattern": "x{3}"}, '"success":true'),
             ("code python", "/v1/code/execute", {"language": "python", "code": "print(6 * 7)"}, '"stdout":"42\\n'),
             ("nodejs", "/v1/nodejs/execute", {"code": "console.log(6 * 7)"}, '"stdout":"42\\n'),
+            ("run_code", "/run_code", {"language": "python", "code": "print(6 * 7)"}, '"stdout":"42\\n'),
             ("jupyter", "/v1/jupyter/execute", {"code": "6 * 7", "session_id": self.name}, '"42"'),
         ]
 
@@ -64,6 +69,11 @@ def kept(pid):
     return pss_kib(pid), len(os.listdir(f"/proc/{pid}/fd"))
 
 
+def worker():
+    """What opens the files of the workspace: begun by the first call that needs it."""
+    return next((pid for pid in below(launcher) if name(pid).endswith("caisson-file-worker")), None)
+
+
 agent = next(pid for pid in children(launcher) if name(pid).endswith("caisson-agent"))
 samples = []
 begin = time.monotonic()
@@ -72,19 +82,20 @@ for thread in threads:
     thread.start()
 while any(thread.is_alive() for thread in threads):
     time.sleep(min(SAMPLE_S, max(0.1, begin + seconds - time.monotonic())))
-    samples.append((time.monotonic() - begin, kept(launcher), kept(agent), len(children(launcher))))
+    opener = worker()
+    samples.append((time.monotonic() - begin, kept(launcher), kept(agent), kept(opener) if opener else (0, 0), len(children(launcher))))
 total = sum(map(len, times.values()))
 for what, took in sorted(times.items()):
     took.sort()
     print(f"{what:20s} {len(took):6d} calls   p50 {took[len(took) // 2] * 1e3:7.1f} ms   p99 {took[len(took) * 99 // 100] * 1e3:7.1f} ms")
-for at, (pss, fds), (agent_pss, agent_fds), below in samples:
+for at, (pss, fds), (agent_pss, agent_fds), (worker_pss, worker_fds), count in samples:
     print(f"{at:5.0f} s   launcher {pss / 1024:6.1f} MiB, {fds:3d} descriptors   agent {agent_pss / 1024:6.1f} MiB, {agent_fds:3d}   "
-          f"{below:3d} children")
+          f"file worker {worker_pss / 1024:6.1f} MiB, {worker_fds:3d}   {count:3d} children")
 for failure in failures[:10]:
     print("FAILED", failure)
 # The first samples are from before everything was used once.
 middle, last = samples[len(samples) // 3], samples[-1]
-growth = [(last[i][0] - middle[i][0]) / 1024 for i in (1, 2)]
+growth = [(last[i][0] - middle[i][0]) / 1024 for i in (1, 2, 3)]
 print(f"{total} calls of {CLIENTS} clients in {samples[-1][0]:.0f} s ({total / samples[-1][0]:.0f} a second), {len(failures)} failed   target 0   "
       f"{'MISSED' if failures else 'held'}")
-print(f"memory in the last two thirds: launcher {growth[0]:+.1f} MiB, agent {growth[1]:+.1f} MiB")
+print(f"memory in the last two thirds: launcher {growth[0]:+.1f} MiB, agent {growth[1]:+.1f} MiB, file worker {growth[2]:+.1f} MiB")
