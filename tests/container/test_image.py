@@ -44,6 +44,17 @@ def test_packages_that_data_code_expects(inside):
     assert inside("python3 -c 'import ipykernel, jupyter_client, matplotlib, numpy, openpyxl, pandas, PIL, pip, requests, scipy' 2>&1") == ""
 
 
+@pytest.mark.parametrize("kind, make", [
+    ("pdf", "import matplotlib.pyplot as p; p.rcParams['pdf.fonttype'] = 42; p.figtext(0, 0, 'shown-text'); p.savefig('doc.pdf')"),
+    ("xlsx", "import openpyxl; b = openpyxl.Workbook(); b.active.append(['shown-text']); b.save('doc.xlsx')"),
+])
+def test_documents_that_its_own_libraries_make_are_shown_as_text(served, kind, make):
+    assert served.bash(f'cd ~; MPLBACKEND=agg python3 -c "{make}"')["exit_code"] == 0
+    answer = served.http.post("/v1/file/str_replace_editor", json={"command": "view", "path": f"/home/gem/doc.{kind}"}).json()
+    assert answer["success"] and "shown-text" in answer["data"]["output"], answer
+    served.bash(f"rm ~/doc.{kind}")
+
+
 def test_node_is_what_clients_expect(inside):
     assert int(inside("node --version").removeprefix("v").split(".")[0]) >= 22
 
