@@ -137,10 +137,11 @@ task<Greeting> LauncherClient::hello() {
 }
 
 task<std::shared_ptr<SessionHandle>> LauncherClient::session_create(std::string domain, std::string label, std::string workspace,
-                                                                    bool isolated) {
+                                                                    bool isolated, std::uint64_t memory_bytes) {
   json::Value body = {{"domain", std::move(domain)}, {"workspace", workspace}};
   if (!label.empty()) body["label"] = std::move(label);
   if (isolated) body["isolation"] = "private";
+  if (memory_bytes != 0) body["narrow"] = {{"limits", {{"memory_bytes", memory_bytes}}}};
   CO_TRY_ASSIGN(const auto entry, co_await call(ipc::Op::session_create, std::move(body), seconds(30)));
   if (!is_ok(entry->reply->body)) co_return std::unexpected(refusal(entry->reply->body).error);
   if (const auto it = entry->reply->body.find("report"); it != entry->reply->body.end()) entry->created->report = std::move(*it);

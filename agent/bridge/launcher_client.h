@@ -25,9 +25,10 @@ class LauncherClient {
   LauncherClient& operator=(const LauncherClient&) = delete;
 
   [[nodiscard]] task<Greeting> hello();
-  // label: the client's id, for the audit log only. isolated: with a home, /tmp and loopback of its own.
+  // label: the client's id, for the audit log only. isolated: with a home, /tmp and loopback of its own. memory_bytes: of all
+  // that runs in it, instead of the policy's limit, which must not be less; 0: the policy's.
   [[nodiscard]] task<std::shared_ptr<SessionHandle>> session_create(std::string domain, std::string label, std::string workspace,
-                                                                    bool isolated = false);
+                                                                    bool isolated = false, std::uint64_t memory_bytes = 0);
   [[nodiscard]] task<ExecOutcome> session_exec(std::shared_ptr<SessionHandle> session, ExecRequest request);
   [[nodiscard]] task<void> exec_signal(std::shared_ptr<ExecHandle> exec, std::string signal);
   [[nodiscard]] task<json::Value> session_stat(std::string session);

@@ -34,6 +34,7 @@ task<http::Response> run_code(Call call, RunCodeRequest body) {
   job.input = std::move(body.stdin_text).value_or("");
   job.compile_timeout_s = body.compile_timeout;
   job.run_timeout_s = body.run_timeout;
+  job.memory_mib = body.memory_limit_mb;
   if (body.files)
     for (auto& [path, content] : *body.files)
       if (content) job.files[path] = std::move(*content);

@@ -13,6 +13,7 @@ namespace caisson::routes {
 
 struct RunCodeRequest {
   double compile_timeout = 10, run_timeout = 10;
+  std::int64_t memory_limit_mb = -1;
   std::string code;
   std::optional<std::string> stdin_text;
   std::string language;
@@ -41,6 +42,10 @@ struct Schema<RunCodeRequest> {
   static constexpr auto fields =
       std::tuple{field("compile_timeout", &RunCodeRequest::compile_timeout, "Seconds until the compiler is ended").defaulted(),
                  field("run_timeout", &RunCodeRequest::run_timeout, "Seconds until the program is ended").defaulted(),
+                 field("memory_limit_MB", &RunCodeRequest::memory_limit_mb,
+                       "MiB that compiler and program may use, each with all of its processes; -1, or more than the policy "
+                       "allows: as much as that")
+                     .defaulted(),
                  field("code", &RunCodeRequest::code, "The program"),
                  field("stdin", &RunCodeRequest::stdin_text, "Standard input of the program"),
                  field("language", &RunCodeRequest::language, "Its language; one that is not here is answered with the list"),

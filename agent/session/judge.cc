@@ -113,6 +113,18 @@ task<std::optional<std::string>> fetch(SoloSession::Pointer session, std::string
   co_return content;
 }
 
+// In bytes; 0: the policy's limit holds, which no job can raise.
+task<std::uint64_t> memory_limit(std::shared_ptr<CodeContext> context, std::string domain, std::int64_t mib) {
+  constexpr std::int64_t kMiB = 1024 * 1024;
+  if (mib < 1) co_return 0U;
+  CO_TRY_ASSIGN(const json::Value answer, co_await context->launcher.policy(std::move(domain)));
+  const json::Value::json_pointer place("/policy/limits/memory_bytes");
+  const json::Value most = answer.contains(place) ? answer[place] : json::Value();
+  if (!most.is_number_integer()) co_return fail(Code::io, "the launcher's policy has no limit of memory");
+  if (mib >= most.get<std::int64_t>() / kMiB) co_return 0U;
+  co_return static_cast<std::uint64_t>(mib * kMiB);
+}
+
 json::Value files_json(const JudgeJob& job, const JudgeLanguage& language) {
   json::Value out = job.files;
   out[std::string(language.source)] = http::base64_encode(job.code);
@@ -146,7 +158,12 @@ task<Verdict> run_judge(std::shared_ptr<CodeContext> context, WarmPool& pool, st
   InterpreterKind kind{{.domain = "code", .label = "run_code", .isolated = true},
                        {tools->python.front().path, "-c", std::string(inside::kPythonBoot)},
                        inside::kPythonRun};
-  CO_TRY_ASSIGN(const Interpreter first, co_await pool.take(std::move(kind)));
+  CO_TRY_ASSIGN(kind.place.memory_bytes, co_await memory_limit(context, kind.place.domain, job.memory_mib));
+  const bool narrowed = kind.place.memory_bytes != 0;
+  auto taken = co_await pool.take(std::move(kind));
+  if (!taken && narrowed)
+    co_return std::unexpected(std::move(taken).error().wrap("with memory_limit_MB " + std::to_string(job.memory_mib)));
+  CO_TRY_ASSIGN(const Interpreter first, std::move(taken));
   const std::string nonce = sys::random_hex(16);
   json::Value frame = {{"nonce", nonce}, {"cwd", dir}, {"make", true}, {"files", files_json(job, *language)}};
   if (is_python) frame["script"] = language->source;

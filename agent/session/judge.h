@@ -29,6 +29,7 @@ struct JudgeLanguage {
 struct JudgeJob {
   std::string code, language, input;
   double compile_timeout_s = 10, run_timeout_s = 10;
+  std::int64_t memory_mib = -1;              // of compiler and program, each with all of its processes; below 1: the policy's
   std::map<std::string, std::string> files;  // path to base64
   std::vector<std::string> fetch;
   std::shared_ptr<const bool> client_gone;

@@ -39,7 +39,7 @@ task<SoloSession::Pointer> SoloSession::create(std::shared_ptr<CodeContext> cont
                    "all " + std::to_string(quota.most) + " sessions for code of this workspace are in use (MAX_CODE_SESSIONS)");
   ++quota.used;
   auto made = co_await context->launcher.session_create(std::move(place.domain), std::move(place.label), context->config.tenant,
-                                                        place.isolated);
+                                                        place.isolated, place.memory_bytes);
   if (!made) {
     --quota.used;
     co_return std::unexpected(std::move(made).error());

@@ -35,7 +35,8 @@ class SoloSession {
 
   struct Place {
     std::string domain, label;
-    bool isolated = false;  // with a home, a /tmp and a network of its own
+    bool isolated = false;           // with a home, a /tmp and a network of its own
+    std::uint64_t memory_bytes = 0;  // of all that runs in it; 0: as much as the policy allows
   };
   // limit: the workspace has as many as it may have.
   [[nodiscard]] static task<Pointer> create(std::shared_ptr<CodeContext> context, Place place);

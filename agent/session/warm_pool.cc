@@ -46,8 +46,7 @@ task<Interpreter> start_interpreter(std::shared_ptr<CodeContext> context, Interp
 }
 
 task<Interpreter> WarmPool::take(InterpreterKind kind) {
-  const std::size_t keep = context_->config.warm_sessions;
-  if (keep > 0) {
+  if (context_->config.warm_sessions > 0 && kind.place.memory_bytes == 0) {
     Shelf& shelf = shelves_.try_emplace(kind.key(), Shelf{.kind = kind}).first->second;
     shelf.asked = bridge::Clock::now();
     std::erase_if(shelf.waiting, [](const Interpreter& one) { return !usable(one); });

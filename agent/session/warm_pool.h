@@ -39,7 +39,8 @@ class WarmPool {
   WarmPool(const WarmPool&) = delete;
   WarmPool& operator=(const WarmPool&) = delete;
 
-  // One that waits, or a new one; more are then prepared.
+  // One that waits, or a new one; more are then prepared. What is narrowed for one job is made for it: clients choose the number,
+  // and each would otherwise have a shelf of its own.
   [[nodiscard]] task<Interpreter> take(InterpreterKind kind);
   // Ends all that wait: what they were prepared with holds no more.
   void flush();

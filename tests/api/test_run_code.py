@@ -1,5 +1,6 @@
 """POST /run_code as SandboxFusion's clients send it."""
 import base64
+import secrets
 import threading
 
 import pytest
@@ -139,6 +140,49 @@ def test_a_program_that_kills_all_it_can_harms_itself_alone(judge, api):
 def test_memory_stops_at_the_limit(judge):
     got = judge("x = []\nwhile True: x.append(bytearray(b'x' * (32 << 20)))", run_timeout=60)
     assert got["status"] == "Failed" and got["run_result"]["return_code"] != 0
+
+
+HOLDS = "x = b'x' * (400 << 20)\nprint(len(x) >> 20, flush=True)\nimport time; time.sleep(float(input()))"
+CHILDREN_HOLD = """import os, sys, time
+for _ in range(8):
+    if os.fork() == 0:
+        x = b'x' * (50 << 20)
+        time.sleep(60)
+        os._exit(0)
+sys.exit(any(os.wait()[1] for _ in range(8)))"""
+
+
+@pytest.mark.parametrize("code", [HOLDS, CHILDREN_HOLD])
+def test_a_program_does_not_get_more_memory_than_was_asked_for(judge, api, code):
+    neighbour = {"language": "python", "session_id": secrets.token_hex(4)}
+    api.data("/v1/code/execute", {**neighbour, "code": "kept = bytearray(b'y' * (200 << 20))"})
+    got = judge(code, stdin="60", memory_limit_MB=128, run_timeout=50)  # without cgroup v2 the watchdog needs a moment
+    run = got["run_result"]
+    assert (got["status"], run["status"]) == ("Failed", "Finished") and run["return_code"] != 0, got
+    assert api.data("/v1/code/execute", {**neighbour, "code": "print(len(kept) >> 20)"})["stdout"] == "200\n"
+
+
+@pytest.mark.parametrize("limit", [{}, {"memory_limit_MB": -1}, {"memory_limit_MB": 1 << 50}, {"memory_limit_MB": 600}])
+def test_memory_within_the_limit_is_had(judge, limit):
+    got = judge(HOLDS, stdin="0", **limit)
+    assert (got["status"], got["run_result"]["stdout"]) == ("Success", "400\n"), got
+
+
+def test_the_compiler_has_the_same_memory_as_its_program(judge, offered):
+    if "c" not in offered:
+        pytest.skip("no C compiler in the sessions' view here")
+    got = judge("int main(void) { return 0; }", "c", memory_limit_MB=128, compile_timeout=60)
+    assert got["status"] == "Success" and got["compile_result"]["return_code"] == 0
+
+
+def test_less_memory_than_a_session_needs_is_refused_in_words(judge):
+    got = judge("print(1)", memory_limit_MB=1)
+    assert got["status"] == "SandboxError" and "memory_limit_MB 1" in got["message"] and got["run_result"] is None
+
+
+def test_a_limit_that_is_no_number_is_422(api):
+    answer = api.post("/run_code", {"code": "1", "language": "python", "memory_limit_MB": "much"})
+    assert answer.status_code == 422 and answer.json()["detail"][0]["loc"] == ["body", "memory_limit_MB"]
 
 
 def test_sockets_are_refused(judge):
