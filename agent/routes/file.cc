@@ -34,7 +34,8 @@ task<http::Response> read_file(Call call, FileReadRequest body) {
   auto reply = co_await call.services.file->call("read", std::move(head));
   if (!reply) co_return answer_failure(reply.error(), kRead, body.file, empty);
   std::string path = text_in(reply->head, "path");
-  if (first_invalid(reply->body)) co_return answer_failure(decode_failure(reply->body, path), kRead, body.file, empty);
+  if (const auto broken = session::first_broken(reply->body))
+    co_return answer_failure(decode_failure(*broken, reply->body, path), kRead, body.file, empty);
   const std::string& text = reply->body;
   const auto lines = std::ranges::count(text, '\n') + (text.empty() || text.ends_with('\n') ? 0 : 1);
   FileReadResult result{.content = std::move(reply->body), .file = std::move(path)};

@@ -4,8 +4,6 @@
 #include <cstdio>
 #include <cstring>
 
-#include "agent/session/text.h"
-
 namespace caisson::routes {
 namespace {
 
@@ -113,34 +111,13 @@ session::FileFailure sudo_refused(const std::string& path) {
           "sudo is not permitted: sessions of the domain 'file' have no root, and their policy grants none. Repeat without sudo"};
 }
 
-std::optional<std::size_t> first_invalid(std::string_view bytes) {
-  for (std::size_t i = 0; i < bytes.size();) {
-    const auto c = static_cast<unsigned char>(bytes[i]);
-    if (c < 0x80) {
-      ++i;
-      continue;
-    }
-    const std::size_t size = c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : 2;
-    if (c < 0xC2 || c > 0xF4 || i + size > bytes.size()) return i;
-    const auto second = static_cast<unsigned char>(bytes[i + 1]);
-    // Neither overlong forms, nor surrogates, nor beyond U+10FFFF.
-    if ((c == 0xE0 && second < 0xA0) || (c == 0xED && second > 0x9F) || (c == 0xF0 && second < 0x90) ||
-        (c == 0xF4 && second > 0x8F))
-      return i;
-    for (std::size_t k = 1; k < size; ++k)
-      if ((static_cast<unsigned char>(bytes[i + k]) & 0xC0) != 0x80) return i;
-    i += size;
-  }
-  return std::nullopt;
-}
-
-session::FileFailure decode_failure(std::string_view bytes, const std::string& path) {
-  const std::size_t at = first_invalid(bytes).value_or(0);
+session::FileFailure decode_failure(const session::BrokenText& broken, std::string_view bytes, const std::string& path) {
   char byte[8] = "";
-  std::snprintf(byte, sizeof byte, "0x%02x",
-                at < bytes.size() ? static_cast<unsigned>(static_cast<unsigned char>(bytes[at])) : 0U);
-  return {0, path, "decode_error",
-          "'utf-8' codec can't decode byte " + std::string(byte) + " in position " + std::to_string(at) + ": invalid start byte"};
+  std::snprintf(byte, sizeof byte, "0x%02x", static_cast<unsigned>(static_cast<unsigned char>(bytes[broken.at])));
+  const std::string at = std::to_string(broken.at);
+  const std::string where = broken.size == 1 ? "byte " + std::string(byte) + " in position " + at
+                                             : "bytes in position " + at + "-" + std::to_string(broken.at + broken.size - 1);
+  return {0, path, "decode_error", "'utf-8' codec can't decode " + where + ": " + std::string(broken.reason)};
 }
 
 }  // namespace caisson::routes

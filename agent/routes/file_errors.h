@@ -6,6 +6,7 @@
 #include "agent/http/response.h"
 #include "agent/routes/file_types.h"
 #include "agent/session/file_service.h"
+#include "agent/session/text.h"
 
 namespace caisson::routes {
 
@@ -24,8 +25,8 @@ struct FileOperation {
 
 // There is no root in a session, and what its user may not do nobody does for it.
 [[nodiscard]] session::FileFailure sudo_refused(const std::string& path);
-[[nodiscard]] session::FileFailure decode_failure(std::string_view bytes, const std::string& path);
-// The first byte that is no UTF-8; nullopt: all of it is.
-[[nodiscard]] std::optional<std::size_t> first_invalid(std::string_view bytes);
+// `bytes` are `broken` as it says.
+[[nodiscard]] session::FileFailure decode_failure(const session::BrokenText& broken, std::string_view bytes,
+                                                  const std::string& path);
 
 }  // namespace caisson::routes

@@ -91,6 +91,18 @@ std::string to_utf8(std::string_view bytes) {
   return out;
 }
 
+std::optional<BrokenText> first_broken(std::string_view bytes) {
+  for (std::size_t at = 0; at < bytes.size();) {
+    const Lead lead = lead_of(static_cast<unsigned char>(bytes[at]));
+    if (lead.length == 0) return BrokenText{at, 1, "invalid start byte"};
+    const std::size_t n = valid_prefix(bytes, at, lead);
+    if (n < lead.length)
+      return BrokenText{at, n, at + n == bytes.size() ? "unexpected end of data" : "invalid continuation byte"};
+    at += n;
+  }
+  return std::nullopt;
+}
+
 std::size_t incomplete_tail(std::string_view bytes) {
   for (std::size_t back = 1; back <= 3 && back <= bytes.size(); ++back) {
     const std::size_t at = bytes.size() - back;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -11,6 +12,12 @@ namespace caisson::session {
 
 // Invalid bytes become U+FFFD, one for each maximal broken sequence (as browsers and Python do it).
 [[nodiscard]] std::string to_utf8(std::string_view bytes);
+// The first place that is no UTF-8, in the words of Python's codec, which clients know.
+struct BrokenText {
+  std::size_t at, size;
+  std::string_view reason;
+};
+[[nodiscard]] std::optional<BrokenText> first_broken(std::string_view bytes);
 // How many bytes at the end are the start of a code point whose rest has not come yet (0 to 3).
 [[nodiscard]] std::size_t incomplete_tail(std::string_view bytes);
 [[nodiscard]] std::size_t count_characters(std::string_view utf8);

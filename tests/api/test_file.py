@@ -95,6 +95,16 @@ def test_text_that_is_no_utf_8_is_a_decode_error(api, place):
     assert "can't decode byte 0xff in position 2" in error["message"]
 
 
+@pytest.mark.parametrize("text", [b"\x80", b"\xc0\x80", b"\xf5\x80\x80\x80", b"\xfe", b"\xc3(", b"\xc3", b"\xe0\x80\x80", b"\xe2\x82",
+                                  b"\xe2\x82(", b"\xe2(\x82", b"\xed\xa0\x80", b"\xf0\x80\x80\x80", b"\xf0\x9f\x98", b"\xf0\x9f\x98(",
+                                  b"\xf0\x9f(", b"\xf4\x90\x80\x80", "\u00e4\u20ac\U0001f600".encode() + b"\xe2\x82\n"])
+def test_what_cannot_be_decoded_is_said_in_the_words_of_pythons_codec(api, place, text):
+    write(api, f"{place}/x", base64.b64encode(b"line\n" + text).decode(), encoding="base64")
+    with pytest.raises(UnicodeDecodeError) as why:
+        (b"line\n" + text).decode()
+    assert error_of(api, "/v1/file/read", {"file": f"{place}/x"})["message"] == f"Failed to read file: {why.value}"
+
+
 def test_a_file_that_is_too_large_for_an_answer_says_so_and_gives_its_lines(api, place):
     api.bash(f"head -c 20000000 /dev/zero | tr '\\0' x > {place}/big; echo >> {place}/big; echo last >> {place}/big")
     error = error_of(api, "/v1/file/read", {"file": f"{place}/big"})

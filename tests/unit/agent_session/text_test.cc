@@ -11,6 +11,27 @@ namespace {
 
 std::shared_ptr<OutputBudget> plenty() { return std::make_shared<OutputBudget>(1u << 30); }
 
+TEST(Text, WhatIsBrokenIsSaidAsPythonsCodecSaysIt) {
+  struct Case {
+    std::string_view bytes;
+    std::size_t at, size;
+    std::string_view reason;
+  };
+  constexpr std::string_view kStart = "invalid start byte", kNext = "invalid continuation byte", kEnd = "unexpected end of data";
+  for (const Case& c : {Case{"ab\xff", 2, 1, kStart}, Case{"\x80", 0, 1, kStart}, Case{"\xc0\x80", 0, 1, kStart},
+                        Case{"\xf5\x80\x80\x80", 0, 1, kStart}, Case{"\xc3(", 0, 1, kNext}, Case{"\xe0\x80\x80", 0, 1, kNext},
+                        Case{"\xed\xa0\x80", 0, 1, kNext}, Case{"\xf4\x90\x80\x80", 0, 1, kNext}, Case{"\xe2\x82(", 0, 2, kNext},
+                        Case{"\xf0\x9f\x98(", 0, 3, kNext}, Case{"\xc3", 0, 1, kEnd}, Case{"\xe2\x82", 0, 2, kEnd},
+                        Case{"\xc3\xa4\xf0\x9f\x98", 2, 3, kEnd}}) {
+    const auto broken = first_broken(c.bytes);
+    ASSERT_TRUE(broken) << c.bytes;
+    EXPECT_EQ(broken->at, c.at);
+    EXPECT_EQ(broken->size, c.size);
+    EXPECT_EQ(broken->reason, c.reason);
+  }
+  EXPECT_FALSE(first_broken("") || first_broken("a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"));
+}
+
 TEST(OutputBuffer, OffsetsAreAbsoluteBytes) {
   OutputBuffer b(plenty(), 1 << 20);
   b.append("hello ");
