@@ -146,6 +146,8 @@ Done<std::vector<std::string>> arguments(const Request& request, const std::stri
   if (request.flag("ignore_case")) argv.emplace_back("--ignore-case");
   if (request.flag("multiline")) argv.insert(argv.end(), {"--multiline", "--multiline-dotall"});
   if (request.flag("flat")) argv.emplace_back("--max-depth=1");
+  // Of one file the lines are wanted as `read` counts them. Without it ripgrep takes each null byte for the end of a line.
+  if (request.flag("files_only")) argv.emplace_back("--text");
   argv.push_back("--before-context=" + std::to_string(request.number("before").value_or(0)));
   argv.push_back("--after-context=" + std::to_string(request.number("after").value_or(0)));
   if (const auto size = request.text_if("max_file_size")) {

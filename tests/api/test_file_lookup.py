@@ -91,6 +91,14 @@ def test_trap_10_search_numbers_lines_from_1(api, tree):
 
 
 @needs_ripgrep
+def test_search_numbers_lines_of_a_file_with_null_bytes_as_read_counts_them(api, tree):
+    api.bash(f"printf 'a\\0b\\0c\\nneedle\\0x\\n\\377 needle\\n' > {tree}/mixed.bin")
+    got = api.data("/v1/file/search", {"file": f"{tree}/mixed.bin", "regex": "needle"})
+    api.bash(f"rm {tree}/mixed.bin")
+    assert (got["line_numbers"], got["matches"]) == ([2, 3], ["needle\0x", "\ufffd needle"])
+
+
+@needs_ripgrep
 def test_a_bad_expression_is_named(api, tree):
     for operation, field in (("search", {"file": f"{tree}/src/a.py", "regex": "("}), ("grep", {"path": tree, "pattern": "("})):
         answer = api.fails(f"/v1/file/{operation}", field)
