@@ -1,7 +1,10 @@
 """/v1/file/upload and /v1/file/download."""
+import contextlib
 import hashlib
+import threading
 
 import pytest
+from conftest import eventually
 
 HOME = "/home/gem"
 
@@ -144,13 +147,48 @@ def test_trap_12_failures_of_a_download_are_http_codes(api, place):
     assert api.http.get("/v1/file/download", params={"path": "/etc/passwd", "change_policy": "x"}).status_code == 422
 
 
-def test_a_file_that_changes_ends_a_download_that_asked_for_it(api, place):
+@pytest.mark.parametrize("change", ["printf x >> growing", "printf x | dd of=growing conv=notrunc status=none", "touch new && mv new growing"])
+def test_a_file_that_changes_ends_a_download_that_asked_for_it(api, place, change):
     api.bash(f"head -c 200000000 /dev/zero > {place}/growing")
     with api.http.stream("GET", "/v1/file/download", params={"path": f"{place}/growing", "change_policy": "abort"}) as answer:
         pieces = answer.iter_raw(1 << 16)
         next(pieces)
-        api.bash(f"printf x >> {place}/growing")
+        assert api.bash(change, exec_dir=place)["exit_code"] == 0
         with pytest.raises(Exception, match="closed|peer|incomplete"):
             for _ in pieces:
                 pass
     assert download(api, f"{place}/growing").status_code == 200
+
+
+def test_a_file_that_changes_is_sent_on_where_changes_are_ignored(api, place):
+    api.bash(f"head -c 50000000 /dev/zero > {place}/growing")
+    with api.http.stream("GET", "/v1/file/download", params={"path": f"{place}/growing"}) as answer:
+        pieces = answer.iter_raw(1 << 16)
+        begun = len(next(pieces))
+        api.bash(f"printf x >> {place}/growing")
+        assert begun + sum(map(len, pieces)) == 50000000 == int(answer.headers["content-length"])
+
+
+@contextlib.contextmanager
+def growing(api, path):
+    """While it lasts, a session appends to the file as fast as it can."""
+    api.bash(f"printf start > {path}")
+    thread = threading.Thread(target=api.bash, args=(f"until [ -e {path}.stop ]; do printf x >> {path}; done",), kwargs={"timeout": 50})
+    thread.start()
+    try:
+        eventually(lambda: len(download(api, path).content) > len("start"))
+        yield
+    finally:
+        api.bash(f"touch {path}.stop")
+        thread.join()
+
+
+@pytest.mark.parametrize("headers, status", [({}, 200), ({"range": "bytes=0-3"}, 206)])
+def test_a_change_before_the_first_byte_is_409_where_that_was_asked_for(api, place, headers, status):
+    asked = {"path": f"{place}/busy", "change_policy": "abort"}
+    with growing(api, f"{place}/busy"):
+        refused = eventually(lambda: (got := api.http.get("/v1/file/download", params=asked, headers=headers)).status_code == 409 and got)
+        assert refused.json() == {"success": False, "message": "The file changed before it was sent", "data": None}
+        for _ in range(20):  # changes are ignored where that was not asked for
+            assert download(api, f"{place}/busy", headers=headers).status_code == status
+    assert api.http.get("/v1/file/download", params=asked, headers=headers).status_code == status
