@@ -2,6 +2,8 @@
 
 #include <inside_files.h>  // generated
 
+#include <algorithm>
+
 #include "agent/session/bash_session.h"
 #include "agent/session/counted.h"
 #include "launcher/base/sys.h"
@@ -9,6 +11,7 @@
 namespace caisson::session {
 namespace {
 
+// How late a shorter life that a client has given to a session is noticed.
 constexpr std::chrono::seconds kCheck{15};
 
 InterpreterKind repl_kind(Language language, const std::string& path, std::string label) {
@@ -87,6 +90,7 @@ task<ReplService::Created> ReplService::create(CreateParams params) {
   known.session = find(id);  // two requests with one id at the same time
   if (known.session) co_return known;
   table_.insert(session);
+  life_->changed.notify_all();  // it may be the next whose time is over
   Created made{session, true};
   co_return made;
 }
@@ -123,14 +127,20 @@ task<void> ReplService::close(SessionPtr session, std::string reason) {
   co_return co_await session->interpreter.session->end(std::move(reason));
 }
 
+bridge::Clock::time_point ReplService::next_check() const {
+  bridge::Clock::time_point next = bridge::Clock::now() + kCheck;
+  for (const SessionPtr& session : table_.all())
+    if (!session->busy()) next = std::min(next, session->idle_until());
+  return next;
+}
+
 task<void> ReplService::expire_loop(ReplService* self, std::shared_ptr<Life> life) {
   while (!life->over) {
-    (void)co_await life->changed.wait_until(bridge::Clock::now() + kCheck);
+    (void)co_await life->changed.wait_until(self->next_check());
     if (life->over) break;
     self->sweep();
     for (const SessionPtr& session : self->table_.all()) {
-      const auto idle = bridge::Clock::now() - session->last_used;
-      if (session->busy() || idle < std::chrono::seconds(session->max_idle_s)) continue;
+      if (session->busy() || bridge::Clock::now() < session->idle_until()) continue;
       (void)co_await self->close(session, "idle");  // it has left the table; the launcher's own log has the failure
       if (life->over) break;
     }

@@ -47,6 +47,7 @@ class ReplService final : public StatefulCode {
   [[nodiscard]] task<void> make_room();
   [[nodiscard]] task<CodeOutcome> run(SessionPtr session, CodeJob job);
   void sweep();
+  [[nodiscard]] bridge::Clock::time_point next_check() const;
   static task<void> expire_loop(ReplService* self, std::shared_ptr<Life> life);
 
   std::shared_ptr<CodeContext> context_;

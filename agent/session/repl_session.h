@@ -27,6 +27,7 @@ struct ReplSession {
   bool closed = false;
 
   void touch();
+  [[nodiscard]] bridge::Clock::time_point idle_until() const { return last_used + std::chrono::seconds(max_idle_s); }
   [[nodiscard]] bool busy() const { return waiting > 0; }
   [[nodiscard]] bool alive() const { return !closed && interpreter.session->alive() && interpreter.command->running(); }
 

@@ -158,6 +158,29 @@ TEST(Repl, OutputBetweenTwoJobsIsShownWithTheSecond) {
   EXPECT_EQ(python(h, "print('now')", {{"session_id", "t"}})["data"]["stdout"], "later\nnow\n");
 }
 
+TEST(Repl, EndsWhenItIsIdleForItsTimeAndNotWhileItIsUsed) {
+  Harness h(cold());
+  const auto inventory = h.run(h.code->inventory());
+  ASSERT_TRUE(inventory) << inventory.error().text();
+  const auto make = [&](const char* id, std::int64_t max_idle_s) {
+    session::ReplService::CreateParams params{.session_id = id, .max_idle_s = max_idle_s};
+    params.interpreter = *(*inventory)->choose(Language::javascript, "");
+    return h.run(h.code->node().create(std::move(params))).has_value();
+  };
+  ASSERT_TRUE(make("lasting", 86'400) && make("used", 1) && make("idle", 1));
+  const int ended = h.fake.sessions_destroyed;
+  const auto use = [&] { return h.post("/v1/nodejs/execute", {{"code", "1"}, {"session_id", "used"}}); };
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_EQ(use()["hint"], nullptr) << "it was made anew";
+    h.idle(std::chrono::milliseconds(200));
+  }
+  const json::Value left = h.get("/v1/nodejs/sessions")["data"]["sessions"];
+  EXPECT_TRUE(left.contains("lasting") && left.contains("used") && !left.contains("idle")) << left;
+  EXPECT_EQ(h.fake.sessions_destroyed, ended + 1) << "its processes end with it";
+  h.get("/v1/nodejs/sessions/idle");
+  EXPECT_EQ(h.status, 404);
+}
+
 TEST(Judge, CompilesRunsAndFetches) {
   Harness h;
   const json::Value r = h.post("/run_code", {{"language", "bash"},
