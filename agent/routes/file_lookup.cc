@@ -2,10 +2,14 @@
 // - find takes a name at any depth, or with a slash a path below the directory; hidden directories only when the pattern names
 // them.
 // - files_searched is null: ripgrep does not count files without a match.
-// - search counts lines from 1, as grep does; both are ripgrep's, so its syntax and its rules (.gitignore, hidden and binary
-// files) hold.
+// - search counts lines from 1, as grep does; both are ripgrep's, so its syntax and grep's rules (.gitignore, hidden and binary
+// files) hold. The one file of a search is text, whatever is in it.
+// - sort_by is any text there, of which a few are described: another one is no error, but the hint says that it did nothing.
 // - a list that is cut says so in `truncated` (beyond the schema where it has none) and in the hint.
+#include <algorithm>
+#include <array>
 #include <cstdio>
+#include <span>
 
 #include "agent/bridge/fields.h"
 #include "agent/routes/file_calls.h"
@@ -26,6 +30,26 @@ constexpr std::int64_t kMostListed = 50'000;
 std::optional<std::string> cut_hint(bool cut) {
   if (!cut) return std::nullopt;
   return "The list is cut: narrow the path or the pattern";
+}
+
+// By what is sorted, and what is said of it.
+struct Order {
+  std::string by;
+  std::optional<std::string> hint;
+};
+Order order_of(const std::optional<std::string>& asked, std::span<const std::string_view> known) {
+  if (!asked) return {.by = std::string(known.front())};
+  if (std::ranges::find(known, *asked) != known.end()) return {.by = *asked};
+  std::string hint = "There is no sort_by " + quote(*asked, 64) + ": sorted by " + std::string(known.front()) + ". Known are:";
+  for (const std::string_view name : known) hint.append(" ").append(name);
+  return {.by = std::string(known.front()), .hint = std::move(hint)};
+}
+constexpr std::array<std::string_view, 4> kListOrders = {"name", "size", "modified", "type"};
+constexpr std::array<std::string_view, 4> kGlobOrders = {"path", "name", "size", "modified"};
+
+std::optional<std::string> hint_of(bool cut, const Order& order) {
+  const auto cut_too = cut_hint(cut);
+  return cut_too && order.hint ? *cut_too + ". " + *order.hint : cut_too ? cut_too : order.hint;
 }
 
 std::string extension_of(const std::string& name) {
@@ -50,12 +74,10 @@ FileInfo info_of(const json::Value& item, const FileListRequest& asked) {
 
 task<http::Response> list_path(Call call, FileListRequest body) {
   const json::Value empty = {{"path", body.path}, {"files", json::Value::array()}};
-  json::Value head = {{"path", body.path},
-                      {"recursive", body.recursive.value_or(false)},
-                      {"hidden", body.show_hidden.value_or(true)},
-                      {"sort", body.sort_by.value_or("name")},
-                      {"descending", body.sort_desc.value_or(false)},
-                      {"most", kMostListed}};
+  const Order order = order_of(body.sort_by, kListOrders);
+  json::Value head = {
+      {"path", body.path}, {"recursive", body.recursive.value_or(false)},  {"hidden", body.show_hidden.value_or(true)},
+      {"sort", order.by},  {"descending", body.sort_desc.value_or(false)}, {"most", kMostListed}};
   if (body.file_types) head["types"] = *body.file_types;
   if (body.max_depth) head["max_depth"] = std::max<std::int64_t>(*body.max_depth, 1);
   auto reply = co_await call.services.file->call("list", std::move(head));
@@ -69,19 +91,19 @@ task<http::Response> list_path(Call call, FileListRequest body) {
   const bool cut = bridge::flag_of(reply->head, "truncated");
   json::Value data = encode(result);
   if (cut) data["truncated"] = true;
-  co_return http::ok(std::move(data), "Path listed successfully", cut_hint(cut));
+  co_return http::ok(std::move(data), "Path listed successfully", hint_of(cut, order));
 }
 
 task<http::Response> glob_files(Call call, FileGlobRequest body) {
   const json::Value empty = {{"path", body.path}, {"pattern", body.pattern}, {"files", json::Value::array()}};
   const bool facts = body.include_metadata.value_or(true);
-  const std::string sort = body.sort_by.value_or("path");
+  const Order order = order_of(body.sort_by, kGlobOrders);
   json::Value head = {{"path", body.path},
                       {"pattern", body.pattern},
                       {"hidden", body.include_hidden.value_or(false)},
                       {"files_only", body.files_only.value_or(true)},
-                      {"facts", facts || sort == "size" || sort == "modified"},
-                      {"sort", sort},
+                      {"facts", facts || order.by == "size" || order.by == "modified"},
+                      {"sort", order.by},
                       {"descending", body.sort_desc.value_or(false)},
                       {"most", body.max_results.value_or(5000)}};
   if (body.exclude) head["exclude"] = *body.exclude;
@@ -97,7 +119,7 @@ task<http::Response> glob_files(Call call, FileGlobRequest body) {
   }
   result.total_count = number_in(reply->head, "total");
   result.truncated = bridge::flag_of(reply->head, "truncated");
-  co_return http::ok(encode(result), "Glob completed", cut_hint(result.truncated));
+  co_return http::ok(encode(result), "Glob completed", hint_of(result.truncated, order));
 }
 
 task<http::Response> find_files(Call call, FileFindRequest body) {
