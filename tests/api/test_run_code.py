@@ -152,7 +152,7 @@ for _ in range(8):
 sys.exit(any(os.wait()[1] for _ in range(8)))"""
 
 
-@pytest.mark.parametrize("code", [HOLDS, CHILDREN_HOLD])
+@pytest.mark.parametrize("code", [HOLDS, CHILDREN_HOLD], ids=["one process", "its children"])
 def test_a_program_does_not_get_more_memory_than_was_asked_for(judge, api, code):
     neighbour = {"language": "python", "session_id": secrets.token_hex(4)}
     api.data("/v1/code/execute", {**neighbour, "code": "kept = bytearray(b'y' * (200 << 20))"})
