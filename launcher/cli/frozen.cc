@@ -5,141 +5,33 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <concepts>
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <type_traits>
 #include <vector>
 
 #include "launcher/base/hash.h"
 #include "launcher/base/sys.h"
+#include "launcher/policy/frozen_write.h"
 
 namespace caisson::cli {
 namespace {
 
-constexpr std::uint64_t kFormat = 3;
+constexpr std::uint64_t kFormat = 4;
 constexpr std::size_t kMaxBytes = 4 << 20;
 constexpr std::int64_t kSettledNs = 2'000'000'000;
 
-// Values in sequence, native byte order: the file is read on the machine, and by the program, that wrote it.
-class Writer {
- public:
-  std::string bytes;
-  template <class... T>
-  void operator()(const T&... values) {
-    (put(values), ...);
-  }
-
- private:
-  template <class T>
-    requires std::is_trivially_copyable_v<T>
-  void put(const T& value) {
-    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
-  }
-  void put(const std::string& text) {
-    put(text.size());
-    bytes += text;
-  }
-  template <class K, class V>
-  void put(const std::pair<K, V>& pair) {
-    (*this)(pair.first, pair.second);
-  }
-  template <class T>
-    requires requires(const T& list) { list.begin(); } && (!std::is_trivially_copyable_v<T>) && (!std::same_as<T, std::string>)
-  void put(const T& list) {
-    put(list.size());
-    for (const auto& item : list) put(item);
-  }
-  template <class T>
-    requires requires(Writer& w, T& object) { members(w, object); }
-  void put(const T& object) {
-    members(*this, const_cast<T&>(object));
-  }
-};
-
-class Reader {
- public:
-  explicit Reader(std::string_view bytes) : left_(bytes) {}
-  [[nodiscard]] bool whole() const { return good_ && left_.empty(); }
-  [[nodiscard]] bool good() const { return good_; }
-  template <class... T>
-  void operator()(T&... values) {
-    (get(values), ...);
-  }
-
- private:
-  template <class T>
-    requires std::is_trivially_copyable_v<T>
-  void get(T& value) {
-    if (left_.size() < sizeof value) return fail();
-    std::memcpy(&value, left_.data(), sizeof value);
-    left_.remove_prefix(sizeof value);
-  }
-  void get(std::string& text) {
-    const std::size_t size = count();
-    text.assign(left_.substr(0, size));
-    left_.remove_prefix(size);
-  }
-  template <class T>
-    requires requires(T& list) { list.push_back({}); } && (!std::same_as<T, std::string>)
-  void get(T& list) {
-    const std::size_t size = count();
-    for (std::size_t i = 0; i < size && good_; ++i) get(list.emplace_back());
-  }
-  template <class T>
-    requires requires { typename T::key_type; }
-  void get(T& list) {
-    const std::size_t size = count();
-    for (std::size_t i = 0; i < size && good_; ++i) {
-      typename T::key_type key;
-      get(key);
-      if constexpr (requires { typename T::mapped_type; }) get(list[std::move(key)]);
-      else list.insert(std::move(key));
-    }
-  }
-  template <class T>
-    requires requires(Reader& r, T& object) { members(r, object); }
-  void get(T& object) {
-    members(*this, object);
-  }
-  // Every item takes at least one byte: a size beyond what is left is a broken file, and allocates nothing.
-  std::size_t count() {
-    std::size_t size = 0;
-    get(size);
-    if (size > left_.size()) fail();
-    return good_ ? size : 0;
-  }
-  void fail() {
-    good_ = false;
-    left_ = {};
-  }
-  std::string_view left_;
-  bool good_ = true;
-};
-
-template <class A>
-void members(A& a, policy::Grant& g) {
-  a(g.path, g.source, g.access, g.execute, g.required, g.description);
-}
-template <class A>
-void members(A& a, policy::SyscallSet& s) {
-  a(s.name, s.why, s.needs, s.digest);
-}
-template <class A>
-void members(A& a, policy::Policy& p) {
-  a(p.domain, p.description, p.digest, p.min_tier, p.require, p.disable, p.weaken, p.why, p.grants, p.hide, p.files, p.links,
-    p.devices, p.home, p.tmp, p.home_path, p.hostname, p.proc_shared_fallback, p.network, p.limits, p.env.set, p.env.client_deny,
-    p.syscalls.allow, p.syscalls.deny, p.sets, p.umask, p.audit, p.preset, p.layers, p.exec_writable, p.system_packages);
-}
-
-// What must not have changed of a file. No padding: compared and written as bytes.
+// What must not have changed of a file.
 struct Stamp {
   std::uint64_t device, inode, size;
   std::int64_t mtime_ns, ctime_ns;
   std::uint32_t mode, uid;
   bool operator==(const Stamp&) const = default;
 };
+template <class A>
+void members(A& a, Stamp& s) {
+  a(s.device, s.inode, s.size, s.mtime_ns, s.ctime_ns, s.mode, s.uid);
+}
 using Stamps = std::map<std::string, Stamp>;
 
 bool stamp(const std::string& path, Stamp& out) {
@@ -197,11 +89,12 @@ std::optional<Frozen> FrozenPolicies::load() const {
   std::memcpy(&sum, bytes->data() + payload.size(), sizeof sum);
   if (sum != checksum(payload)) return std::nullopt;
 
-  Reader reader(payload);
+  policy::Reader reader(payload);
   std::uint64_t format = 0;
   Stamps stamps;
   Frozen frozen;
   policy::Policy policy;
+  std::string filter;
   reader(format);
   if (format != kFormat) return std::nullopt;
   reader(stamps);
@@ -213,8 +106,10 @@ std::optional<Frozen> FrozenPolicies::load() const {
         return entry.second.device == self.st_dev && entry.second.inode == self.st_ino;
       }))
     return std::nullopt;
-  reader(policy, frozen.needs, frozen.filter);
-  if (!reader.whole() || stamps.empty() || frozen.filter.empty()) return std::nullopt;
+  reader(policy, frozen.needs, filter);
+  if (!reader.whole() || stamps.empty() || filter.empty() || filter.size() % sizeof(sock_filter) != 0) return std::nullopt;
+  frozen.filter.resize(filter.size() / sizeof(sock_filter));
+  std::memcpy(frozen.filter.data(), filter.data(), filter.size());
   frozen.policy = std::make_shared<const policy::Policy>(std::move(policy));
   return frozen;
 }
@@ -234,8 +129,11 @@ void FrozenPolicies::store(const Frozen& frozen) const {
   for (const std::string& path : paths)
     if (!stamp(path, stamps[path]) || now - stamps[path].ctime_ns < kSettledNs) return;
 
-  Writer writer;
-  writer(kFormat, stamps, *frozen.policy, frozen.needs, frozen.filter);
+  policy::Policy bare = *frozen.policy;
+  for (policy::SyscallSet& set : bare.sets) set = {.name = set.name, .why = set.why, .needs = set.needs, .digest = set.digest};
+  const std::string filter(reinterpret_cast<const char*>(frozen.filter.data()), frozen.filter.size() * sizeof(sock_filter));
+  policy::Writer writer;
+  writer(kFormat, stamps, bare, frozen.needs, filter);
   writer(checksum(writer.bytes));
   (void)::mkdir(directory_.c_str(), 0700);
   const auto directory = sys::open(directory_, O_PATH | O_DIRECTORY | O_NOFOLLOW);

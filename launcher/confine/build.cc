@@ -18,7 +18,7 @@
 #include "launcher/confine/landlock.h"
 #include "launcher/confine/raw.h"
 #include "launcher/confine/user_ns.h"
-#include "launcher/policy/load.h"
+#include "launcher/policy/in_force.h"
 
 namespace caisson::confine {
 namespace {

@@ -12,8 +12,8 @@
 #include "launcher/confine/landlock.h"
 #include "launcher/confine/raw.h"
 #include "launcher/confine/system_plan.h"
-#include "launcher/policy/load.h"
-#include "launcher/policy/stages.h"
+#include "launcher/policy/in_force.h"
+#include "launcher/policy/words.h"
 
 namespace caisson::confine {
 namespace {

@@ -1,5 +1,4 @@
-// What only a whole policy shows: paths that collide, hidden paths that nothing grants, and grants that Landlock alone
-// cannot express.
+// What only a whole policy shows: paths that collide, and hidden paths that nothing grants.
 #include <algorithm>
 
 #include "launcher/policy/stages.h"
@@ -70,28 +69,6 @@ void check_policy(Policy& policy, const Source& source, const Sets& sets, Proble
         "\"user_ns\" cannot be switched off: every other namespace and the sessions' uid rest on it, in all domains at once. "
         "Name the walls that are in the way (\"net_ns\"), or start the container without user namespaces (tier T0)");
   resolve_sets(policy, source, sets, problems);
-}
-
-std::vector<Problem> landlock_conflicts(const Policy& policy) {
-  std::vector<Problem> out;
-  std::vector<Grant> around = policy.grants;
-  around.push_back({.path = policy.home_path, .access = Access::read_write, .execute = policy.exec_writable});
-  around.push_back({.path = "/tmp", .access = Access::read_write, .execute = policy.exec_writable});
-  for (const Grant& inner : policy.grants)
-    for (const Grant& outer : around) {
-      if (inner.path == outer.path || !inside(inner.path, outer.path)) continue;
-      const bool writes = outer.access == Access::read_write && inner.access == Access::read;
-      const bool runs = outer.execute && !inner.execute;
-      if (!writes && !runs) continue;
-      const auto index = std::ranges::find(policy.grants, inner.path, &Grant::path) - policy.grants.begin();
-      out.push_back({policy.domain, 0, "/grants/" + std::to_string(index) + "/path",
-                     quote(inner.path) + (writes ? " is read-only" : " is not executable") + " inside " + quote(outer.path) +
-                         (writes ? ", which is writable" : ", which is executable") +
-                         ": Landlock cannot take that away, it needs a mount namespace (tier T2)",
-                     ""});
-      break;
-    }
-  return out;
 }
 
 }  // namespace caisson::policy

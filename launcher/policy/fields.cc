@@ -15,6 +15,14 @@ using enum Widens;
 constexpr auto kAny = Form::any;
 constexpr auto kPath = Form::path;
 
+// A member of Limits, whose bounds are in kLimits: a request's are checked by them, too.
+consteval Field limit(std::string_view pointer, std::string_view fallback, std::string_view doc) {
+  for (const LimitRow& row : kLimits)
+    if (pointer.substr(pointer.rfind('/') + 1) == row.name)
+      return {pointer, integer, kAny, "", row.least, row.most, fallback, larger, doc};
+  throw "no such limit";
+}
+
 constexpr Field kPolicy[] = {
     {"/description", text, kAny, "", 1, 500, "", never, "What the domain is for."},
     {"/extends", text, Form::domain, "", 1, 32, "", never, "`\"base\"`, or another domain; not in base.json nor in presets."},
@@ -28,7 +36,7 @@ constexpr Field kPolicy[] = {
     {"/require", list, kAny, kMechanismNames, 0, 18, "[]", removed, "Mechanisms without which no session starts."},
     {"/disable", list, kAny, kMechanismNames, 0, 18, "[]", added,
      "Mechanisms that are switched off. Needs a `weaken` entry in base.json too."},
-    {"/grants", objects, kAny, "", 0, 200, "[]", Widens::grants,
+    {"/grants", objects, kAny, "", 0, kMaxGrants, "[]", Widens::grants,
      "What a session sees of the container; nothing else is visible. The longest path wins; merged by path."},
     {"/grants/*/path", text, kPath, "", 2, kMaxPath, kRequired, never,
      "Where the session sees it. Absolute and canonical, never `/`."},
@@ -38,8 +46,8 @@ constexpr Field kPolicy[] = {
     {"/grants/*/execute", boolean, kAny, "", 0, 0, "false", never, "Whether programs below it may be executed."},
     {"/grants/*/required", boolean, kAny, "", 0, 0, "true", never,
      "`false`: where the source does not exist, the session starts and its report lists the path."},
-    {"/grants/*/description", text, kAny, "", 1, 500, "", never, "What it is."},
-    {"/grants/*/why", text, kAny, "", 1, 1000, "", never, "Why sessions need it."},
+    {"/grants/*/description", text, kAny, "", 1, kMaxDescription, "", never, "What it is."},
+    {"/grants/*/why", text, kAny, "", 1, kMaxWhy, "", never, "Why sessions need it."},
     {"/hide", list, kPath, "", 0, 100, "[]", removed,
      "Paths inside grants that are covered by something empty and unreadable. Without a mount namespace (T0, T1) they "
      "stay readable."},
@@ -66,25 +74,23 @@ constexpr Field kPolicy[] = {
      "`loopback`: an own network namespace with lo; where none can be had, internet sockets are refused. `none`: they "
      "are always refused."},
     {"/limits", object, kAny, "", 0, 0, "{}", never, "Hard limits of one session. There is no \"unlimited\"."},
-    {"/limits/processes", integer, kAny, "", 1, 65536, "512", larger, "Processes and threads."},
-    {"/limits/memory_bytes", integer, kAny, "", 16ULL << 20, 1ULL << 44, "2147483648", larger,
-     "Memory: the cgroup's, or without cgroup v2 what a watchdog adds up."},
-    {"/limits/cpu_percent", integer, kAny, "", 1, 102400, "200", larger, "Processor time; 100 is one core. Needs cgroup v2."},
-    {"/limits/open_files", integer, kAny, "", 16, 1048576, "1024", larger, "Open files of each process."},
-    {"/limits/file_size_bytes", integer, kAny, "", 4096, 1ULL << 44, "4294967296", larger, "Size of any file written."},
-    {"/limits/cpu_seconds", integer, kAny, "", 1, 31536000, "3600", larger, "Processor seconds of each process."},
-    {"/limits/tmp_bytes", integer, kAny, "", 65536, 1ULL << 40, "536870912", larger,
-     "Size of each private tmpfs: /dev/shm, private /tmp and home."},
-    {"/limits/tmp_inodes", integer, kAny, "", 64, 1ULL << 24, "65536", larger, "Files in each private tmpfs."},
-    {"/limits/packages_bytes", integer, kAny, "", 1ULL << 27, 1ULL << 40, "1073741824", larger,
-     "What `system_packages` may take of memory, in each workspace."},
-    {"/limits/session_seconds", integer, kAny, "", 1, 31536000, "86400", larger, "Life of the session, by the clock."},
-    {"/limits/execs", integer, kAny, "", 1, 1024, "64", larger, "Commands that run at once."},
-    {"/limits/io_read_bytes_per_second", integer, kAny, "", 65536, kNoIoLimit, "1125899906842624", larger,
-     "Bytes a second read from the disk of the home. Without it: no limit. Needs cgroup v2 with the io controller, and a home on "
-     "a disk; "
-     "where these are not, the mechanism `io` is unavailable."},
-    {"/limits/io_write_bytes_per_second", integer, kAny, "", 65536, kNoIoLimit, "1125899906842624", larger, "The same, written."},
+    limit("/limits/processes", "512", "Processes and threads."),
+    limit("/limits/memory_bytes", "2147483648", "Memory: the cgroup's, or without cgroup v2 what a watchdog adds up."),
+    limit("/limits/cpu_percent", "200", "Processor time; 100 is one core. Needs cgroup v2."),
+    limit("/limits/open_files", "1024", "Open files of each process."),
+    limit("/limits/file_size_bytes", "4294967296", "Size of any file written."),
+    limit("/limits/cpu_seconds", "3600", "Processor seconds of each process."),
+    limit("/limits/tmp_bytes", "536870912", "Size of each private tmpfs: /dev/shm, private /tmp and home."),
+    limit("/limits/tmp_inodes", "65536", "Files in each private tmpfs."),
+    limit("/limits/packages_bytes", "1073741824", "What `system_packages` may take of memory, in each workspace."),
+    limit("/limits/session_seconds", "86400", "Life of the session, by the clock."),
+    limit("/limits/execs", "64", "Commands that run at once."),
+    limit("/limits/io_read_bytes_per_second", "1125899906842624",
+          "Bytes a second read from the disk of the home. Without it: no limit. Needs cgroup v2 with the io controller, and a "
+          "home on "
+          "a disk; "
+          "where these are not, the mechanism `io` is unavailable."),
+    limit("/limits/io_write_bytes_per_second", "1125899906842624", "The same, written."),
     {"/env", object, kAny, "", 0, 0, "{}", never, "The environment of commands. Nothing is inherited."},
     {"/env/set", map, Form::env_name, "", 0, 64, "{}", never, "Always given."},
     {"/env/client_deny", list, Form::env_pattern, "", 0, 100, "[]", removed,

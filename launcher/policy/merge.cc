@@ -38,11 +38,6 @@ unsigned octal(const Value& text) {
 
 bool has(const Value& list, const Value& item) { return std::ranges::find(list, item) != list.end(); }
 
-std::string octal_text(unsigned value) {
-  return {static_cast<char>('0' + (value >> 6 & 7)), static_cast<char>('0' + (value >> 3 & 7)),
-          static_cast<char>('0' + (value & 7))};
-}
-
 bool wider(const Field& field, const Value& parent, const Value& child) {
   switch (field.widens) {
     case Widens::never:
@@ -96,18 +91,6 @@ void check_file(const Source& source, Kind kind, Problems& problems) {
   for (const auto& [field, why] : whys.items())
     if (find_field(policy_fields(), field) == nullptr)
       problems.add(source, "/why/" + json::pointer_token(field), "no such field: " + quote(field), nearest(field, known));
-}
-
-const Grant* ruling_grant(const std::vector<Grant>& grants, std::string_view path) {
-  const Grant* best = nullptr;
-  for (const Grant& grant : grants)
-    if (inside(path, grant.path) && (best == nullptr || grant.path.size() > best->path.size())) best = &grant;
-  return best;
-}
-
-bool no_more_than(const Grant& inner, const Grant& outer) {
-  return (inner.access == Access::read || outer.access == Access::read_write) && (!inner.execute || outer.execute) &&
-         inner.source == outer.source + inner.path.substr(outer.path.size());
 }
 
 std::vector<Widening> widenings(const Value& parent, const Value& child, const std::string& parent_name) {
@@ -202,18 +185,6 @@ Value with_defaults(Value doc) {
     if (!doc.contains(where)) doc[where] = Value::parse(field.fallback);
   }
   return doc;
-}
-
-Grant build_grant(const Value& object) {
-  Grant grant;
-  grant.path = object["path"].get<std::string>();
-  grant.source = object.value("source", grant.path);
-  grant.access = object.value("access", "read") == "read" ? Access::read : Access::read_write;
-  grant.execute = object.value("execute", false);
-  grant.required = object.value("required", true);
-  grant.description = object.value("description", "");
-  if (const auto why = object.value("why", ""); !why.empty()) grant.description += (grant.description.empty() ? "" : ": ") + why;
-  return grant;
 }
 
 Policy build(const Value& merged) {

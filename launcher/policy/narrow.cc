@@ -3,10 +3,14 @@
 #include <algorithm>
 
 #include "launcher/base/hash.h"
-#include "launcher/policy/stages.h"
+#include "launcher/base/json.h"
+#include "launcher/policy/in_force.h"
+#include "launcher/policy/words.h"
 
 namespace caisson::policy {
 namespace {
+
+using json::Value;
 
 std::unexpected<Error> refuse(const Policy& policy, const std::string& where, const std::string& what) {
   return fail(Code::permission_denied, where + ": " + what + " in policy " + quote(policy.domain));
@@ -47,7 +51,85 @@ Result<std::vector<Grant>> narrow_grants(const Policy& policy, const std::vector
   return out;
 }
 
-const Field& limit_field(const std::string& name) { return *find_field(policy_fields(), "/limits/" + name); }
+std::unexpected<Error> wrong(const std::string& where, const std::string& what, const std::string& meant = {}) {
+  return fail(Code::invalid_argument, where + ": " + what + (meant.empty() ? "" : "; meant " + quote(meant) + "?"));
+}
+
+// One of `known`, or an error that names the nearest.
+Status check_keys(const Value& object, const std::string& where, const std::vector<std::string>& known, const char* unknown) {
+  if (!object.is_object()) return wrong(where, "must be an object");
+  for (const auto& [key, value] : object.items())
+    if (std::ranges::find(known, key) == known.end())
+      return wrong(where + "/" + json::pointer_token(key), unknown + quote(key, 64), nearest(key, known));
+  return {};
+}
+
+Status check_text(const Value& value, const std::string& where, Form form, std::size_t most) {
+  if (!value.is_string()) return wrong(where, "must be a string");
+  const auto& text = value.get_ref<const std::string&>();
+  if (const auto fault = form_fault(form, text)) return wrong(where, fault->what, fault->meant);
+  if (text.empty() || text.size() > most)
+    return wrong(where, "has " + std::to_string(text.size()) + " bytes, must have from 1 to " + std::to_string(most));
+  return {};
+}
+
+Status check_grant(const Value& grant, const std::string& where) {
+  TRY(check_keys(grant, where, {"path", "source", "access", "execute", "required", "description", "why"}, "unknown field "));
+  if (!grant.contains("path")) return wrong(where, "field 'path' is missing");
+  for (const auto& [key, value] : grant.items()) {
+    const std::string at = where + "/" + key;
+    if (key == "execute" || key == "required") {
+      if (!value.is_boolean()) return wrong(at, "must be true or false");
+    } else if (key == "access") {
+      if (value != "read" && value != "read-write") return wrong(at, "must be one of: read read-write");
+    } else if (key == "path" || key == "source") {
+      TRY(check_text(value, at, Form::path, kMaxPath));
+    } else {
+      TRY(check_text(value, at, Form::any, key == "why" ? kMaxWhy : kMaxDescription));
+    }
+  }
+  return {};
+}
+
+Status parse_grants(const Value& grants, Narrowing& out) {
+  if (!grants.is_array()) return wrong("/grants", "must be a list");
+  if (grants.size() > kMaxGrants)
+    return wrong("/grants",
+                 "has " + std::to_string(grants.size()) + " elements, must have from 0 to " + std::to_string(kMaxGrants));
+  for (const Value& grant : grants) {
+    TRY(check_grant(grant, "/grants/" + std::to_string(out.grants.size())));
+    out.grants.push_back(build_grant(grant));
+    if (!grant.contains("source")) out.grants.back().source.clear();
+  }
+  out.grants_given = true;
+  return {};
+}
+
+Status parse_limits(const Value& limits, Narrowing& out) {
+  std::vector<std::string> known;
+  for (const LimitRow& row : kLimits) known.emplace_back(row.name);
+  TRY(check_keys(limits, "/limits", known, "unknown field "));
+  for (const LimitRow& row : kLimits) {
+    const auto limit = limits.find(row.name);
+    if (limit == limits.end()) continue;
+    const std::string at = std::string("/limits/") + row.name;
+    const std::string range = "from " + std::to_string(row.least) + " to " + std::to_string(row.most);
+    if (!limit->is_number_unsigned()) return wrong(at, "must be a whole number, " + range);
+    const auto value = limit->get<std::uint64_t>();
+    if (value < row.least || value > row.most) return wrong(at, std::to_string(value) + " is not " + range);
+    out.limits[row.name] = value;
+  }
+  return {};
+}
+
+// A field of which a request can ask for one value only: whether it does.
+Result<bool> asks_for(const Value& object, const char* key, const Value& least, const char* must) {
+  const auto value = object.find(key);
+  if (value == object.end()) return false;
+  if (value->type() != least.type()) return wrong(std::string("/") + key, must);
+  if (*value != least) return wrong(std::string("/") + key, "a request can only ask for " + json::dump(least));
+  return true;
+}
 
 }  // namespace
 
@@ -61,9 +143,9 @@ Result<std::shared_ptr<const Policy>> narrow(const std::shared_ptr<const Policy>
     const auto row = std::ranges::find_if(kLimits, [&](const LimitRow& r) { return name == r.name; });
     if (row == std::end(kLimits)) return fail(Code::invalid_argument, "/limits: no such limit: " + quote(name, 64));
     std::uint64_t& limit = out->limits.*row->member;
-    if (value < limit_field(name).min)
+    if (value < row->least)
       return fail(Code::invalid_argument,
-                  "/limits/" + name + ": " + std::to_string(value) + " is less than " + std::to_string(limit_field(name).min));
+                  "/limits/" + name + ": " + std::to_string(value) + " is less than " + std::to_string(row->least));
     if (value > limit)
       return refuse(*policy, "/limits/" + name, std::to_string(value) + " is more than the limit of " + std::to_string(limit));
     if (policy->system_packages && name == "packages_bytes" && value != limit)
@@ -83,37 +165,20 @@ Result<std::shared_ptr<const Policy>> narrow(const std::shared_ptr<const Policy>
   return out;
 }
 
-Result<Narrowing> parse_narrowing(const json::Value& object) {
-  Source source{.file = "", .doc = object, .lines = {}};
+Result<Narrowing> parse_narrowing(const Value& object) {
   if (!object.is_object()) return fail(Code::invalid_argument, "narrow must be an object");
-  Problems problems;
-  const std::vector<std::string> known{"grants", "limits", "home", "tmp", "network", "system_packages"};
-  for (const auto& [key, value] : object.items())
-    if (std::ranges::find(known, key) == known.end())
-      problems.add(source, "/" + json::pointer_token(key), "a request cannot narrow " + quote(key, 64), nearest(key, known));
-  if (problems.count() == 0) validate(source, policy_fields(), problems);
-  const auto only = [&](const char* key, const json::Value& value) {
-    if (problems.count() == 0 && object.contains(key) && object[key] != value)
-      problems.add(source, std::string("/") + key, "a request can only ask for " + json::dump(value));
-  };
-  only("home", "private");
-  only("tmp", "private");
-  only("network", "none");
-  only("system_packages", false);
-  if (problems.count() > 0) return fail(Code::invalid_argument, problems.take().front().text());
-
+  TRY(check_keys(object, "", {"grants", "limits", "home", "tmp", "network", "system_packages"}, "a request cannot narrow "));
   Narrowing out;
-  out.grants_given = object.contains("grants");
-  for (const json::Value& grant : object.value("grants", json::Value::array())) {
-    out.grants.push_back(build_grant(grant));
-    if (!grant.contains("source")) out.grants.back().source.clear();
+  if (const auto grants = object.find("grants"); grants != object.end()) {
+    TRY(parse_grants(*grants, out));
   }
-  const json::Value limits = object.value("limits", json::Value::object());  // outlives the loop
-  for (const auto& [name, value] : limits.items()) out.limits[name] = value.get<std::uint64_t>();
-  out.home_private = object.contains("home");
-  out.tmp_private = object.contains("tmp");
-  out.network_none = object.contains("network");
-  out.system_none = object.contains("system_packages");
+  if (const auto limits = object.find("limits"); limits != object.end()) {
+    TRY(parse_limits(*limits, out));
+  }
+  TRY_ASSIGN(out.home_private, asks_for(object, "home", "private", "must be one of: private workspace"));
+  TRY_ASSIGN(out.tmp_private, asks_for(object, "tmp", "private", "must be one of: private workspace"));
+  TRY_ASSIGN(out.network_none, asks_for(object, "network", "none", "must be one of: none loopback"));
+  TRY_ASSIGN(out.system_none, asks_for(object, "system_packages", false, "must be true or false"));
   return out;
 }
 

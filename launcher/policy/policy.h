@@ -17,6 +17,9 @@ namespace caisson::policy {
 
 enum class Access { read, read_write };
 
+// What a list of grants, of a file or of a request, may have: grants, and bytes of each description and reason.
+inline constexpr std::size_t kMaxGrants = 200, kMaxDescription = 500, kMaxWhy = 1000;
+
 // A path of the container that a session may see, at the same path unless `source` says otherwise. Longest path wins.
 struct Grant {
   std::string path;    // where the session sees it: absolute, canonical, never "/"
@@ -65,24 +68,27 @@ struct Audit {
   OnFull on_full = OnFull::stop;
 };
 
-// Every member of Limits by its name in policies.
+// Every member of Limits by its name in policies, and what it may be.
 struct LimitRow {
   const char* name;
   std::uint64_t Limits::* member;
+  std::uint64_t least, most;
 };
-inline constexpr LimitRow kLimits[] = {{"processes", &Limits::processes},
-                                       {"memory_bytes", &Limits::memory_bytes},
-                                       {"cpu_percent", &Limits::cpu_percent},
-                                       {"open_files", &Limits::open_files},
-                                       {"file_size_bytes", &Limits::file_size_bytes},
-                                       {"cpu_seconds", &Limits::cpu_seconds},
-                                       {"tmp_bytes", &Limits::tmp_bytes},
-                                       {"tmp_inodes", &Limits::tmp_inodes},
-                                       {"packages_bytes", &Limits::packages_bytes},
-                                       {"session_seconds", &Limits::session_seconds},
-                                       {"execs", &Limits::execs},
-                                       {"io_read_bytes_per_second", &Limits::io_read_bytes_per_second},
-                                       {"io_write_bytes_per_second", &Limits::io_write_bytes_per_second}};
+inline constexpr LimitRow kLimits[] = {
+    {"processes", &Limits::processes, 1, 65536},
+    {"memory_bytes", &Limits::memory_bytes, 16ULL << 20, 1ULL << 44},
+    {"cpu_percent", &Limits::cpu_percent, 1, 102400},
+    {"open_files", &Limits::open_files, 16, 1048576},
+    {"file_size_bytes", &Limits::file_size_bytes, 4096, 1ULL << 44},
+    {"cpu_seconds", &Limits::cpu_seconds, 1, 31536000},
+    {"tmp_bytes", &Limits::tmp_bytes, 65536, 1ULL << 40},
+    {"tmp_inodes", &Limits::tmp_inodes, 64, 1ULL << 24},
+    {"packages_bytes", &Limits::packages_bytes, 1ULL << 27, 1ULL << 40},
+    {"session_seconds", &Limits::session_seconds, 1, 31536000},
+    {"execs", &Limits::execs, 1, 1024},
+    {"io_read_bytes_per_second", &Limits::io_read_bytes_per_second, 65536, kNoIoLimit},
+    {"io_write_bytes_per_second", &Limits::io_write_bytes_per_second, 65536, kNoIoLimit},
+};
 
 struct Environment {
   std::map<std::string, std::string> set;  // always given

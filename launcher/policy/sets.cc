@@ -1,9 +1,8 @@
-// Seccomp sets: policies/seccomp/<set>.json -> SyscallSet, and which of them hold in a policy and in a tier.
+// Seccomp sets: policies/seccomp/<set>.json -> SyscallSet, and which of them hold in a policy.
 #include <algorithm>
 #include <cerrno>
 #include <set>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "launcher/base/hash.h"
 #include "launcher/policy/stages.h"
@@ -26,14 +25,6 @@ Rows build_rows(const Value& rule, const char* key) {
       if (c.contains("mask")) arg.mask = number_of(c["mask"]);
     }
   }
-  return out;
-}
-
-// Names that some set of `sets` allows. Views into `sets`.
-std::unordered_set<std::string_view> allowed_names(const std::vector<SyscallSet>& sets) {
-  std::unordered_set<std::string_view> out;
-  for (const SyscallSet& set : sets)
-    for (const SyscallRule& rule : set.allow) out.insert(rule.name);
   return out;
 }
 
@@ -117,26 +108,6 @@ void resolve_sets(Policy& policy, const Source& source, const Sets& sets, Proble
                   [&](const std::string& name) { return allowed.contains(name); });  // such as ptrace, with set "debug"
     std::erase_if(set.refuse_why, [&](const auto& entry) { return allowed.contains(entry.first); });
   }
-}
-
-std::vector<SyscallSet> effective_sets(const Policy& policy, const std::set<Mechanism>& enforced) {
-  std::vector<SyscallSet> out = policy.sets;
-  const auto off = [&](const SyscallSet& set) {
-    return set.needs && (!enforced.contains(*set.needs) || (*set.needs == Mechanism::net_ns && policy.network == Network::none));
-  };
-  std::vector<SyscallSet> on;
-  std::ranges::copy_if(out, std::back_inserter(on), [&](const SyscallSet& set) { return !off(set); });
-  const auto allowed = allowed_names(on);
-  for (SyscallSet& set : out) {
-    if (!off(set)) continue;
-    for (const SyscallRule& rule : set.allow)
-      if (!allowed.contains(rule.name)) {
-        set.refuse.push_back(rule.name);
-        set.refuse_why[rule.name] = "needs " + std::string(mechanism_name(*set.needs));
-      }
-    set.allow.clear();
-  }
-  return out;
 }
 
 }  // namespace caisson::policy

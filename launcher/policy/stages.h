@@ -41,7 +41,6 @@ void check_widening(const json::Value& parent, const Source& child, const std::s
 [[nodiscard]] json::Value settle(const json::Value& base, json::Value doc);
 [[nodiscard]] json::Value with_defaults(json::Value doc);
 [[nodiscard]] Policy build(const json::Value& merged);
-[[nodiscard]] Grant build_grant(const json::Value& object);
 // What only the whole shows: paths that collide, unknown sets. Fills policy.sets.
 void check_policy(Policy& policy, const Source& source, const Sets& sets, Problems& problems);
 
@@ -51,15 +50,9 @@ void check_policy(Policy& policy, const Source& source, const Sets& sets, Proble
 [[nodiscard]] bool wider(const Field& field, const json::Value& parent, const json::Value& child);
 [[nodiscard]] unsigned octal(const json::Value& text);
 [[nodiscard]] bool has(const json::Value& list, const json::Value& item);
-[[nodiscard]] std::string octal_text(unsigned value);
 
 [[nodiscard]] SyscallSet build_set(const Source& source, const std::string& name, Problems& problems);
 // Resolves policy.syscalls into policy.sets.
 void resolve_sets(Policy& policy, const Source& source, const Sets& sets, Problems& problems);
-
-// The grant that rules `path`: the longest at or above it; nullptr: none.
-[[nodiscard]] const Grant* ruling_grant(const std::vector<Grant>& grants, std::string_view path);
-// Whether `inner`, at or below `outer`, gives no more than `outer` does: access, execution and the same source.
-[[nodiscard]] bool no_more_than(const Grant& inner, const Grant& outer);
 
 }  // namespace caisson::policy

@@ -191,16 +191,6 @@ class Validator {
 
 }  // namespace
 
-std::string Problem::text() const {
-  std::string out = file;
-  if (line > 0) out += ":" + std::to_string(line);
-  if (!pointer.empty()) out += (out.empty() ? "" : " ") + pointer;
-  if (!out.empty()) out += ": ";
-  out += what;
-  if (!meant.empty()) out += "; meant " + quote(meant) + "?";
-  return out;
-}
-
 void Problems::add(const Source& source, const std::string& pointer, std::string what, std::string meant) {
   if (++count_ > kMaxProblems) return;
   auto nearest_line = source.lines.find(pointer);

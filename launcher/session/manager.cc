@@ -7,6 +7,7 @@
 
 #include "launcher/base/hash.h"
 #include "launcher/base/sys.h"
+#include "launcher/session/policies.h"
 
 namespace caisson::session {
 namespace {
@@ -34,7 +35,7 @@ Result<std::unique_ptr<Manager>> Manager::create(Settings settings, Loop& loop) 
 }
 
 Status Manager::prepare() {
-  policy::LoadResult loaded = policy::load_directory(settings_.policy_dir, {.only = "", .preset = settings_.preset});
+  policy::LoadResult loaded = read_policies(settings_.policy_dir, settings_.preset);
   if (!loaded.problems.empty()) {
     std::string text = "the policies have problems, nothing is started:";
     for (const auto& p : loaded.problems) text += "\n  " + p.text();
@@ -100,7 +101,7 @@ Status Manager::prepare() {
 }
 
 std::vector<policy::Problem> Manager::reload(const std::string& by) {
-  policy::LoadResult loaded = policy::load_directory(settings_.policy_dir, {.only = "", .preset = settings_.preset});
+  policy::LoadResult loaded = read_policies(settings_.policy_dir, settings_.preset);
   json::Value digests = json::Value::object();
   for (const auto& [name, p] : loaded.policies) digests[name] = p->digest;
   Taken taken = take(loaded);

@@ -17,7 +17,7 @@
 #include "launcher/confine/canary.h"
 #include "launcher/confine/cgroup.h"
 #include "launcher/ipc/connection.h"
-#include "launcher/policy/load.h"
+#include "launcher/policy/in_force.h"
 #include "launcher/session/denials.h"
 #include "launcher/session/homes.h"
 #include "launcher/session/process_tree.h"

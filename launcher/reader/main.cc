@@ -1,0 +1,100 @@
+// caisson-policies DIRECTORY PRESET: reads, checks and merges the policy files of a directory for the launcher, which is PID 1
+// and root and shall not parse them itself. On fd 1 goes the result, ready policies or everything that is wrong with the files
+// (policy/frozen.h); status 0 says that it is whole.
+//
+// What it answers decides what sessions may do: it is trusted as the launcher is. It stays the launcher's user, because what only
+// root may read or change is only then judged so, and gives up before the first file what reading does not need: every
+// capability but those that pass over modes, exec, and, where the kernel has Landlock and seccomp to offer, all other calls and
+// all files but those of the directory.
+#include <cap-ng.h>
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "launcher/base/sys.h"
+#include "launcher/confine/caps.h"
+#include "launcher/confine/landlock.h"
+#include "launcher/confine/raw.h"
+#include "launcher/confine/seccomp.h"
+#include "launcher/policy/frozen_write.h"
+#include "launcher/policy/load.h"
+#include "launcher/policy/words.h"
+
+namespace caisson::reader {
+namespace {
+
+constexpr std::string_view kCalls =
+    "read write close fstat newfstatat getdents64 lseek fcntl brk mmap munmap mremap mprotect madvise futex getrandom geteuid "
+    "clock_gettime rt_sigaction rt_sigprocmask rt_sigreturn restart_syscall getpid gettid tgkill exit exit_group";
+
+bool limit(decltype(RLIMIT_CORE) what, rlim_t most) {
+  rlimit now{};
+  if (::getrlimit(what, &now) != 0) return false;
+  now.rlim_max = std::min(now.rlim_max, most);
+  now.rlim_cur = now.rlim_max;
+  return ::setrlimit(what, &now) == 0;
+}
+
+// The files of a policy directory, for reading. Its folders may be links to elsewhere.
+void read_only(const std::string& directory) {
+  const int abi = raw::landlock_create_ruleset(nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+  if (abi <= 0) return;
+  const raw::LandlockRulesetAttr attr{confine::landlock_fs_rights(abi), 0, 0};
+  const Fd ruleset(raw::landlock_create_ruleset(&attr, sizeof attr.handled_access_fs, 0));
+  for (const char* folder : {"", "/seccomp", "/presets"})
+    if (const auto fd = sys::open(directory + folder, O_PATH | O_DIRECTORY); fd && ruleset)
+      (void)raw::landlock_add_path(ruleset.get(), confine::landlock_read(abi, false), fd->get());
+  (void)raw::landlock_restrict_self(ruleset.get());
+}
+
+void few_calls() {
+  policy::SyscallSet set;
+  for (const std::string& name : policy::split(kCalls)) set.allow.push_back({name, {}, {}, ""});
+  set.allow.push_back({"openat", {{{2, "masked_eq", O_RDONLY, O_ACCMODE | O_CREAT | O_TRUNC}}}, {}, ""});
+  if (const auto calls = confine::compile_seccomp({set})) (void)confine::load_seccomp(*calls);
+}
+
+Status give_up(const std::string& directory) {
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return sys_error("no_new_privs");
+  read_only(directory);
+  confine::caps_prepare();
+  (void)confine::caps_drop_bounding();
+  capng_get_caps_process();
+  const bool search = capng_have_capability(CAPNG_PERMITTED, CAP_DAC_READ_SEARCH) != 0;
+  const bool pass = capng_have_capability(CAPNG_PERMITTED, CAP_DAC_OVERRIDE) != 0;
+  capng_clear(CAPNG_SELECT_CAPS);
+  constexpr auto kInForce = static_cast<capng_type_t>(CAPNG_EFFECTIVE | CAPNG_PERMITTED);
+  if (search) capng_update(CAPNG_ADD, kInForce, CAP_DAC_READ_SEARCH);
+  else if (pass) capng_update(CAPNG_ADD, kInForce, CAP_DAC_OVERRIDE);
+  if (capng_apply(CAPNG_SELECT_CAPS) != 0) return sys_error("capabilities");
+  if (!limit(RLIMIT_CORE, 0) || !limit(RLIMIT_CPU, 10)) return sys_error("limits");
+#ifndef CAISSON_SANITIZED  // sanitizers take what they like and call what they like; such a build is for tests alone
+  if (!limit(RLIMIT_DATA, 1U << 30)) return sys_error("limits");
+  few_calls();
+#endif
+  return {};
+}
+
+std::string problem(const std::string& directory, const std::string& what) {
+  policy::LoadResult none;
+  none.problems.push_back({directory, 0, "", what, ""});
+  return policy::freeze(none);
+}
+
+std::string answer(const std::string& directory, const std::string& preset) {
+  if (const auto done = give_up(directory); !done) return problem(directory, "cannot be read: " + done.error().text());
+  std::string bytes = policy::freeze(policy::load_directory(directory, {.only = "", .preset = preset}));
+  if (bytes.size() <= policy::kMaxFrozen) return bytes;
+  return problem(directory, "holds policies that take more than " + std::to_string(policy::kMaxFrozen) + " bytes");
+}
+
+}  // namespace
+}  // namespace caisson::reader
+
+int main(int argc, char** argv) {
+  if (argc != 3) return std::fputs("usage: caisson-policies DIRECTORY PRESET\n", stderr), 64;
+  return caisson::sys::write_all(1, caisson::reader::answer(argv[1], argv[2])) ? 0 : 1;
+}
