@@ -2,11 +2,16 @@
 
 import json
 import os
+import pathlib
+import platform
+import shutil
 import signal
 import subprocess
 
 import pytest
-from harness import CLI, LAUNCHER, Refused, cli, copy_policies, edit, eventually, inside
+from harness import CLI, LAUNCHER, Refused, cli, copy_policies, edit, eventually, inside, marked
+
+WRITE = {"x86_64": "1 ", "aarch64": "64 "}[platform.machine()]  # as /proc/<pid>/syscall says it
 
 
 def write_broken(policies):
@@ -141,6 +146,80 @@ def test_a_domain_that_went_away_at_sighup_is_refused(fresh):
     with pytest.raises(Refused) as refused:
         control.create("shell")
     assert refused.value.error["code"] == "not_found"
+
+
+# The program that reads the files for the launcher, when it is none.
+
+# What a process of a session, or a broken disk, could never put in its place; each is given the directory and the preset.
+STRANGERS = {
+    "absent": (None, "No such file"),
+    "dies": ("abort();", "was ended by signal 6"),
+    "fails": ("return 3;", "ended with status 3"),
+    "says nothing": ("return 0;", "no policies of this version"),
+    "says something else": ('puts("ready");', "no policies of this version"),
+    "writes without end": ("static char zeros[65536]; while (write(1, zeros, sizeof zeros) > 0);", "no policies of this version"),
+    "hangs": ("for (;;) pause();", "did not answer in time"),
+}
+
+
+@pytest.fixture(params=STRANGERS)
+def replaced(request, fresh, tmp_path):
+    """A launcher of its own programs, a way to replace the one that reads, and what is said of it then."""
+    body, said = STRANGERS[request.param]
+    compiler = next((c for c in ("cc", "gcc", "clang-19", "clang") if shutil.which(c)), None)
+    if compiler is None:
+        pytest.skip("no C compiler for a program that fails")
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("caisson-launcher", "caisson-init", "caisson-auditor", "caisson-policies", "caisson-seal"):
+        shutil.copy(LAUNCHER.parent / name, programs)
+    fresh.program = programs / "caisson-launcher"
+
+    def replace():
+        (programs / "caisson-policies").unlink()
+        if body is not None:
+            source = f"#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\nint main(int argc, char **argv) {{ {body} }}\n"
+            argv = [compiler, "-w", "-x", "c", "-o", programs / "caisson-policies", "-"]
+            subprocess.run(argv, input=source.encode(), check=True, timeout=60)
+
+    return replace, said
+
+
+def test_without_an_answer_of_the_reader_a_reload_keeps_the_old_policies_and_says_so(fresh, replaced):
+    replace, said = replaced
+    control = fresh.start("--agent", "/usr/bin/true").control()
+    before = control.call("policy_reload")[0]["new"]
+    edit(fresh.policies / "bash.json", umask="077")
+    replace()
+    answer = control.call("policy_reload")[0]
+    assert answer["accepted"] is False and answer["new"] == answer["old"] == before
+    assert len(answer["problems"]) == 1 and answer["problems"][0].startswith(f"{fresh.policies}: cannot be read: caisson-policies: ")
+    assert said in answer["problems"][0]
+    record = [r for r in fresh.records() if r["event"] == "policy_reload"][-1]
+    assert record["accepted"] is False and record["problems"] == answer["problems"] and record["old"] == record["new"] == before
+    assert control.output(control.create(), "sh", "-c", "umask") == "0022\n"
+    assert not marked(str(fresh.policies), "caisson-policie")
+
+
+def test_without_an_answer_of_the_reader_nothing_starts(fresh, replaced):
+    replace, said = replaced
+    replace()
+    assert fresh.spawn("--agent", "/usr/bin/true").process.wait(20) == 2 and not fresh.socket.exists()
+    text = fresh.log.read_text()
+    assert "the policies have problems, nothing is started:" in text and said in text
+
+
+def test_the_reader_has_given_up_what_reading_does_not_need(tmp_path):
+    """Looked at while nobody takes its answer, which is more than a pipe holds."""
+    policies = copy_policies(tmp_path / "policies")
+    with subprocess.Popen([LAUNCHER.parent / "caisson-policies", policies, ""], stdout=subprocess.PIPE) as reader:
+        waits_in = pathlib.Path(f"/proc/{reader.pid}/syscall")
+        eventually(lambda: waits_in.read_text().startswith(WRITE), what="the reader waits for who takes its answer")
+        facts = dict(line.split(":\t", 1) for line in pathlib.Path(f"/proc/{reader.pid}/status").read_text().splitlines())
+        assert int(facts["CapEff"], 16) == int(facts["CapPrm"], 16) and int(facts["CapEff"], 16) & ~0b110 == 0
+        assert facts["NoNewPrivs"] == "1" and facts["Seccomp"] == "2"
+        assert len(reader.stdout.read()) > 65536
+    assert reader.returncode == 0
 
 
 # Demands. In a user namespace that allows no further one there is no tier above T1.

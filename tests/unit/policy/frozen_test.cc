@@ -15,8 +15,8 @@ Policy full() {
     "grants": [{"path": "/data", "source": "/srv/data", "access": "read-write", "required": false, "description": "it"}],
     "hide": ["/data/x"], "files": {"/f": "text"}, "links": {"/l": "f"}, "devices": ["null", "tty"], "home": "private",
     "tmp": "private", "exec_writable": false, "home_path": "/h", "hostname": "other", "proc_shared_fallback": true,
-    "network": "none", "limits": {"processes": 7}, "env": {"set": {"A": "b"}, "client_deny": ["LD_*"]}, "why": {"/umask": "because"},
-    "syscalls": {"allow": ["io", "more"], "deny": ["write"]}, "umask": "077",
+    "network": "none", "limits": {"processes": 7}, "env": {"set": {"A": "b"}, "client_deny": ["LD_*"]},
+    "why": {"/umask": "because"}, "syscalls": {"allow": ["io", "more"], "deny": ["write"]}, "umask": "077",
     "audit": {"paths": "observe", "max_bytes": 2000000, "on_full": "stderr"}})");
   directory.write("seccomp/more.json", R"({"name": "more", "why": "for the tests", "needs": "net_ns",
     "allow": [{"names": ["socket"], "any_of": [[{"index": 0, "op": "masked_eq", "value": 1, "mask": "0xffffffff"}]], "why": "so"},
