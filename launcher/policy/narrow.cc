@@ -21,8 +21,7 @@ Result<std::vector<Grant>> narrow_grants(const Policy& policy, const std::vector
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     Grant grant = wanted[i];
     const std::string where = "/grants/" + std::to_string(i);
-    if (const auto fault = form_fault(Form::path, grant.path))
-      return fail(Code::invalid_argument, where + "/path: " + fault->what);
+    if (const auto fault = path_fault(grant.path)) return fail(Code::invalid_argument, where + "/path: " + fault->what);
     const Grant* outer = ruling_grant(policy.grants, grant.path);
     if (outer == nullptr) return refuse(policy, where + "/path", "no grant holds " + quote(grant.path));
     // A request says only where; from where, the policy knows.
@@ -64,11 +63,13 @@ Status check_keys(const Value& object, const std::string& where, const std::vect
   return {};
 }
 
-Status check_text(const Value& value, const std::string& where, Form form, std::size_t most) {
+// most: 0 for a path.
+Status check_text(const Value& value, const std::string& where, std::size_t most) {
   if (!value.is_string()) return wrong(where, "must be a string");
   const auto& text = value.get_ref<const std::string&>();
-  if (const auto fault = form_fault(form, text)) return wrong(where, fault->what, fault->meant);
-  if (text.empty() || text.size() > most)
+  if (const auto fault = most == 0 ? path_fault(text) : std::nullopt) return wrong(where, fault->what, fault->meant);
+  if (text.contains('\0')) return wrong(where, "text holds a NUL byte: " + quote(text));
+  if (most != 0 && (text.empty() || text.size() > most))
     return wrong(where, "has " + std::to_string(text.size()) + " bytes, must have from 1 to " + std::to_string(most));
   return {};
 }
@@ -82,10 +83,8 @@ Status check_grant(const Value& grant, const std::string& where) {
       if (!value.is_boolean()) return wrong(at, "must be true or false");
     } else if (key == "access") {
       if (value != "read" && value != "read-write") return wrong(at, "must be one of: read read-write");
-    } else if (key == "path" || key == "source") {
-      TRY(check_text(value, at, Form::path, kMaxPath));
     } else {
-      TRY(check_text(value, at, Form::any, key == "why" ? kMaxWhy : kMaxDescription));
+      TRY(check_text(value, at, key == "why" ? kMaxWhy : key == "description" ? kMaxDescription : 0));
     }
   }
   return {};

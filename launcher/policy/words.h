@@ -20,6 +20,8 @@ struct Fault {
 };
 // nullopt: `text` has that form.
 [[nodiscard]] std::optional<Fault> form_fault(Form form, std::string_view text);
+// The same for Form::path.
+[[nodiscard]] std::optional<Fault> path_fault(std::string_view path);
 
 // "/a/./b//../c/" -> "/a/c".
 [[nodiscard]] std::string canonical(std::string_view path);

@@ -12,6 +12,7 @@
 #include "launcher/base/scm.h"
 #include "launcher/base/sys.h"
 #include "launcher/ipc/connection.h"
+#include "launcher/policy/frozen_write.h"
 #include "launcher/policy/load.h"
 #include "launcher/policy/stages.h"
 
@@ -93,6 +94,23 @@ void check_narrowing(const json::Value& asked) {
   }
 }
 
+// What a program of ours answers with is read like anybody's: whatever the bytes, a value of the types or none.
+void check_frozen(std::string_view bytes) {
+  (void)policy::thaw(bytes);
+  (void)policy::thaw(std::string(sizeof(std::size_t), '\0').replace(0, 1, 1, static_cast<char>(policy::frozen_mark().size())) +
+                     policy::frozen_mark() + std::string(bytes));
+  policy::Policy policy;
+  policy::Reader reader(bytes);
+  reader(policy);
+  if (!reader.good()) return;
+  policy::Writer writer;
+  writer(policy);
+  policy::Policy again;
+  policy::Reader same(writer.bytes);
+  same(again);
+  promise(same.whole() && policy::to_json(again) == policy::to_json(policy), "what was read and written is read alike");
+}
+
 void send_one(int socket, std::string_view text) {
   std::size_t fds = 0;
   if (!text.empty() && text[0] >= 1 && text[0] <= 6) {
@@ -159,6 +177,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   (void)warm;
   const int before = caisson::lowest_free();
   if (const auto value = caisson::check_parser(input)) caisson::check_narrowing(*value);
+  caisson::check_frozen(input);
   caisson::check_connection(input);
   caisson::promise(caisson::lowest_free() == before, "no descriptor stays open");
   return 0;

@@ -1,4 +1,5 @@
 // What a request may take away, and that it can never add.
+#include "launcher/policy/fields.h"
 #include "tests/unit/policy/directory.h"
 
 namespace caisson::policy {
@@ -66,6 +67,70 @@ TEST_F(Narrow, UnknownKeysAreRefused) {
   EXPECT_EQ(error(R"({"netwrok": "none"})"), "invalid_argument /netwrok: a request cannot narrow 'netwrok'; meant 'network'?");
   EXPECT_EQ(error(R"({"disable": []})"), "invalid_argument /disable: a request cannot narrow 'disable'");
   EXPECT_EQ(error("[]"), "invalid_argument narrow must be an object");
+}
+
+// Two parsers, one of files by the table of fields and one of requests: what one takes of a field the other takes, too.
+TEST_F(Narrow, ARequestsFieldsAreThoseOfAPolicy) {
+  const std::string long_text(600, 'x'), longer(1001, 'x');
+  std::vector<std::string> values{"null",
+                                  "true",
+                                  "0",
+                                  "1",
+                                  "-1",
+                                  "1.5",
+                                  "1e3",
+                                  "17",
+                                  "100",
+                                  "65535",
+                                  "65536",
+                                  "65537",
+                                  "134217727",
+                                  "134217728",
+                                  "17592186044416",
+                                  "17592186044417",
+                                  "18446744073709551615",
+                                  "[]",
+                                  "{}",
+                                  "[1]",
+                                  "[{}]",
+                                  R"("")",
+                                  R"("read")",
+                                  R"("read-write")",
+                                  R"("rw")",
+                                  R"("/usr")",
+                                  R"("usr")",
+                                  R"("/")",
+                                  R"("/a\u0000b")",
+                                  R"("a\u0000b")",
+                                  R"("a\nb")",
+                                  '"' + long_text + '"',
+                                  '"' + longer + '"'};
+  std::vector<std::string> asked{R"({"grants": [{}]})", R"({"grants": [[]]})", R"({"grants": [{"path": "/usr", "more": 1}]})",
+                                 R"({"limits": {"more": 1}})"};
+  std::string many;
+  for (std::size_t i = 0; i <= kMaxGrants; ++i) {
+    asked.push_back("{\"grants\": [" + many + "]}");
+    many += std::string(many.empty() ? "" : ", ") + "{\"path\": \"/usr/" + std::to_string(i) + "\"}";
+  }
+  asked.push_back("{\"grants\": [" + many + "]}");
+  for (const std::string& value : values) {
+    for (const LimitRow& row : kLimits) asked.push_back(std::string("{\"limits\": {\"") + row.name + "\": " + value + "}}");
+    for (const char* key : {"path", "source", "access", "execute", "required", "description", "why"})
+      asked.push_back(std::string("{\"grants\": [{") + (key == std::string("path") ? "" : "\"path\": \"/usr\", ") + "\"" + key +
+                      "\": " + value + "}]}");
+    for (const char* key : {"grants", "limits"}) asked.push_back(std::string("{\"") + key + "\": " + value + "}");
+  }
+  for (const std::string& text : asked) {
+    const auto object = json::parse(text);
+    if (!object) continue;
+    Problems problems;
+    validate({.file = "", .doc = *object, .lines = {}}, policy_fields(), problems);
+    const auto parsed = parse_narrowing(*object);
+    EXPECT_EQ(parsed.has_value(), problems.count() == 0) << text.substr(0, 200);
+    if (!parsed) {
+      EXPECT_TRUE(parsed.error().text().starts_with(problems.take().front().pointer + ": ")) << parsed.error().text();
+    }
+  }
 }
 
 TEST_F(Narrow, GrantsMustLieInsideOnes) {

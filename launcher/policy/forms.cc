@@ -1,0 +1,63 @@
+// What the texts of policy files must be: no part of the launcher, which meets paths only.
+#include <algorithm>
+
+#include "launcher/base/result.h"
+#include "launcher/policy/words.h"
+
+namespace caisson::policy {
+namespace {
+
+constexpr std::string_view kLower = "abcdefghijklmnopqrstuvwxyz";
+constexpr std::string_view kUpper = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+constexpr std::string_view kDigits = "0123456789";
+
+bool is_of(char c, std::string_view set) { return set.find(c) != std::string_view::npos; }
+bool is_name(std::string_view text, std::size_t max, bool upper, std::string_view extra, bool digit_first = false) {
+  if (text.empty() || text.size() > max || (!digit_first && is_of(text[0], kDigits))) return false;
+  return std::ranges::all_of(
+      text, [&](char c) { return is_of(c, kLower) || is_of(c, kDigits) || is_of(c, extra) || (upper && is_of(c, kUpper)); });
+}
+
+}  // namespace
+
+std::optional<Fault> form_fault(Form form, std::string_view text) {
+  if (text.find('\0') != std::string_view::npos) return Fault{"text holds a NUL byte: " + quote(text), ""};
+  switch (form) {
+    case Form::any:
+      break;
+    case Form::path:
+      return path_fault(text);
+    case Form::domain:
+      if (!is_name(text, 32, false, "-")) return Fault{"name must be a-z, 0-9 and '-', at most 32: " + quote(text), ""};
+      break;
+    case Form::hostname:
+      if (!is_name(text, 63, true, "-", true) || text.front() == '-' || text.back() == '-')
+        return Fault{"not a host name of one label: " + quote(text), ""};
+      break;
+    case Form::env_pattern:
+      if (text.ends_with('*')) text.remove_suffix(1);
+      [[fallthrough]];
+    case Form::env_name:
+      if (!is_name(text, 128, true, "_")) return Fault{"not the name of an environment variable: " + quote(text), ""};
+      break;
+    case Form::syscall:
+      if (!is_name(text, 64, false, "_", false)) return Fault{"not the name of a system call: " + quote(text), ""};
+      break;
+    case Form::pointer:
+      if (!text.starts_with('/')) return Fault{"not a field, such as '/limits/processes': " + quote(text), ""};
+      break;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> split(std::string_view words) {
+  std::vector<std::string> out;
+  for (std::size_t at = 0; at < words.size();) {
+    const std::size_t end = std::min(words.find(' ', at), words.size());
+    if (end > at) out.emplace_back(words.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
+}  // namespace caisson::policy
