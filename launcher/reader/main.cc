@@ -15,7 +15,6 @@
 #include <cstdio>
 
 #include "launcher/base/sys.h"
-#include "launcher/confine/caps.h"
 #include "launcher/confine/landlock.h"
 #include "launcher/confine/raw.h"
 #include "launcher/confine/seccomp.h"
@@ -59,9 +58,6 @@ void few_calls() {
 
 Status give_up(const std::string& directory) {
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return sys_error("no_new_privs");
-  read_only(directory);
-  confine::caps_prepare();
-  (void)confine::caps_drop_bounding();
   capng_get_caps_process();
   const bool search = capng_have_capability(CAPNG_PERMITTED, CAP_DAC_READ_SEARCH) != 0;
   const bool pass = capng_have_capability(CAPNG_PERMITTED, CAP_DAC_OVERRIDE) != 0;
@@ -70,6 +66,7 @@ Status give_up(const std::string& directory) {
   if (search) capng_update(CAPNG_ADD, kInForce, CAP_DAC_READ_SEARCH);
   else if (pass) capng_update(CAPNG_ADD, kInForce, CAP_DAC_OVERRIDE);
   if (capng_apply(CAPNG_SELECT_CAPS) != 0) return sys_error("capabilities");
+  read_only(directory);
   if (!limit(RLIMIT_CORE, 0) || !limit(RLIMIT_CPU, 10)) return sys_error("limits");
 #ifndef CAISSON_SANITIZED  // sanitizers take what they like and call what they like; such a build is for tests alone
   if (!limit(RLIMIT_DATA, 1U << 30)) return sys_error("limits");

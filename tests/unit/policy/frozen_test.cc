@@ -6,8 +6,6 @@
 namespace caisson::policy {
 namespace {
 
-LoadResult shipped() { return load_directory(CAISSON_SOURCE_DIR "/policies"); }
-
 // A policy with something in every member.
 Policy full() {
   Directory directory;
@@ -25,6 +23,12 @@ Policy full() {
     "pretend": [{"names": ["chown"], "errno": "EPROTONOSUPPORT", "why": "is answered",
                  "when": [[{"index": 1, "op": "masked_eq", "value": 0, "mask": 1}]]}]})");
   return *directory.policy();
+}
+
+LoadResult loaded() {
+  LoadResult out;
+  out.policies["d"] = std::make_shared<const Policy>(full());
+  return out;
 }
 
 std::string bytes_of(const Policy& policy) {
@@ -58,17 +62,6 @@ TEST(Frozen, EveryMemberComesBack) {
   EXPECT_FALSE(after.grants.at(0).required);
 }
 
-TEST(Frozen, TheTreesPoliciesComeBackByTheirDigests) {
-  const LoadResult before = shipped();
-  const auto after = thaw(freeze(before));
-  ASSERT_TRUE(after) << after.error().text();
-  ASSERT_EQ(after->policies.size(), before.policies.size());
-  for (const auto& [domain, policy] : before.policies) {
-    EXPECT_EQ(after->policies.at(domain)->digest, policy->digest);
-    EXPECT_EQ(bytes_of(*after->policies.at(domain)), bytes_of(*policy));
-  }
-}
-
 TEST(Frozen, ProblemsComeBackAsTheyWere) {
   LoadResult before;
   before.problems.push_back({"bash.json", 3, "/umask", "is wrong", "022"});
@@ -83,7 +76,8 @@ TEST(Frozen, WhatIsNoAnswerIsRefused) {
   EXPECT_FALSE(thaw("ready"));
   EXPECT_FALSE(thaw(std::string(kMaxFrozen + 1, 'x')));
   EXPECT_FALSE(thaw(freeze({}))) << "neither policies nor problems";
-  LoadResult both = shipped();
+  LoadResult both = loaded();
+  EXPECT_TRUE(thaw(freeze(both)));
   EXPECT_FALSE(thaw(freeze(both) + "x"));
   both.problems.push_back({"", 0, "", "and yet", ""});
   EXPECT_FALSE(thaw(freeze(both)));
@@ -106,18 +100,16 @@ TEST(Frozen, APolicyThatIsNotWhatItsDigestSaysIsRefused) {
 }
 
 TEST(Frozen, EveryTruncationIsRefused) {
-  LoadResult loaded;
-  loaded.policies["d"] = std::make_shared<const Policy>(full());
-  const std::string whole = freeze(loaded);
+  const LoadResult before = loaded();
+  const std::string whole = freeze(before);
   for (std::size_t size = 0; size < whole.size(); ++size) EXPECT_FALSE(thaw(std::string_view(whole).substr(0, size))) << size;
 }
 
 // Of a byte that is another one the result is an error, or still a policy: what the digest does not cover is the text of rules.
 TEST(Frozen, EveryFlippedByteIsSurvived) {
-  LoadResult loaded;
-  loaded.policies["d"] = std::make_shared<const Policy>(full());
-  const std::string whole = freeze(loaded);
-  const std::string digest = loaded.policies["d"]->digest;
+  const LoadResult before = loaded();
+  const std::string whole = freeze(before);
+  const std::string digest = before.policies.at("d")->digest;
   for (std::size_t at = 0; at < whole.size(); ++at)
     for (const int flip : {0x01, 0x80, 0xff}) {
       std::string changed = whole;

@@ -4,6 +4,7 @@
 #include "launcher/policy/explain.h"
 #include "launcher/policy/facts.h"
 #include "launcher/policy/fields.h"
+#include "launcher/policy/frozen_write.h"
 #include "tests/unit/policy/directory.h"
 
 namespace caisson::policy {
@@ -34,6 +35,14 @@ TEST_F(Shipped, TheDomainsAreThere) {
        {"bash", "shell", "run", "code", "jupyter", "nodejs", "file", "browser", "desktop", "code-server", "mcp"})
     EXPECT_TRUE(loaded.policies.contains(domain)) << domain;
   EXPECT_FALSE(loaded.policies.contains("base"));
+}
+
+TEST_F(Shipped, TheyAreTheSameOnceTheyWereBytes) {
+  const std::string bytes = freeze(loaded);
+  const auto back = thaw(bytes);
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_EQ(back->policies.size(), loaded.policies.size());
+  EXPECT_EQ(freeze(*back), bytes);
 }
 
 TEST_F(Shipped, NothingSecretIsGranted) {
