@@ -22,7 +22,7 @@ Result<policy::LoadResult> run_reader(std::string directory, std::string preset)
   TRY_ASSIGN(const Fd null, sys::open("/dev/null", O_RDWR));
   // It cannot grow: a program that writes without end fills nobody's memory.
   const Fd answer(::memfd_create("policies", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (::ftruncate(answer.get(), policy::kMaxFrozen) != 0 || ::fcntl(answer.get(), F_ADD_SEALS, F_SEAL_GROW) != 0)
+  if (!answer || ::ftruncate(answer.get(), policy::kMaxFrozen) != 0 || ::fcntl(answer.get(), F_ADD_SEALS, F_SEAL_GROW) != 0)
     return sys_error("memfd");
   std::string name = "caisson-policies";
   char* argv[] = {name.data(), directory.data(), preset.data(), nullptr};
