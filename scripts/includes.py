@@ -23,6 +23,7 @@ ALLOWED = {
     "launcher/homes": ["launcher/base", "launcher/confine"],  # of confine: id maps
     "launcher/system": ["launcher/base", "launcher/confine"],  # of confine: mounts and names below a root
     "launcher/reader": ["launcher/base", "launcher/policy", "launcher/confine"],
+    "launcher/probe": ["launcher/base", "launcher/policy", "launcher/confine"],  # of policy: bytes
     "launcher/seal": ["launcher/base", "launcher/policy", "launcher/confine"],
     "launcher/cli": ["launcher/base", "launcher/ipc", "launcher/policy", "launcher/audit", "launcher/attest", "launcher/confine",
                      "launcher/session"],

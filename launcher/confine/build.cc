@@ -13,8 +13,8 @@
 #include "launcher/base/auditor_protocol.h"
 #include "launcher/base/scm.h"
 #include "launcher/base/sys.h"
+#include "launcher/confine/ask.h"
 #include "launcher/confine/fork.h"
-#include "launcher/confine/helper.h"
 #include "launcher/confine/landlock.h"
 #include "launcher/confine/raw.h"
 #include "launcher/confine/user_ns.h"
@@ -174,29 +174,18 @@ Result<Workspace> Builder::make_workspace(const Plan& plan, uid_t outer_uid, gid
   return workspace;
 }
 
-// Copying is no work for a child of ours that may not allocate: a program does it, which enters the namespaces by itself.
+// Copying is no work for a child of ours that may not allocate: a program does it, which enters the namespaces by itself. It
+// answers with one line, "" where all went well.
 Status Builder::make_system(const Plan& plan, const Workspace& workspace) const {
-  TRY_ASSIGN(const Fd executable, sys::open(sys::program_path("caisson-system"), O_PATH));
-  TRY_ASSIGN(auto answer, sys::pipe());
-  std::string name = "caisson-system";
-  char* argv[] = {name.data(), nullptr};
   if (::mkdir(plan.system.directory.c_str(), 0700) != 0 && errno != EEXIST) return sys_error("mkdir " + plan.system.directory);
-  const Fd what(::memfd_create("system", MFD_CLOEXEC));
-  if (!what) return sys_error("memfd_create");
-  TRY(sys::write_all(what.get(), plan.system.request));
-  if (::lseek(what.get(), 0, SEEK_SET) != 0) return sys_error("lseek");
-  int pidfd = -1;
-  const pid_t pid = raw::fork_into(&pidfd, -1);
-  if (pid < 0) return sys_error("fork caisson-system");
-  if (pid == 0) exec_helper({executable.get(), what.get(), answer.second.get(), workspace.mount_ns.get()}, argv, argv + 1);
-  const Child child(pid, Fd(pidfd));
-  answer.second.reset();
-  // One line, "" where all went well; the end without a line is the program's death.
-  pollfd ready{answer.first.get(), POLLIN, 0};
-  if (::poll(&ready, 1, kSystemDeadlineMs) != 1) return fail(Code::timeout, "caisson-system did not answer in time");
-  TRY_ASSIGN(const std::string text, sys::read_fd(answer.first.get(), 4096));
-  if (text == "\n") return {};
-  return fail(Code::io, text.empty() ? "caisson-system ended without a word" : text.substr(0, text.size() - 1));
+  auto text = ask({.program = "caisson-system",
+                   .arguments = {},
+                   .request = plan.system.request,
+                   .fd3 = workspace.mount_ns.get(),
+                   .most = 4096,
+                   .deadline_ms = kSystemDeadlineMs});
+  if (!text) return std::unexpected(std::move(text).error().wrap("caisson-system"));
+  return *text == "\n" ? Status{} : fail(Code::io, text->substr(0, text->size() - 1));
 }
 
 Result<Template> Builder::make_template(std::shared_ptr<const Plan> plan, const Workspace& workspace) const {

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "launcher/base/result.h"
 #include "launcher/policy/terms.h"
 
 namespace caisson::confine {
@@ -42,8 +43,11 @@ struct Features {
   [[nodiscard]] bool pid_ns() const { return mount_ns.ok() && (proc_full.ok() || proc_subset.ok()); }
 };
 
-// Takes some milliseconds; forks. Never fails: what cannot be found out is not there.
+// For caisson-probe, which the launcher asks, and for the command line. Takes some milliseconds; forks. Never fails: what cannot
+// be found out is not there.
 [[nodiscard]] Features probe_features();
+// What caisson-probe finds. Errors: that it gave no whole answer; nothing is known then, and nothing can be started.
+[[nodiscard]] Result<Features> ask_features();
 // As if every mechanism worked, but for what costs nothing to ask (Landlock's ABI, cgroup). For a caller that tries and, when
 // a step fails, plans again from the real probe: nothing is ever believed without its post-condition.
 [[nodiscard]] Features optimistic_features();  // single.cc

@@ -46,7 +46,7 @@ Status Manager::prepare() {
   launcher_log_ = std::make_unique<audit::Log>(std::move(log));
   store_.emplace(settings_.audit_dir, settings_.audit_max_bytes);
   TRY_ASSIGN(key_, settings_.attest_key.empty() ? attest::Key::generate() : attest::Key::load(settings_.attest_key));
-  features_ = confine::probe_features();
+  TRY_ASSIGN(features_, confine::ask_features());
   if (features_.cgroup.ok()) {
     auto root = confine::CgroupRoot::open(confine::CgroupRoot::look().path);
     if (root) {

@@ -14,7 +14,7 @@ import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("CAISSON_BUILD_DIR", ROOT / "build" / "release"))
-PROGRAMS = ["launcher/caisson-launcher", "launcher/caisson-init", "launcher/caisson-auditor", "launcher/caisson-homes", "launcher/caisson-system", "launcher/caisson-policies", "launcher/caisson-seal", "launcher/caisson", "agent/caisson-agent"]
+PROGRAMS = ["launcher/caisson-launcher", "launcher/caisson-init", "launcher/caisson-auditor", "launcher/caisson-homes", "launcher/caisson-system", "launcher/caisson-policies", "launcher/caisson-probe", "launcher/caisson-seal", "launcher/caisson", "agent/caisson-agent"]
 WORKSPACE_UID = 20001  # the host's uid of the sessions' user: a home that belongs to it is not remapped
 
 

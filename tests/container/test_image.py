@@ -20,6 +20,7 @@ def inside(engine, image, served):
     ("/usr/lib/caisson/caisson-homes", "755 root:root"),
     ("/usr/lib/caisson/caisson-system", "755 root:root"),
     ("/usr/lib/caisson/caisson-policies", "755 root:root"),
+    ("/usr/lib/caisson/caisson-probe", "755 root:root"),
     ("/usr/lib/caisson/caisson-seal", "755 root:root"),
     ("/usr/lib/caisson/caisson-agent", "755 root:root"),
     ("/usr/bin/caisson", "755 root:root"),

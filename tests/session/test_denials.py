@@ -364,7 +364,7 @@ def test_an_auditor_that_cannot_start_is_tried_again_slowly_and_said(fresh, tmp_
     """Also after one that had run for long: the first attempt then comes at once, the next ones do not."""
     programs = tmp_path / "programs"
     programs.mkdir()
-    for name in ("caisson-launcher", "caisson-init", "caisson-auditor", "caisson-policies", "caisson-seal"):
+    for name in ("caisson-launcher", "caisson-init", "caisson-auditor", "caisson-policies", "caisson-probe", "caisson-seal"):
         shutil.copy(LAUNCHER.parent / name, programs)
     fresh.program = programs / "caisson-launcher"
     begun = time.monotonic()

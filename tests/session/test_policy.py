@@ -171,7 +171,7 @@ def replaced(request, fresh, tmp_path):
         pytest.skip("no C compiler for a program that fails")
     programs = tmp_path / "programs"
     programs.mkdir()
-    for name in ("caisson-launcher", "caisson-init", "caisson-auditor", "caisson-policies", "caisson-seal"):
+    for name in ("caisson-launcher", "caisson-init", "caisson-auditor", "caisson-policies", "caisson-probe", "caisson-seal"):
         shutil.copy(LAUNCHER.parent / name, programs)
     fresh.program = programs / "caisson-launcher"
 
@@ -207,6 +207,18 @@ def test_without_an_answer_of_the_reader_nothing_starts(fresh, replaced):
     assert fresh.spawn("--agent", "/usr/bin/true").process.wait(20) == 2 and not fresh.socket.exists()
     text = fresh.log.read_text()
     assert "the policies have problems, nothing is started:" in text and said in text
+
+
+@pytest.mark.parametrize("other", ["absent", "says nothing", "says something else"])
+def test_without_an_answer_of_the_probe_nothing_starts(fresh, tmp_path, other):
+    """What is permitted here is not known then, and nothing is guessed."""
+    programs = shutil.copytree(LAUNCHER.parent, tmp_path / "programs", ignore=lambda top, names: {n for n in names if not n.startswith("caisson-")})
+    (programs / "caisson-probe").unlink()
+    if other != "absent":
+        shutil.copy({"says nothing": "/bin/true", "says something else": "/bin/echo"}[other], programs / "caisson-probe")
+    fresh.program = programs / "caisson-launcher"
+    assert fresh.spawn("--agent", "/usr/bin/true").process.wait(20) != 0 and not fresh.socket.exists()
+    assert "caisson-probe: " in fresh.log.read_text()
 
 
 def test_the_reader_has_given_up_what_reading_does_not_need(tmp_path):

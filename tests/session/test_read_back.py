@@ -70,7 +70,7 @@ def test_what_cannot_be_read_of_a_dying_process_is_no_broken_wall(control):
     session = control.create(narrow={"limits": {"memory_bytes": 1 << 30}})
     name, fds = control.start(session, "sh", "-c", f"head -c 400M /dev/zero >/dev/shm/big; echo; exec sleep {MARK}")
     assert os.read(fds[-2], 1) == b"\n"
-    sleeper = marked(MARK, "sleep")[0]
+    sleeper = eventually(lambda: marked(MARK, "sleep"))[0]
     first = processes()[sleeper][0]
     os.kill(sleeper, 9)
     control.exit(session, name)

@@ -1,0 +1,24 @@
+// Programs of ours that do what PID 1 shall not do itself, each for one question: asked, waited for, gone.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launcher/base/result.h"
+
+namespace caisson::confine {
+
+struct Question {
+  const char* program;                 // beside our own executable
+  std::vector<std::string> arguments;  // without its name
+  std::string request;                 // what it reads on descriptor 0
+  int fd3 = -1;                        // its descriptor 3; -1: /dev/null
+  std::size_t most;                    // bytes that it may answer on descriptor 1
+  int deadline_ms;                     // it is killed then; the launcher waits as long
+};
+
+// The answer is taken only when the program has ended, and ended with status 0: half of one is none. Errors: timeout, io for
+// another end, limit for a longer answer.
+[[nodiscard]] Result<std::string> ask(const Question& question);
+
+}  // namespace caisson::confine
