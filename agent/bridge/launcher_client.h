@@ -39,7 +39,8 @@ class LauncherClient {
   [[nodiscard]] task<json::Value> session_list(std::string after, std::int64_t top = 0);
   // {digest, preset, domains, refused}; of one domain ("" for all): {policy}.
   [[nodiscard]] task<json::Value> policy(std::string domain);
-  // {accepted, old, new, problems}. Errors: limit when the last one was less than a second ago.
+  // {accepted, old, new, problems}. Errors: limit when the last one was less than a second ago, or than three times as long as it
+  // took.
   [[nodiscard]] task<json::Value> policy_reload();
   // {sessions: [{session, running}]} that have a log and started before `before` ("": all), the newest first.
   [[nodiscard]] task<json::Value> audit_list(std::string before, std::int64_t limit);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "launcher/base/sys.h"
 
@@ -69,8 +70,24 @@ int Loop::next_timeout_ms() {
   return static_cast<int>(std::clamp<std::int64_t>((left + 999) / 1000, 0, 60'000));
 }
 
+void Loop::put_off_timers(std::int64_t by_us) {
+  std::map<std::pair<std::int64_t, TimerId>, std::function<void()>> later;
+  for (auto& [key, fire] : timers_) {
+    timer_due_[key.second] = key.first + by_us;
+    later.emplace(std::pair(key.first + by_us, key.second), std::move(fire));
+  }
+  timers_ = std::move(later);
+}
+
+// Timers are others' deadlines, and count the time in which those were listened to. Who comes late to them, from a callback that
+// took long or because the process was stopped, has not read yet what came in time. Once: a machine that is always late fires all
+// the same.
 void Loop::fire_timers() {
+  constexpr std::int64_t kLateUs = 500'000;
   const std::int64_t now = sys::monotonic_us();
+  const std::int64_t late = timers_.empty() ? 0 : now - timers_.begin()->first.first;
+  if (late > kLateUs && !std::exchange(late_, true)) return put_off_timers(late + kLateUs);
+  if (late >= 0) late_ = false;
   while (!timers_.empty() && timers_.begin()->first.first <= now) {
     auto fire = std::move(timers_.begin()->second);
     timer_due_.erase(timers_.begin()->first.second);

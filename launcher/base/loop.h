@@ -34,6 +34,7 @@ class Loop {
   [[nodiscard]] Status rewatch(int fd, std::uint32_t events);
   void unwatch(int fd);  // before the descriptor is closed
 
+  // It fires when `delay_us` have passed, or later: where the loop itself was late, what came meanwhile is heard first.
   TimerId after(std::int64_t delay_us, std::function<void()> fire);
   void cancel(TimerId id);
 
@@ -60,6 +61,7 @@ class Loop {
   void reap();
   [[nodiscard]] int next_timeout_ms();
   void fire_timers();
+  void put_off_timers(std::int64_t by_us);
 
   Fd epoll_, signal_fd_;
   std::map<int, std::shared_ptr<Ready>> watches_;
@@ -70,6 +72,7 @@ class Loop {
   std::function<void()> before_reap_;
   TimerId next_timer_ = 1;
   bool running_ = false;
+  bool late_ = false;  // the timers were put off because we were late, and none was due since
 };
 
 }  // namespace caisson

@@ -114,11 +114,12 @@ std::string status_field(const std::string& status, std::string_view name) {
 
 bool exiting(pid_t pid) {
   constexpr unsigned kPfExiting = 4;
-  const std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat", 4096).value_or("");
-  unsigned flags = kPfExiting;
+  const auto stat = read_file("/proc/" + std::to_string(pid) + "/stat", 4096);
+  if (!stat) return stat.error().sys == ENOENT || stat.error().sys == ESRCH;
+  unsigned flags = 0;
   // After the name, which may hold anything: state, five numbers, the flags.
-  (void)std::sscanf(stat.c_str() + std::min(stat.rfind(')'), stat.size()), ") %*c %*d %*d %*d %*d %*d %u", &flags);
-  return (flags & kPfExiting) != 0;
+  return std::sscanf(stat->c_str() + std::min(stat->rfind(')'), stat->size()), ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 &&
+         (flags & kPfExiting) != 0;
 }
 
 Status write_file(const std::string& path, std::string_view content) { return write_file_at(AT_FDCWD, path, content); }

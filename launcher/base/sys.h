@@ -40,7 +40,8 @@ namespace caisson::sys {
 // The value of a line "name:\tvalue" of /proc/<pid>/status; "" without one.
 [[nodiscard]] std::string status_field(const std::string& status, std::string_view name);
 // Whether the process is on its way out or gone: PF_EXITING of the kernel's include/linux/sched.h, in field 9 of
-// /proc/<pid>/stat (proc_pid_stat(5)). From then on its files in /proc fail one after the other.
+// /proc/<pid>/stat (proc_pid_stat(5)). From then on its files in /proc fail one after the other. That it cannot be found out is
+// no.
 [[nodiscard]] bool exiting(pid_t pid);
 // One write(2) of all of `content` to an existing file (procfs, cgroupfs).
 [[nodiscard]] Status write_file(const std::string& path, std::string_view content);

@@ -45,8 +45,13 @@ Result<std::string> ask(const Question& question) {
                 argv.data() + words.size());
   Child child(pid, Fd(pidfd));
   pollfd ended{pidfd, POLLIN, 0};
-  if (::poll(&ended, 1, question.deadline_ms) != 1) return fail(Code::timeout, "did not answer in time");
-  const Fd reaped = child.release();
+  const bool in_time = ::poll(&ended, 1, question.deadline_ms) == 1;
+  const Fd process = child.release();
+  if (!in_time) {
+    // The loop reaps it: one that waits for a dead disk does not end at once, and is not waited for.
+    (void)sys::pidfd_send_signal(process.get(), SIGKILL);
+    return fail(Code::timeout, "did not answer in time");
+  }
   int status = 0;
   if (::waitpid(pid, &status, 0) != pid) return sys_error("wait");
   if (WIFSIGNALED(status)) return fail(Code::io, "was ended by signal " + std::to_string(WTERMSIG(status)));

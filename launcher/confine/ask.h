@@ -18,7 +18,7 @@ struct Question {
 };
 
 // The answer is taken only when the program has ended, and ended with status 0: half of one is none. Errors: timeout, io for
-// another end, limit for a longer answer.
+// another end, which is also that of one that has more to say: its answer does not grow.
 [[nodiscard]] Result<std::string> ask(const Question& question);
 
 }  // namespace caisson::confine

@@ -38,26 +38,32 @@ bool limit(decltype(RLIMIT_CORE) what, rlim_t most) {
 }
 
 // The files of a policy directory, for reading. Its folders may be links to elsewhere.
-[[maybe_unused]] void read_only(const std::string& directory) {
+[[maybe_unused]] Status read_only(const std::string& directory) {
   const int abi = raw::landlock_create_ruleset(nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
-  if (abi <= 0) return;
+  if (abi <= 0) return {};
   const raw::LandlockRulesetAttr attr{confine::landlock_fs_rights(abi), 0, 0};
   const Fd ruleset(raw::landlock_create_ruleset(&attr, sizeof attr.handled_access_fs, 0));
   for (const char* folder : {"", "/seccomp", "/presets"})
-    if (const auto fd = sys::open(directory + folder, O_PATH | O_DIRECTORY); fd && ruleset)
-      (void)raw::landlock_add_path(ruleset.get(), confine::landlock_read(abi, false), fd->get());
-  (void)raw::landlock_restrict_self(ruleset.get());
+    if (const auto fd = sys::open(directory + folder, O_PATH | O_DIRECTORY);
+        fd && raw::landlock_add_path(ruleset.get(), confine::landlock_read(abi, false), fd->get()) != 0)
+      return sys_error("Landlock");
+  if (!ruleset || raw::landlock_restrict_self(ruleset.get()) != 0) return sys_error("Landlock");
+  return {};
 }
 
-[[maybe_unused]] void few_calls() {
+[[maybe_unused]] Status few_calls() {
   policy::SyscallSet set;
   for (const std::string& name : policy::split(kCalls)) set.allow.push_back({name, {}, {}, ""});
   set.allow.push_back({"openat", {{{2, "masked_eq", O_RDONLY, O_ACCMODE | O_CREAT | O_TRUNC}}}, {}, ""});
-  if (const auto calls = confine::compile_seccomp({set})) (void)confine::load_seccomp(*calls);
+  TRY_ASSIGN(const confine::Program calls, confine::compile_seccomp({set}));
+  // A kernel or an outer filter that has none to offer; any other failure is ours.
+  if (confine::load_seccomp(calls) != 0 && errno != ENOSYS && errno != EINVAL && errno != EPERM) return sys_error("seccomp(2)");
+  return {};
 }
 
 Status give_up([[maybe_unused]] const std::string& directory) {
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return sys_error("no_new_privs");
+  // Where sessions have the launcher's uid (T1), they must not get at what decides about them.
+  if (::prctl(PR_SET_DUMPABLE, 0) != 0 || ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return sys_error("prctl");
   capng_get_caps_process();
   const bool search = capng_have_capability(CAPNG_PERMITTED, CAP_DAC_READ_SEARCH) != 0;
   const bool pass = capng_have_capability(CAPNG_PERMITTED, CAP_DAC_OVERRIDE) != 0;
@@ -69,8 +75,8 @@ Status give_up([[maybe_unused]] const std::string& directory) {
   if (!limit(RLIMIT_CORE, 0) || !limit(RLIMIT_CPU, 10)) return sys_error("limits");
 #ifndef CAISSON_SANITIZED  // sanitizers take, read and call what they like; such a build is for tests alone
   if (!limit(RLIMIT_DATA, 1U << 30)) return sys_error("limits");
-  read_only(directory);
-  few_calls();
+  TRY(read_only(directory));
+  TRY(few_calls());
 #endif
   return {};
 }

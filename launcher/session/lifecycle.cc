@@ -215,6 +215,7 @@ void Manager::finish(const std::string& id) {
     const Totals& totals = session.totals();
     json::Value fields{{"reason", session.end_reason()}, {"execs", totals.execs}, {"cpu_us", totals.cpu_us}};
     if (!entry.denials.is_null()) fields["denials"] = entry.denials;
+    if (!session.end_detail().empty()) fields["what"] = session.end_detail();
     if (!entry.destroy_reason.empty()) fields["asked_because"] = entry.destroy_reason;
     if (totals.cgroup) {
       if (totals.cgroup->oom_kills > 0)

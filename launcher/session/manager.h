@@ -183,7 +183,7 @@ class Manager {
   std::map<std::string, Domain> domains_;               // of the default workspace
   std::map<std::string, std::string> refused_domains_;  // domain -> why its demands cannot be met here
   std::string policies_digest_;
-  std::int64_t reload_us_ = 0;  // when a client last asked for one
+  std::int64_t next_reload_us_ = 0;  // before then the agent gets none
   std::map<std::string, std::unique_ptr<Entry>> entries_;
   std::map<std::uint64_t, Client> clients_;
   std::set<uid_t> uids_;

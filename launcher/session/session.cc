@@ -352,7 +352,7 @@ void Session::finish_removal(int attempt) {
 Status Session::verify_again() {
   auto verified = verify();
   if (!verified) {
-    end_broken("verification_failed");
+    end_broken("verification_failed", verified.error());
     return std::unexpected(std::move(verified).error());
   }
   verified_ = std::move(*verified);
@@ -361,13 +361,18 @@ Status Session::verify_again() {
 
 bool Session::check_covers() {
   if (state_ != State::idle && state_ != State::running) return false;
-  if (!plan().mount_ns || plan().hide.empty() || confine::check_covers(plan(), pid_) || confine::faults::blind()) return true;
-  end_broken("uncovered");
-  return false;
+  if (!plan().mount_ns || plan().hide.empty() || confine::faults::blind()) return true;
+  const auto covered = confine::check_covers(plan(), pid_);
+  if (!covered) end_broken("uncovered", covered.error());
+  return covered.has_value();
 }
 
-// A first process that is being killed can no longer be read: that says nothing of its walls.
-void Session::end_broken(const std::string& reason) { end(sys::exiting(pid_) ? "init_died" : reason); }
+// A first process that is being killed can no longer be read: that says nothing of its walls. What was found is on record in any
+// case.
+void Session::end_broken(const std::string& reason, const Error& why) {
+  end_detail_ = why.text();
+  end(sys::exiting(pid_) ? "init_died" : reason);
+}
 
 nlohmann::json Session::created() const { return {{"session", id_}, {"tier", tier_name(plan().tier)}, {"tools", plan().tools}}; }
 

@@ -72,6 +72,7 @@ class Session {
   [[nodiscard]] const std::map<std::uint32_t, Exec>& execs() const { return execs_; }
   [[nodiscard]] const Totals& totals() const { return totals_; }
   [[nodiscard]] const std::string& end_reason() const { return end_reason_; }
+  [[nodiscard]] const std::string& end_detail() const { return end_detail_; }  // what was read back, or could not be
   [[nodiscard]] pid_t pid() const { return pid_; }
   [[nodiscard]] const std::optional<confine::Cgroup>& cgroup() const { return cgroup_; }
   [[nodiscard]] uid_t uid() const { return uid_; }
@@ -110,7 +111,7 @@ class Session {
   void built(Status status);
   void gone();  // the first process has been reaped
   void finish_removal(int attempt);
-  void end_broken(const std::string& reason);
+  void end_broken(const std::string& reason, const Error& why);
   void kill_now();
   void sweep_orphans();
   void cancel_timers(Exec& exec);
@@ -131,7 +132,7 @@ class Session {
   std::map<std::uint32_t, Exec> execs_;
   std::uint32_t next_exec_ = 1;
   Totals totals_;
-  std::string end_reason_, denials_lost_;
+  std::string end_reason_, end_detail_, denials_lost_;
   Loop::TimerId deadline_ = 0;
 };
 

@@ -200,6 +200,6 @@ Status run() {
 
 int main() {
   const auto done = caisson::system::run();
-  const std::string text = done ? "" : done.error().text();
-  return std::puts(text.c_str()) < 0 || std::fflush(stdout) != 0 ? 1 : 0;  // what went wrong is an answer, too
+  const std::string text = done ? "" : done.error().text().substr(0, 4000);  // what the launcher takes
+  return std::puts(text.c_str()) < 0 || std::fflush(stdout) != 0 ? 1 : 0;    // what went wrong is an answer, too
 }
