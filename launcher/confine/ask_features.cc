@@ -1,7 +1,15 @@
 #include "launcher/confine/ask.h"
+#include "launcher/confine/cgroup.h"
 #include "launcher/confine/frozen_features.h"
 
 namespace caisson::confine {
+
+void ask_cgroup(Features& f) {
+  const CgroupRoot::Found cgroup = CgroupRoot::look();
+  f.cgroup = {cgroup.error, "cgroup v2"};
+  f.cgroup_reason = cgroup.reason;
+  f.io = {cgroup.io ? 0 : ENOTSUP, "the io controller is not delegated to us"};
+}
 
 Result<Features> ask_features() {
   constexpr std::size_t kMost = 64 * 1024;
@@ -14,6 +22,7 @@ Result<Features> ask_features() {
   reader(mark, features);
   if (mark != policy::frozen_mark() || !reader.whole())
     return fail(Code::protocol, "caisson-probe: its answer is none of this version");
+  ask_cgroup(features);
   return features;
 }
 

@@ -52,6 +52,8 @@ struct Features {
 // a step fails, plans again from the real probe: nothing is ever believed without its post-condition.
 [[nodiscard]] Features optimistic_features();  // single.cc
 void ask_cheaply(Features& features);
+// Whether this process may divide its cgroup: only it can say so, to any other it is one more that is in it.
+void ask_cgroup(Features& features);
 
 [[nodiscard]] nlohmann::json features_json(const Features& features);
 // For each wall that is missing: what is missing, why, and what raises it (one sentence each).

@@ -10,7 +10,6 @@
 #include <cstring>
 
 #include "launcher/base/sys.h"
-#include "launcher/confine/cgroup.h"
 #include "launcher/confine/raw.h"
 #include "launcher/confine/seccomp.h"
 #include "launcher/confine/user_ns.h"
@@ -163,10 +162,7 @@ void ask_cheaply(Features& f) {
   if (::uname(&name) == 0) f.kernel = name.release;
   const int abi = raw::landlock_create_ruleset(nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
   f.landlock_abi = abi < 0 ? 0 : abi;
-  const CgroupRoot::Found cgroup = CgroupRoot::look();
-  f.cgroup = {cgroup.error, "cgroup v2"};
-  f.cgroup_reason = cgroup.reason;
-  f.io = {cgroup.io ? 0 : ENOTSUP, "the io controller is not delegated to us"};
+  ask_cgroup(f);
 }
 
 Features probe_features() {
