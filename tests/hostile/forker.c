@@ -27,7 +27,9 @@ static void chain(int number) {
       _exit(0);
     }
     usleep(2000);
-    const pid_t pid = now() < until ? fork() : 1;
+    pid_t pid = 1;
+    /* Refused while the dead have not been reaped: this link waits, and the chain goes on. */
+    while (now() < until && (pid = fork()) < 0) usleep(2000);
     if (pid != 0) _exit(0);
   }
 }
