@@ -2,12 +2,12 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
 #include "launcher/base/sys.h"
 #include "launcher/confine/helper.h"
-#include "launcher/confine/raw.h"
 
 namespace caisson {
 namespace {
@@ -39,26 +39,20 @@ std::vector<std::string> environment(const Options& o) {
 
 Status AgentProcess::start() {
   const bool change_uid = manager_.features().change_uid.ok();
-  TRY_ASSIGN(const Fd executable, sys::open(sys::program_path("caisson-seal"), O_PATH));
   TRY_ASSIGN(const Fd there, sys::open(options_.agent, O_PATH));
-  TRY_ASSIGN(const Fd null, sys::open("/dev/null", O_RDWR));
   TRY_ASSIGN(auto pair, sys::seqpacket_pair());
   TRY(sys::set_nonblocking(pair.second.get(), true));
-  std::vector<std::string> env = environment(options_),
-                           words{"caisson-seal", change_uid ? std::to_string(options_.agent_uid) : "-", options_.agent};
+  std::vector<std::string> env = environment(options_);
   if (started_us_ != 0) env.emplace_back("CAISSON_RESTARTED=1");  // hooks of the start run once
-  std::vector<char*> envp, argv;
-  for (std::string& e : env) envp.push_back(e.data());
-  for (std::string& word : words) argv.push_back(word.data());
-  envp.push_back(nullptr);
-  argv.push_back(nullptr);
-
-  int pidfd = -1;
-  const pid_t pid = raw::fork_into(&pidfd, -1);
-  if (pid < 0) return sys_error("fork the agent");
-  if (pid == 0) confine::exec_helper({executable.get(), null.get(), 1, pair.second.get()}, argv.data(), envp.data());
-  pid_ = pid;
-  pidfd_ = Fd(pidfd);
+  TRY_ASSIGN(
+      confine::Running running,
+      confine::start_helper({.file = "caisson-seal",
+                             .argv = {"caisson-seal", change_uid ? std::to_string(options_.agent_uid) : "-", options_.agent},
+                             .env = std::move(env),
+                             .out = STDOUT_FILENO,
+                             .fd3 = pair.second.get()}));
+  const pid_t pid = pid_ = running.pid;
+  pidfd_ = std::move(running.pidfd);
   started_us_ = sys::monotonic_us();
   loop_.on_exit(pid, [this](const ChildExit& exit) { exited(exit); });
   manager_.record(audit::Event::agent_start, {{"pid", pid}, {"uid", change_uid ? options_.agent_uid : ::geteuid()}});

@@ -2,12 +2,12 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 
 #include "launcher/base/sys.h"
-#include "launcher/confine/fork.h"
 #include "launcher/confine/helper.h"
-#include "launcher/confine/raw.h"
 
 namespace caisson::confine {
 namespace {
@@ -22,8 +22,6 @@ Result<std::string> taken(const Fd& answer, std::size_t most) {
 }  // namespace
 
 Result<std::string> ask(const Question& question) {
-  TRY_ASSIGN(const Fd executable, sys::open(sys::program_path(question.program), O_PATH));
-  TRY_ASSIGN(const Fd null, sys::open("/dev/null", O_RDWR));
   const Fd request(::memfd_create("request", MFD_CLOEXEC));
   if (!request) return sys_error("memfd");
   TRY(sys::write_all(request.get(), question.request));
@@ -32,28 +30,20 @@ Result<std::string> ask(const Question& question) {
   if (!answer || ::lseek(request.get(), 0, SEEK_SET) != 0 || ::ftruncate(answer.get(), static_cast<off_t>(question.most)) != 0 ||
       ::fcntl(answer.get(), F_ADD_SEALS, F_SEAL_GROW) != 0)
     return sys_error("memfd");
-  std::vector<std::string> words{question.program};
-  words.insert(words.end(), question.arguments.begin(), question.arguments.end());
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  int pidfd = -1;
-  const pid_t pid = raw::fork_into(&pidfd, -1);
-  if (pid < 0) return sys_error("fork");
-  if (pid == 0)
-    exec_helper({executable.get(), request.get(), answer.get(), question.fd3 >= 0 ? question.fd3 : null.get()}, argv.data(),
-                argv.data() + words.size());
-  Child child(pid, Fd(pidfd));
-  pollfd ended{pidfd, POLLIN, 0};
-  const bool in_time = ::poll(&ended, 1, question.deadline_ms) == 1;
-  const Fd process = child.release();
-  if (!in_time) {
+  std::vector<std::string> argv{question.program};
+  argv.insert(argv.end(), question.arguments.begin(), question.arguments.end());
+  TRY_ASSIGN(
+      const Running running,
+      start_helper(
+          {.file = question.program, .argv = std::move(argv), .in = request.get(), .out = answer.get(), .fd3 = question.fd3}));
+  pollfd ended{running.pidfd.get(), POLLIN, 0};
+  if (::poll(&ended, 1, question.deadline_ms) != 1) {
     // The loop reaps it: one that waits for a dead disk does not end at once, and is not waited for.
-    (void)sys::pidfd_send_signal(process.get(), SIGKILL);
+    (void)sys::pidfd_send_signal(running.pidfd.get(), SIGKILL);
     return fail(Code::timeout, "did not answer in time");
   }
   int status = 0;
-  if (::waitpid(pid, &status, 0) != pid) return sys_error("wait");
+  if (::waitpid(running.pid, &status, 0) != running.pid) return sys_error("wait");
   if (WIFSIGNALED(status)) return fail(Code::io, "was ended by signal " + std::to_string(WTERMSIG(status)));
   if (WEXITSTATUS(status) != 0) return fail(Code::io, "ended with status " + std::to_string(WEXITSTATUS(status)));
   return taken(answer, question.most);

@@ -8,10 +8,35 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "launcher/base/sys.h"
 #include "launcher/confine/caps.h"
 #include "launcher/confine/raw.h"
 
 namespace caisson::confine {
+namespace {
+
+std::vector<char*> words(std::vector<std::string>& from) {
+  std::vector<char*> out;
+  for (std::string& word : from) out.push_back(word.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+// The last step of the child.
+[[noreturn]] void become(int program, const int (&fds)[3], char* const argv[], char* const envp[]) {
+  constexpr int kLast = 3;
+  const int executable = ::fcntl(program, F_DUPFD_CLOEXEC, 16), fd3 = ::fcntl(fds[2], F_DUPFD_CLOEXEC, 16);
+  sigset_t none;
+  sigemptyset(&none);
+  if (executable < 0 || ::dup2(fds[1], 1) != 1 || ::dup2(fds[0], 0) != 0 || ::dup2(fd3, kLast) < 0 ||
+      ::close_range(kLast + 1, ~0U, CLOSE_RANGE_CLOEXEC) != 0 || ::sigprocmask(SIG_SETMASK, &none, nullptr) != 0 ||
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+    ::_exit(120);
+  raw::execveat(executable, "", argv, envp, AT_EMPTY_PATH);
+  ::_exit(124);
+}
+
+}  // namespace
 
 int give_up(uid_t uid, bool change_uid, int landlock) {
   sigset_t none;
@@ -28,17 +53,20 @@ int give_up(uid_t uid, bool change_uid, int landlock) {
   return ::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || ::chdir("/") != 0 ? 121 : 0;
 }
 
-void exec_helper(const Helper& helper, char* const argv[], char* const envp[]) {
-  constexpr int kLast = 3;
-  const int executable = ::fcntl(helper.executable, F_DUPFD_CLOEXEC, 16), fd3 = ::fcntl(helper.fd3, F_DUPFD_CLOEXEC, 16);
-  sigset_t none;
-  sigemptyset(&none);
-  if (executable < 0 || ::dup2(helper.out, 1) != 1 || ::dup2(helper.in, 0) != 0 || ::dup2(fd3, kLast) < 0 ||
-      ::close_range(kLast + 1, ~0U, CLOSE_RANGE_CLOEXEC) != 0 || ::sigprocmask(SIG_SETMASK, &none, nullptr) != 0 ||
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
-    ::_exit(120);
-  raw::execveat(executable, "", argv, envp, AT_EMPTY_PATH);
-  ::_exit(124);
+Result<Running> start_helper(Helper helper) {
+  TRY_ASSIGN(const Fd program, sys::open(sys::program_path(helper.file), O_PATH));
+  TRY_ASSIGN(const Fd null, sys::open("/dev/null", O_RDWR));
+  const auto or_null = [&null](int fd) { return fd >= 0 ? fd : null.get(); };
+  const int fds[] = {or_null(helper.in), or_null(helper.out), or_null(helper.fd3)};
+  const std::vector<char*> argv = words(helper.argv), envp = words(helper.env);
+  int pidfd = -1;
+  const pid_t pid = raw::fork_into(&pidfd, -1);
+  if (pid < 0) return sys_error("fork " + helper.argv.front());
+  if (pid == 0) {
+    if (const int failed = helper.before ? helper.before() : 0; failed != 0) ::_exit(failed);
+    become(program.get(), fds, argv.data(), envp.data());
+  }
+  return Running{pid, Fd(pidfd)};
 }
 
 }  // namespace caisson::confine

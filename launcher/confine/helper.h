@@ -3,17 +3,32 @@
 
 #include <sys/types.h>
 
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "launcher/base/fd.h"
+#include "launcher/base/result.h"
+
 namespace caisson::confine {
 
 // For the child, before its exec: own POSIX session, no core files, `uid` (where change_uid; 0 without it: may stay root), no
 // capability, no_new_privs, Landlock (-1: none), dies with the launcher. 0, or what the child exits with. Async-signal-safe.
 [[nodiscard]] int give_up(uid_t uid, bool change_uid, int landlock);
 
-// The last step of a child that becomes a program of ours with our rights: descriptors 0, 1 (ours: 1) and 3 from these, 2 ours,
-// and no other; it dies with the launcher.
+// A program of ours, with our rights unless it gives them up: these descriptors and our standard error, no other; it dies with
+// the launcher. Whoever has started it reaps it, or the loop does.
 struct Helper {
-  int executable, in, out, fd3;
+  std::string file;               // its name beside our own executable
+  std::vector<std::string> argv;  // the first word included
+  std::vector<std::string> env = {};
+  int in = -1, out = -1, fd3 = -1;   // its descriptors 0, 1 and 3; -1: /dev/null
+  std::function<int()> before = {};  // in the child: 0, or what it exits with. Async-signal-safe
 };
-[[noreturn]] void exec_helper(const Helper& helper, char* const argv[], char* const envp[]);
+struct Running {
+  pid_t pid;
+  Fd pidfd;
+};
+[[nodiscard]] Result<Running> start_helper(Helper helper);
 
 }  // namespace caisson::confine

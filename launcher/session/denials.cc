@@ -13,7 +13,6 @@
 #include "launcher/base/scm.h"
 #include "launcher/base/sys.h"
 #include "launcher/confine/helper.h"
-#include "launcher/confine/raw.h"
 
 namespace caisson::session {
 namespace {
@@ -30,22 +29,16 @@ json::Value lost(const char* reason) {
 
 // The pid of one of the two, its pidfd, and our end of its socket.
 Result<pid_t> fork_child(const char* name, uid_t uid, bool change_uid, Fd& child, Fd& socket) {
-  TRY_ASSIGN(const Fd executable, sys::open(sys::program_path("caisson-auditor"), O_PATH));
-  TRY_ASSIGN(const Fd null, sys::open("/dev/null", O_RDWR));
   TRY_ASSIGN(auto pair, sys::seqpacket_pair());
-  int pidfd = -1;
-  const pid_t pid = raw::fork_into(&pidfd, -1);
-  if (pid < 0) return sys_error("fork the auditor");
-  if (pid == 0) {
-    // Its own filter it loads itself, when it has opened what it needs.
-    if (const int failed = confine::give_up(uid, change_uid, -1); failed != 0) ::_exit(failed);
-    static_assert(auditor::kSocketFd == 3);
-    char* argv[] = {const_cast<char*>(name), nullptr};
-    confine::exec_helper({executable.get(), null.get(), null.get(), pair.second.get()}, argv, argv + 1);
-  }
-  child = Fd(pidfd);
+  static_assert(auditor::kSocketFd == 3);
+  // Its own filter it loads itself, when it has opened what it needs.
+  TRY_ASSIGN(confine::Running running,
+             confine::start_helper({.file = "caisson-auditor", .argv = {name}, .fd3 = pair.second.get(), .before = [=] {
+                                      return confine::give_up(uid, change_uid, -1);
+                                    }}));
+  child = std::move(running.pidfd);
   socket = std::move(pair.first);
-  return pid;
+  return running.pid;
 }
 
 }  // namespace

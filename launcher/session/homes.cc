@@ -10,7 +10,6 @@
 #include "launcher/base/homes_protocol.h"
 #include "launcher/base/sys.h"
 #include "launcher/confine/helper.h"
-#include "launcher/confine/raw.h"
 
 namespace caisson::session {
 
@@ -27,26 +26,14 @@ Result<Homes> Homes::open(const std::string& path) {
   return Homes(path, std::move(*dir));
 }
 
-Result<pid_t> Homes::start(std::vector<std::string> arguments, const Fd& out) const {
-  TRY_ASSIGN(const Fd executable, sys::open(sys::program_path("caisson-homes"), O_PATH));
-  TRY_ASSIGN(const Fd null, sys::open("/dev/null", O_RDWR));
-  arguments.insert(arguments.begin(), "caisson-homes");
-  std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  int pidfd = -1;
-  const pid_t pid = raw::fork_into(&pidfd, -1);
-  if (pid < 0) return sys_error("fork caisson-homes");
-  if (pid == 0) confine::exec_helper({executable.get(), null.get(), out.get(), dir_.get()}, argv.data(), &argv.back());
-  ::close(pidfd);
-  return pid;
-}
-
 void Homes::run(Loop& loop, std::vector<std::string> arguments, Done done) const {
+  arguments.insert(arguments.begin(), "caisson-homes");
   auto pipe = sys::pipe();
-  auto pid = pipe ? start(std::move(arguments), pipe->second) : std::unexpected(std::move(pipe).error());
-  if (!pid) return done(std::unexpected(std::move(pid).error()));
-  loop.on_exit(*pid, [out = std::make_shared<Fd>(std::move(pipe->first)), done = std::move(done)](const ChildExit&) {
+  auto started = pipe ? confine::start_helper(
+                            {.file = "caisson-homes", .argv = std::move(arguments), .out = pipe->second.get(), .fd3 = dir_.get()})
+                      : std::unexpected(std::move(pipe).error());
+  if (!started) return done(std::unexpected(std::move(started).error()));
+  loop.on_exit(started->pid, [out = std::make_shared<Fd>(std::move(pipe->first)), done = std::move(done)](const ChildExit&) {
     const auto text = sys::read_fd(out->get(), 4096);  // its end, and that of what it started, is closed
     auto answer = text ? json::parse(*text) : std::unexpected(text.error());
     if (answer && answer->contains("error")) answer = fail(Code::io, answer->value("error", ""));

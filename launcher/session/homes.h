@@ -22,7 +22,6 @@ class Homes {
 
  private:
   Homes(std::string path, Fd dir) : path_(std::move(path)), dir_(std::move(dir)) {}
-  [[nodiscard]] Result<pid_t> start(std::vector<std::string> arguments, const Fd& out) const;
   std::string path_;
   Fd dir_;
 };

@@ -73,7 +73,7 @@ leg_hostile() {
   is_root || { skip_leg "the hostile tests build real sessions: they need root"; return 0; }
   # Beside the launcher that is tested, one whose steps can be made to fail.
   CXX=$(have clang++-19 && echo clang++-19 || echo g++-14) step "build with preset faults" \
-    build_tree faults caisson-launcher caisson-init caisson-auditor caisson-homes caisson-system caisson-policies caisson-probe caisson-seal caisson || { tally 0 1 0; return 0; }
+    build_tree faults launcher-programs || { tally 0 1 0; return 0; }
   pytest_leg hostile tests/hostile /usr/bin/python3
 }
 

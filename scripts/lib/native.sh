@@ -28,8 +28,7 @@ native_main() {
 
 native_build() {
   case $(debian_version) in 12 | 13) "$ROOT/scripts/setup" --build ;; esac
-  step "build with preset $(preset)" build_tree "$(preset)" caisson-launcher caisson-init caisson-auditor caisson-homes caisson-system caisson-policies caisson-probe caisson-seal caisson-attest caisson \
-    caisson-agent caisson-file-worker
+  step "build with preset $(preset)" build_tree "$(preset)" launcher-programs caisson-agent caisson-file-worker
 }
 
 # Whether what runs is what was just built.
@@ -45,7 +44,7 @@ native_install() {
   install -d -m 0755 "$NATIVE_DIR" "$NATIVE_DIR/bin" "$NATIVE_DIR/policies"
   install -d -m 0700 "$NATIVE_DIR/audit" "$NATIVE_RUN"
   install -d -m 0755 -o 1000 -g 1000 "$NATIVE_DIR/home"
-  install -m 0755 "$built"/launcher/{caisson-launcher,caisson-init,caisson-auditor,caisson-homes,caisson-system,caisson-policies,caisson-probe,caisson-seal,caisson-attest,caisson} "$built/agent/caisson-agent" "$NATIVE_DIR/bin/"
+  install -m 0755 "$built"/launcher/caisson{,-*} "$built/agent/caisson-agent" "$NATIVE_DIR/bin/"
   install -m 0755 -D -t "$NATIVE_DIR/bin/tools" "$built"/launcher/tools/*
   cp -r "$ROOT/policies/." "$NATIVE_DIR/policies/"
 }

@@ -14,7 +14,7 @@ import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("CAISSON_BUILD_DIR", ROOT / "build" / "release"))
-PROGRAMS = ["launcher/caisson-launcher", "launcher/caisson-init", "launcher/caisson-auditor", "launcher/caisson-homes", "launcher/caisson-system", "launcher/caisson-policies", "launcher/caisson-probe", "launcher/caisson-seal", "launcher/caisson", "agent/caisson-agent"]
+PROGRAMS = [BUILD / "launcher/caisson-launcher", BUILD / "agent/caisson-agent"]  # and all that is beside the first
 WORKSPACE_UID = 20001  # the host's uid of the sessions' user: a home that belongs to it is not remapped
 
 
@@ -38,8 +38,8 @@ class Launcher:
         (self.dir / "audit").chmod(0o700)
         (self.dir / "run").chmod(0o700)
         os.chown(self.dir / "home", WORKSPACE_UID, WORKSPACE_UID)
-        for program in PROGRAMS:
-            shutil.copy(BUILD / program, self.dir / "bin")
+        for program in {*PROGRAMS, *BUILD.glob("launcher/caisson*")}:
+            shutil.copy(program, self.dir / "bin")
         shutil.copytree(BUILD / "launcher/tools", self.dir / "bin/tools")
         shutil.copytree(ROOT / "policies", self.dir / "policies")
         if policies:

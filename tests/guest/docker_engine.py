@@ -43,8 +43,8 @@ def make_image(folder):
     (tree / "usr/lib/caisson").mkdir(parents=True)
     (tree / "usr/bin").mkdir()
     (tree / "etc/caisson").mkdir(parents=True)
-    for program in ("launcher/caisson-launcher", "launcher/caisson-init", "launcher/caisson-auditor", "launcher/caisson-homes", "launcher/caisson-system", "launcher/caisson-policies", "launcher/caisson-probe", "launcher/caisson-seal", "agent/caisson-agent"):
-        shutil.copy2(BUILD / program, tree / "usr/lib/caisson")
+    for program in [*BUILD.glob("launcher/caisson-*"), BUILD / "agent/caisson-agent"]:
+        shutil.copy2(program, tree / "usr/lib/caisson")
     shutil.copy2(BUILD / "launcher/caisson", tree / "usr/bin")
     shutil.copytree(ROOT / "policies", tree / "etc/caisson/policies")
     subprocess.run(["chmod", "-R", "a+rX,go-w", tree], check=True)

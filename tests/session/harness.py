@@ -12,6 +12,8 @@ import sys
 import tempfile
 import time
 
+import pytest
+
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(TESTS))
 from control import Control, Refused  # noqa: E402, F401
@@ -70,6 +72,12 @@ def copy_policies(to):
         os.chown(path, 0, 0)
         path.chmod(0o755 if path.is_dir() else 0o644)
     return to
+
+
+def c_compiler():
+    """A C compiler; skips where there is none."""
+    found = next((c for c in ("cc", "gcc", "gcc-14", "clang-19", "clang") if shutil.which(c)), None)
+    return found or pytest.skip("there is no C compiler")
 
 
 def edit(path, **members):
@@ -162,6 +170,14 @@ class Launcher:
         # A write that crosses a page can be seen half done: what has no end yet is not a line yet.
         whole, _, _ = (self.audit / f"{name}.ndjson").read_text().rpartition("\n")
         return [json.loads(line) for line in whole.splitlines()]
+
+    def own_programs(self, to):
+        """Runs copies of the launcher's programs, one of which is then changed: their folder."""
+        to.mkdir()
+        for program in LAUNCHER.parent.glob("caisson*"):
+            shutil.copy(program, to)
+        self.program = to / "caisson-launcher"
+        return to
 
     def reload(self):
         """SIGHUP; its policies are taken."""

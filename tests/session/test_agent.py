@@ -4,14 +4,13 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import signal
 import socket
 import struct
 import subprocess
 
 import pytest
-from harness import AGENT, API_KEY, ROOT, below, descendants, eventually, open_files, processes
+from harness import AGENT, API_KEY, ROOT, below, c_compiler, descendants, eventually, open_files, processes
 
 
 class Double:
@@ -50,11 +49,8 @@ class Double:
 
 @pytest.fixture(scope="session")
 def double_program(here, tmp_path_factory):
-    compiler = next((c for c in ("cc", "gcc", "clang-19", "clang") if shutil.which(c)), None)
-    if compiler is None:
-        pytest.skip("no C compiler for the agent's double")
     program = tmp_path_factory.mktemp("double") / "agent-double"
-    subprocess.run([compiler, "-O1", "-o", program, pathlib.Path(__file__).with_name("agent_double.c")], check=True, timeout=60)
+    subprocess.run([c_compiler(), "-O1", "-o", program, pathlib.Path(__file__).with_name("agent_double.c")], check=True, timeout=60)
     return program
 
 

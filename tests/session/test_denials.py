@@ -362,11 +362,7 @@ def test_outside_these_calls_are_not_refused():
 
 def test_an_auditor_that_cannot_start_is_tried_again_slowly_and_said(fresh, tmp_path):
     """Also after one that had run for long: the first attempt then comes at once, the next ones do not."""
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    for name in ("caisson-launcher", "caisson-init", "caisson-auditor", "caisson-policies", "caisson-probe", "caisson-seal"):
-        shutil.copy(LAUNCHER.parent / name, programs)
-    fresh.program = programs / "caisson-launcher"
+    programs = fresh.own_programs(tmp_path / "programs")
     begun = time.monotonic()
     fresh.start("--agent", "/usr/bin/true")
     eventually(lambda: time.monotonic() - begun > 11, 15, "the auditor has run for long")

@@ -9,7 +9,7 @@ import signal
 import subprocess
 
 import pytest
-from harness import CLI, LAUNCHER, Refused, cli, copy_policies, edit, eventually, inside, marked
+from harness import CLI, LAUNCHER, Refused, c_compiler, cli, copy_policies, edit, eventually, inside, marked
 
 WRITE = {"x86_64": "1 ", "aarch64": "64 "}[platform.machine()]  # as /proc/<pid>/syscall says it
 
@@ -166,14 +166,7 @@ STRANGERS = {
 def replaced(request, fresh, tmp_path):
     """A launcher of its own programs, a way to replace the one that reads, and what is said of it then."""
     body, said = STRANGERS[request.param]
-    compiler = next((c for c in ("cc", "gcc", "clang-19", "clang") if shutil.which(c)), None)
-    if compiler is None:
-        pytest.skip("no C compiler for a program that fails")
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    for name in ("caisson-launcher", "caisson-init", "caisson-auditor", "caisson-policies", "caisson-probe", "caisson-seal"):
-        shutil.copy(LAUNCHER.parent / name, programs)
-    fresh.program = programs / "caisson-launcher"
+    compiler, programs = c_compiler(), fresh.own_programs(tmp_path / "programs")
 
     def replace():
         (programs / "caisson-policies").unlink()
@@ -212,11 +205,10 @@ def test_without_an_answer_of_the_reader_nothing_starts(fresh, replaced):
 @pytest.mark.parametrize("other", ["absent", "says nothing", "says something else"])
 def test_without_an_answer_of_the_probe_nothing_starts(fresh, tmp_path, other):
     """What is permitted here is not known then, and nothing is guessed."""
-    programs = shutil.copytree(LAUNCHER.parent, tmp_path / "programs", ignore=lambda top, names: {n for n in names if not n.startswith("caisson-")})
+    programs = fresh.own_programs(tmp_path / "programs")
     (programs / "caisson-probe").unlink()
     if other != "absent":
         shutil.copy({"says nothing": "/bin/true", "says something else": "/bin/echo"}[other], programs / "caisson-probe")
-    fresh.program = programs / "caisson-launcher"
     assert fresh.spawn("--agent", "/usr/bin/true").process.wait(20) != 0 and not fresh.socket.exists()
     assert "caisson-probe: " in fresh.log.read_text()
 

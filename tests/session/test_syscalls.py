@@ -3,11 +3,10 @@ is skipped with the errno that it gave."""
 
 import os
 import platform
-import shutil
 import subprocess
 
 import pytest
-from harness import inside, outside
+from harness import c_compiler, inside, outside
 
 X86 = platform.machine() == "x86_64"
 NR = (
@@ -204,10 +203,7 @@ def test_threads_and_processes_work_though_clone3_is_not_there(control, session)
 
 @pytest.fixture(scope="module")
 def compiler():
-    found = next((c for c in ("cc", "gcc", "clang-19", "clang") if shutil.which(c)), None)
-    if found is None or not X86:
-        pytest.skip("needs a C compiler on x86-64")
-    return found
+    return c_compiler() if X86 else pytest.skip("i386 and x32 are of x86-64")
 
 
 def test_an_i386_call_kills_the_process(launcher, control, session, compiler, tmp_path):
