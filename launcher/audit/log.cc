@@ -104,12 +104,19 @@ std::uint64_t Log::bytes() const {
   return sum;
 }
 
-Status Log::append(Event event, const json::Value& fields) {
-  if (poisoned_) return fail(Code::io, "audit log is poisoned: an earlier record could not be written");
+Result<std::string> Log::prepare(const json::Value& fields) {
   if (!fields.is_object() && !fields.is_null()) return fail(Code::internal, "audit fields are not an object");
   for (const std::string_view name : kReserved)
     if (fields.contains(name)) return fail(Code::internal, "audit field " + quote(name) + " is reserved");
-  const std::string members = fit(fields, kMaxRecord - kFrame);
+  return fit(fields, kMaxRecord - kFrame);
+}
+
+Status Log::append(Event event, const json::Value& fields) { return append_prepared(event, prepare(fields)); }
+
+Status Log::append_prepared(Event event, const Result<std::string>& prepared) {
+  if (poisoned_) return fail(Code::io, "audit log is poisoned: an earlier record could not be written");
+  if (!prepared) return std::unexpected(prepared.error());
+  const std::string& members = *prepared;
 
   if (spilled_from_ != 0) {
     if (event == Event::session_end || sys::monotonic_us() - retry_us_ > kRetryUs) {

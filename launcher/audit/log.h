@@ -76,6 +76,9 @@ class Log {
   // is an object without the names that the log itself writes. Durable (fdatasync) after boot.
   // The process ignores SIGXFSZ, or a file size limit kills it here instead of giving an error.
   [[nodiscard]] Status append(Event event, const json::Value& fields);
+  // The same in two steps: what takes time of a large record can be done before it is wanted.
+  [[nodiscard]] static Result<std::string> prepare(const json::Value& fields);
+  [[nodiscard]] Status append_prepared(Event event, const Result<std::string>& prepared);
   [[nodiscard]] bool poisoned() const { return poisoned_; }
   [[nodiscard]] const std::string& head() const { return head_; }  // hash of the last record
   [[nodiscard]] std::uint64_t count() const { return seq_; }

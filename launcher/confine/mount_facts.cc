@@ -130,12 +130,12 @@ Result<std::string> check_mount_tree(const Plan& plan, pid_t pid) {
   return std::to_string(points.size()) + " mounts, " + std::to_string(plan.binds.size()) + " granted, as planned";
 }
 
-Result<std::string> check_covers(const Plan& plan, pid_t pid) {
+Result<std::string> check_covers(const Plan& plan, pid_t pid, bool masks) {
   const auto root = sys::open("/proc/" + std::to_string(pid) + "/root", O_PATH | O_DIRECTORY);
   if (!root && root.error().sys == EACCES) return std::string();
   if (!root) return std::unexpected(root.error());
   std::vector<std::string> paths = plan.hide;
-  if (plan.proc == Proc::full) {
+  if (masks && plan.proc == Proc::full) {
     paths.emplace_back(kProcMaskRoot);
     paths.insert(paths.end(), std::begin(kProcMasks), std::end(kProcMasks));
   }

@@ -20,8 +20,8 @@ namespace caisson::confine {
 // process belongs to the host's root; a canary looks from inside).
 //
 // What `hide` names, and what a fresh /proc shows of the machine: covered by something empty, unreadable and read-only, or not
-// there.
-[[nodiscard]] Result<std::string> check_covers(const Plan& plan, pid_t pid);
+// there. masks false: without the latter, which in a session that was once seen whole lies on nothing of the outside's.
+[[nodiscard]] Result<std::string> check_covers(const Plan& plan, pid_t pid, bool masks);
 // 0 to 2 are /dev/null and the process leads a POSIX session: no terminal or file of the launcher's is left.
 [[nodiscard]] Result<std::string> check_stdio(pid_t pid);
 

@@ -112,7 +112,7 @@ Result<json> verify_namespaces(const Plan& plan, pid_t pid, int prepared_mounts)
   TRY(check_mounts(pid, prepared_mounts));
   if (!plan.mount_ns) return facts;
   TRY_ASSIGN(facts["mountinfo"], check_mount_tree(plan, pid));
-  TRY_ASSIGN(std::string covers, check_covers(plan, pid));
+  TRY_ASSIGN(std::string covers, check_covers(plan, pid, true));
   // Made in our own user namespace: whoever keeps us from looking is no part of the plan.
   if (covers.empty() && prepared_mounts >= 0) return broken("/proc/<pid>/root", "closed to the launcher");
   if (!covers.empty()) facts["covers"] = std::move(covers);

@@ -25,8 +25,7 @@ Status InitLink::exec(const ExecRequest& request, const int (&stdio)[3]) {
   head.argc = static_cast<std::uint32_t>(request.argv.size());
   head.envc = static_cast<std::uint32_t>(request.env.size());
   head.umask = request.umask;
-  std::string message(sizeof head, '\0');
-  std::memcpy(message.data(), &head, sizeof head);
+  std::string message(reinterpret_cast<const char*>(&head), sizeof head);
   auto add = [&message](const std::string& s) { message.append(s.c_str(), s.size() + 1); };
   for (const auto* list : {&request.argv, &request.env})
     for (const std::string& s : *list)
@@ -48,9 +47,7 @@ Status InitLink::signal(std::uint32_t exec_id, int signal, init::Scope scope) {
   head.exec_id = exec_id;
   head.signal = static_cast<std::uint32_t>(signal);
   head.scope = scope;
-  std::string message(sizeof head, '\0');
-  std::memcpy(message.data(), &head, sizeof head);
-  return send(message, nullptr, 0);
+  return send(std::string(reinterpret_cast<const char*>(&head), sizeof head), nullptr, 0);
 }
 
 Status InitLink::probe(const init::Targets& targets) {

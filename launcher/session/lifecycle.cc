@@ -124,14 +124,15 @@ Status Manager::assign(Entry& entry) {
     return written;
   }
   store_->add(session.id(), rules.keep_days);
-  if (session.state() == State::idle) TRY(entry.log->append(audit::Event::session_start, {{"report", session.report()}}));
-  return {};
+  if (session.state() != State::idle) return {};
+  return entry.log->append_prepared(audit::Event::session_start, std::exchange(entry.start, {}));
 }
 
 void Manager::on_built(Session& session, Status status) {
   const auto it = entries_.find(session.id());
   if (it == entries_.end()) return;
   Entry& entry = *it->second;
+  if (status) entry.start = audit::Log::prepare({{"report", session.report()}});
   if (entry.owner == 0) {
     if (!status)
       record(audit::Event::session_refused,
@@ -140,7 +141,7 @@ void Manager::on_built(Session& session, Status status) {
   }
   // Answered already: there is no log for it, perhaps not even a file, and it ends.
   if (entry.create_id == 0) return;
-  if (status) status = entry.log->append(audit::Event::session_start, {{"report", session.report()}});
+  if (status) status = entry.log->append_prepared(audit::Event::session_start, std::exchange(entry.start, {}));
   else (void)entry.log->append(audit::Event::session_refused, {{"what", status.error().text()}});
   ipc::Connection* client = connection(entry.owner);
   const std::int64_t id = std::exchange(entry.create_id, 0);

@@ -75,7 +75,8 @@ class Manager {
     Workspace* workspace = nullptr;
     std::uint64_t owner = 0;  // number of the client's connection; 0: ready, not yet given away
     std::string domain, label, created_at, destroy_reason;
-    json::Value denials;  // totals, once the auditor has told them
+    Result<std::string> start;  // its session_start record, prepared when it was built: before somebody waits, as a rule
+    json::Value denials;        // totals, once the auditor has told them
     confine::ProbeResults canary;
     std::int64_t create_id = 0;                                      // request to be answered once it is built
     json::Value request;                                             // what was asked, for the log

@@ -362,7 +362,7 @@ Status Session::verify_again() {
 bool Session::check_covers() {
   if (state_ != State::idle && state_ != State::running) return false;
   if (!plan().mount_ns || plan().hide.empty() || confine::faults::blind()) return true;
-  const auto covered = confine::check_covers(plan(), pid_);
+  const auto covered = confine::check_covers(plan(), pid_, false);
   if (!covered) end_broken("uncovered", covered.error());
   return covered.has_value();
 }

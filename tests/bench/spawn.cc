@@ -19,8 +19,10 @@
 #include <string>
 #include <vector>
 
+#include "launcher/base/json.h"
+#include "launcher/base/scm.h"
 #include "launcher/base/sys.h"
-#include "launcher/ipc/channel.h"
+#include "launcher/ipc/ops.h"
 
 extern char** environ;
 
@@ -44,7 +46,7 @@ void spawn(const std::vector<std::string>& argv) {
   if (::waitpid(pid, &status, 0) != pid || status != 0) die(argv[0] + " failed");
 }
 
-// A client of the control socket: one request at a time; events that come in between are kept.
+// A client of the control socket, as lean as posix_spawn's caller: what is measured is the launcher, not a JSON library.
 class Client {
  public:
   explicit Client(const std::string& path) : socket_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
@@ -52,51 +54,42 @@ class Client {
     address.sun_family = AF_UNIX;
     std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
     if (::connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) die("connect " + path);
-    call({{"op", "hello"}, {"protocol", 1}});
+    call(R"("op":"hello","protocol":1)");
   }
-  json::Value call(json::Value request) {
-    request["id"] = ++id_;
-    if (const auto sent = caisson::ipc::send(socket_.get(), request); !sent) die(sent.error().text());
-    for (;;) {
-      auto message = next();
-      if (message.body.value("id", std::int64_t{0}) == id_) {
-        if (!message.body.value("ok", false)) die(json::dump(message.body));
-        fds_ = std::move(message.fds);
-        return message.body;
-      }
-      events_.push_back(std::move(message.body));
-    }
+  std::string create() {
+    call(R"("op":"session_create","domain":"bash")");
+    const std::string_view name = R"("session":")";
+    const auto at = text_.find(name);
+    if (at == std::string_view::npos) die("no session in " + std::string(text_));
+    const std::string_view rest = text_.substr(at + name.size());
+    return std::string(rest.substr(0, rest.find('"')));
   }
-  void wait_exit() {
-    while (true) {
-      for (auto it = events_.begin(); it != events_.end(); ++it)
-        if ((*it)["event"] == "exec_exit") {
-          events_.erase(it);
-          return;
-        }
-      events_.push_back(next().body);
-    }
-  }
-  std::string create() { return call({{"op", "session_create"}, {"domain", "bash"}})["session"].get<std::string>(); }
   void exec(const std::string& session) {
-    call({{"op", "session_exec"}, {"session", session}, {"argv", {"/usr/bin/true"}}, {"stdin", false}});
-    wait_exit();
+    call(R"("op":"session_exec","argv":["/usr/bin/true"],"stdin":false,"session":")" + session + '"');
+    while (!text_.contains(R"("event":"exec_exit")")) next();
+    if (!text_.contains(R"("exit_code":0)")) die(std::string(text_));
   }
-  void destroy(const std::string& session) {
-    call({{"op", "session_destroy"}, {"session", session}});
-    events_.clear();
-  }
+  // Its last event comes before the reply.
+  void destroy(const std::string& session) { call(R"("op":"session_destroy","session":")" + session + '"'); }
 
  private:
-  caisson::ipc::Message next() {
-    auto message = caisson::ipc::receive(socket_.get(), caisson::ipc::Wait::yes);
-    if (!message) die(message.error().text());
-    return std::move(**message);
+  void call(const std::string& members) {
+    const std::string id = "\"id\":" + std::to_string(++id_), request = "{" + id + "," + members + "}";
+    if (::send(socket_.get(), request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size())) die("send");
+    do next();
+    while (!text_.contains(id + ",") && !text_.contains(id + "}"));
+    if (!text_.contains(R"("ok":true)")) die(std::string(text_));
+  }
+  void next() {
+    const caisson::scm::Received came = caisson::scm::receive(socket_.get(), buffer_, sizeof buffer_, 0);
+    if (came.size <= 0) die("receive");
+    for (std::size_t i = 0; i < came.count; ++i) ::close(came.fds[i]);
+    text_ = {buffer_, static_cast<std::size_t>(came.size)};
   }
   Fd socket_;
   std::int64_t id_ = 0;
-  std::vector<json::Value> events_;
-  std::vector<Fd> fds_;
+  char buffer_[caisson::ipc::kMaxMessage];
+  std::string_view text_;
 };
 
 // One keep-alive connection to the agent.
