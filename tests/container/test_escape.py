@@ -13,7 +13,7 @@ import tempfile
 
 import pytest
 
-from conftest import ROOT, sh
+from conftest import ROOT, engine_run, sh
 
 ESCAPE = ROOT / "tests" / "escape"
 sys.path[:0] = [str(ROOT / "tests" / "session"), str(ESCAPE)]
@@ -53,9 +53,7 @@ class Engine:
 def podman(image):
     if not shutil.which("podman"):
         return Engine(problem="podman is not installed (scripts/setup --run)")
-    script = (f'. {ROOT}/scripts/lib/common.sh; . {ROOT}/scripts/lib/engine.sh; pick_engine podman; find_run_flags {image}; '
-              'split_runtime "${RUN_FLAGS[*]-}"; echo ${ENGINE[@]} $RUNTIME_FLAG run --pull=never $REST_FLAGS')
-    found = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=300, check=False)
+    found = engine_run("podman", image)
     if found.returncode != 0:
         return Engine(problem=found.stderr.strip().splitlines()[-1])
     return Engine(["podman"], found.stdout.split(), image)
