@@ -14,7 +14,7 @@ while True: libc.renameat2(-100, a, -100, b, 2)  # RENAME_EXCHANGE
 @pytest.fixture
 def place(api):
     """A directory of the home, gone afterwards with whoever still works in it."""
-    path = api.bash("mktemp -d -p ~ race-XXXXXX")["stdout"].strip()
+    path = api.bash("mktemp -d -p ~")["stdout"].strip()
     session = api.data("/v1/bash/sessions/create", {})["session_id"]
 
     def swap(a, b):

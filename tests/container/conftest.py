@@ -61,11 +61,11 @@ class Served:
             time.sleep(0.1)
 
 
-def engine_run(engine: str, image: str):
+def engine_run(engine: str, image: str, check=True):
     """On stdout the words of `ENGINE run`, with what containers of this machine need to start, as scripts/run finds it."""
     library = ROOT / "scripts/lib"
     return sh("bash", "-c", f'. {library}/common.sh; . {library}/engine.sh; pick_engine {engine}; find_run_flags {image}; '
-              'split_runtime "${RUN_FLAGS[*]-}"; echo ${ENGINE[@]} $RUNTIME_FLAG run --pull=never $REST_FLAGS', check=False, timeout=300)
+              'split_runtime "${RUN_FLAGS[*]-}"; echo ${ENGINE[@]} $RUNTIME_FLAG run --pull=never $REST_FLAGS', check=check, timeout=300)
 
 
 @pytest.fixture(scope="session")

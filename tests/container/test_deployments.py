@@ -3,13 +3,12 @@
 Neither Compose nor a cluster is here: each setting is translated into the engine's own flag, and one that is not known fails."""
 import json
 import pathlib
-import time
 
 import httpx
 import pytest
 import yaml
 
-from conftest import ROOT, engine_run, free_port, sh
+from conftest import ROOT, Served, engine_run, free_port, sh
 
 KEY = "a-key-of-the-deployment-tests"
 
@@ -36,7 +35,7 @@ def of_compose(file: pathlib.Path) -> list:
     return flags
 
 
-def of_pod(pod: dict) -> list:
+def of_pod(pod: dict, runtime_default: pathlib.Path) -> list:
     spec = known(pod["spec"], "hostUsers", "automountServiceAccountToken", "securityContext", "containers", "volumes")
     (container,) = spec["containers"]
     known(container, "name", "image", "ports", "env", "securityContext", "readinessProbe", "livenessProbe", "volumeMounts")
@@ -46,6 +45,7 @@ def of_pod(pod: dict) -> list:
                     "fsGroup", "seccompProfile", "procMount", "capabilities", "allowPrivilegeEscalation")
     flags = capabilities(context["capabilities"]["drop"], context["capabilities"].get("add", []))
     if spec.get("hostUsers") is False:
+        sh("bash", "-c", f'. {ROOT}/scripts/lib/common.sh; . {ROOT}/scripts/lib/tiers.sh; ensure_id_range || die "$TIER_WHY"')
         flags += ["--userns=auto:size=70000"]
     if "runAsUser" in context:
         flags += ["--user", f"{context['runAsUser']}:{context['runAsGroup']}"]
@@ -54,9 +54,9 @@ def of_pod(pod: dict) -> list:
     if context.get("procMount") == "Unmasked":
         flags += ["--security-opt", "unmask=ALL"]
     profile = known(context["seccompProfile"], "type", "localhostProfile")
-    if profile["type"] == "Localhost":
-        assert profile["localhostProfile"] == "caisson.json"
-        flags += ["--security-opt", f"seccomp={ROOT / 'image/seccomp.json'}"]
+    assert (profile["type"], profile.get("localhostProfile")) in (("Localhost", "caisson.json"), ("RuntimeDefault", None))
+    file = ROOT / "image/seccomp.json" if profile["type"] == "Localhost" else runtime_default
+    flags += ["--security-opt", f"seccomp={file}"]
     mounts = {m["name"]: m["mountPath"] for m in container.get("volumeMounts", [])}
     assert mounts.keys() == {v["name"] for v in spec.get("volumes", [])}
     for path in mounts.values():  # as an emptyDir with fsGroup is: the group may write, others may not
@@ -75,27 +75,24 @@ def test_a_deployment_serves_in_the_tier_that_its_file_names(engine, image, dock
     else:
         if engine != "podman":
             pytest.skip("a pod's user namespace and unmasked /proc are given by flags of podman")
-        flags = of_pod(pods()[which])
-        if "hostUsers" in pods()[which]["spec"]:
-            sh("bash", "-c", f". {ROOT}/scripts/lib/common.sh; . {ROOT}/scripts/lib/tiers.sh; ensure_id_range")
-        if not any("seccomp=" in f for f in flags):  # RuntimeDefault: containerd's, which like Docker's permits no namespaces
-            flags += ["--security-opt", f"seccomp={docker_default}"]
-    name, port = f"caisson-deployment-{which}", free_port()
+        # Its runtime's default, containerd's, permits no namespaces, like Docker's.
+        flags = of_pod(pods()[which], docker_default)
+    name, url = f"caisson-deployment-{which}", f"127.0.0.1:{free_port()}"
+    served = Served(engine, name, {"url": f"http://{url}", "api_key": KEY}, "")
+
+    def ready():
+        try:
+            return served.http.get("/readyz").status_code == 200
+        except httpx.TransportError:
+            return False
+
     sh(engine, "rm", "-f", "-t", "0", name, check=False)
     try:
-        sh(*engine_run(engine, image).stdout.split(), "-d", "--name", name, "-p", f"127.0.0.1:{port}:8080", "-e", f"SANDBOX_API_KEY={KEY}", *flags, image)
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers={"X-AIO-API-Key": KEY}, timeout=30) as http:
-            end = time.monotonic() + 30
-            while True:
-                try:
-                    if http.get("/readyz").status_code == 200:
-                        break
-                except httpx.TransportError:
-                    pass
-                assert time.monotonic() < end, sh(engine, "logs", name).stderr[-3000:]
-                time.sleep(0.1)
-            data = http.post("/v1/bash/exec", json={"command": "pwd; cat /etc/shadow"}).json()["data"]
-            assert data["stdout"] == "/home/gem\n" and data["exit_code"] != 0, data
-        assert json.loads(sh(engine, "exec", name, "caisson", "probe", "--json").stdout)["tier"] in tiers
+        run = engine_run(engine, image).stdout.split()
+        sh(*run, "-d", "--name", name, "-p", f"{url}:8080", "-e", f"SANDBOX_API_KEY={KEY}", *flags, image)
+        served.eventually(ready)
+        data = served.bash("pwd; cat /etc/shadow")
+        assert data["stdout"] == "/home/gem\n" and data["exit_code"] != 0, data
+        assert json.loads(served.exec("caisson", "probe", "--json").stdout)["tier"] in tiers
     finally:
         sh(engine, "rm", "-f", "-t", "0", name, check=False)

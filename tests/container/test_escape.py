@@ -53,7 +53,7 @@ class Engine:
 def podman(image):
     if not shutil.which("podman"):
         return Engine(problem="podman is not installed (scripts/setup --run)")
-    found = engine_run("podman", image)
+    found = engine_run("podman", image, check=False)
     if found.returncode != 0:
         return Engine(problem=found.stderr.strip().splitlines()[-1])
     return Engine(["podman"], found.stdout.split(), image)
