@@ -20,7 +20,8 @@ build_image() {
   base_image
   flags=(-f image/Dockerfile -t "$IMAGE" --build-arg "BASE=$BASE" --label "caisson.tree=$hash")
   if [ "$ENGINE_KIND" = podman ]; then
-    flags+=(--format docker --layers --pull=never)
+    # Stages side by side, as docker's builder has them anyway: packages come in while the programs are compiled.
+    flags+=(--format docker --layers --pull=never --jobs 3)
     # The builder's roots of trust, for mirrors that are reached by https behind an inspecting network. Mounted for the
     # build's commands only, on a directory that Debian has anyway: no layer of the image holds them or their place.
     if [ -n "$bundle" ]; then
