@@ -19,11 +19,6 @@ namespace {
 
 constexpr std::size_t kPublicBytes = 32, kSignatureBytes = 64, kMaxPem = 16 * 1024;
 
-struct FreeContext {
-  void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
-};
-using Context = std::unique_ptr<EVP_MD_CTX, FreeContext>;
-
 // Without openssl.cnf: no file may change what a signature is.
 void initialise() { (void)OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, nullptr); }
 
@@ -37,16 +32,19 @@ std::string from_hex(const std::string& hex) {
 
 }  // namespace
 
-void Key::Free::operator()(evp_pkey_st* key) const { EVP_PKEY_free(key); }
+void Key::Free::operator()(evp_md_ctx_st* context) const { EVP_MD_CTX_free(context); }
 
 Result<Key> Key::take(evp_pkey_st* raw) {
-  Key key{Handle(raw)};
+  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> owned(raw, EVP_PKEY_free);
   if (raw == nullptr || EVP_PKEY_get_id(raw) != EVP_PKEY_ED25519)
     return fail(Code::invalid_argument, "not an Ed25519 private key");
   unsigned char half[kPublicBytes];
   std::size_t size = sizeof half;
   if (EVP_PKEY_get_raw_public_key(raw, half, &size) != 1 || size != sizeof half)
     return fail(Code::internal, "cannot take the public key");
+  Key key{Context(EVP_MD_CTX_new())};
+  if (!key.ready_ || EVP_DigestSignInit(key.ready_.get(), nullptr, nullptr, nullptr, raw) != 1)
+    return fail(Code::internal, "cannot sign");
   key.public_.assign(reinterpret_cast<const char*>(half), size);
   // RFC 7638: the required members alone, in this order.
   key.id_ = base64url(from_hex(sha256_hex(R"({"crv":"Ed25519","kty":"OKP","x":")" + base64url(key.public_) + "\"}")));
@@ -86,7 +84,7 @@ Result<std::string> Key::sign(std::string_view data) const {
   const Context context(EVP_MD_CTX_new());
   std::string signature(kSignatureBytes, '\0');
   std::size_t size = signature.size();
-  if (!context || EVP_DigestSignInit(context.get(), nullptr, nullptr, nullptr, key_.get()) != 1 ||
+  if (!context || EVP_MD_CTX_copy_ex(context.get(), ready_.get()) != 1 ||
       EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(signature.data()), &size, bytes(data), data.size()) != 1 ||
       size != signature.size())
     return fail(Code::internal, "cannot sign");

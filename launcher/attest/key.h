@@ -10,6 +10,7 @@
 
 #include "launcher/base/result.h"
 
+struct evp_md_ctx_st;
 struct evp_pkey_st;
 
 namespace caisson::attest {
@@ -28,12 +29,12 @@ class Key {
 
  private:
   struct Free {
-    void operator()(evp_pkey_st* key) const;
+    void operator()(evp_md_ctx_st* context) const;
   };
-  using Handle = std::unique_ptr<evp_pkey_st, Free>;
+  using Context = std::unique_ptr<evp_md_ctx_st, Free>;
   [[nodiscard]] static Result<Key> take(evp_pkey_st* key);
-  explicit Key(Handle key) : key_(std::move(key)) {}
-  Handle key_;
+  explicit Key(Context ready) : ready_(std::move(ready)) {}
+  Context ready_;  // to be copied for each signature: looking the algorithm up takes as long as signing
   std::string public_, id_;
 };
 

@@ -25,7 +25,7 @@ enum class Event {
   session_request,   // what was asked: domain, label, narrowing; before anything is done
   session_start,     // the session runs: tier, policy digest, report
   session_refused,   // it does not: step, errno, why
-  exec_request,      // argv, cwd, names of environment variables; before the process exists
+  exec_request,      // argv, cwd, names of environment variables; before the program runs
   exec_start,
   exec_refused,
   exec_exit,  // exit code or signal, rusage, limits hit

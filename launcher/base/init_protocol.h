@@ -11,20 +11,21 @@ inline constexpr int kSocketFd = 3;                       // init's end of the p
 inline constexpr std::uint32_t kMaxRequest = 128 * 1024;  // header plus strings
 inline constexpr std::uint32_t kMaxStrings = 4096;        // argv and environment together
 
-enum class Type : std::uint32_t { exec = 1, signal, ready, started, failed, exited, probe, probed, listener };
+enum class Type : std::uint32_t { exec = 1, signal, ready, started, failed, exited, probe, probed, listener, go };
 enum class Stdio : std::uint32_t { pipes = 0, pty = 1 };
 enum class Scope : std::uint32_t { group = 0, posix_session = 1 };
 // Where an exec failed before the program ran.
-enum class Step : std::uint32_t { none = 0, request, pty, fork, setsid, stdio, chdir, exec };
+enum class Step : std::uint32_t { none = 0, request, pty, fork, setsid, stdio, chdir, exec, go };
 
 [[nodiscard]] constexpr const char* step_name(Step step) {
-  constexpr const char* kNames[] = {"none", "request", "pty", "fork", "setsid", "stdio", "chdir", "exec"};
-  return static_cast<std::uint32_t>(step) < 8 ? kNames[static_cast<std::uint32_t>(step)] : "unknown";
+  constexpr const char* kNames[] = {"none", "request", "pty", "fork", "setsid", "stdio", "chdir", "exec", "go"};
+  return static_cast<std::uint32_t>(step) < 9 ? kNames[static_cast<std::uint32_t>(step)] : "unknown";
 }
 
 // launcher -> init. exec: followed by cwd, argv..., environment..., each NUL-terminated; descriptors: in pipes mode the
-// read end of stdin (when has_stdin), the write ends of stdout and stderr. probe: followed by Targets (probes.h); answered by
-// one probed for each Probe, in order.
+// read end of stdin (when has_stdin), the write ends of stdout and stderr. The next message is go with the same exec_id, and the
+// process makes no execve before it has come: the launcher writes its record while the process is made. probe: followed by
+// Targets (probes.h); answered by one probed for each Probe, in order.
 struct Request {
   Type type;
   std::uint32_t exec_id;

@@ -129,6 +129,7 @@ Result<int> execute(const Run& run, Single& s, Loop& loop) {
   if (terminal && ::ioctl(0, TIOCGWINSZ, &size) == 0) request.cols = size.ws_col, request.rows = size.ws_row;
   const int stdio[3] = {0, 1, 2};
   TRY(link.exec(request, stdio));
+  TRY(link.go(request.id));
 
   auto handle = [&](session::InitEvent event) -> Status {
     switch (event.reply.type) {

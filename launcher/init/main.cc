@@ -136,7 +136,18 @@ struct Child {
   }
 };
 
-// Runs in the child that shares our memory: it only calls the kernel and writes its own Child.
+// The launcher's word that the command is on record. What else comes, or its end, is no such word: 0 or a negative errno.
+long await_go(std::uint32_t exec_id) {
+  Request go{};
+  long n = 0;
+  do n = k::read(kSocketFd, &go, sizeof go);
+  while (n == -EINTR);
+  if (n < 0) return n;
+  return n == static_cast<long>(sizeof go) && go.type == Type::go && go.exec_id == exec_id ? 0 : -EPROTO;
+}
+
+// Runs in the child that shares our memory: it only calls the kernel and writes its own Child. It reads from our socket in our
+// stead while we wait for it.
 void run_child(void* argument) {
   Child& c = *static_cast<Child*>(argument);
   k::sigprocmask(SIG_SETMASK, 0);
@@ -147,7 +158,8 @@ void run_child(void* argument) {
   for (int i = 0; i < 3 && ready; ++i)
     if (c.stdio[i] == i) ready = c.did(Step::stdio, k::fcntl(i, F_SETFD, 0));
     else ready = c.did(Step::stdio, k::dup(c.stdio[i], i));
-  if (ready && c.did(Step::chdir, k::chdir(c.strings.cwd))) (void)c.did(Step::exec, -exec_search(c.strings));
+  ready = ready && c.did(Step::chdir, k::chdir(c.strings.cwd)) && c.did(Step::go, await_go(c.request.exec_id));
+  if (ready) (void)c.did(Step::exec, -exec_search(c.strings));
   k::exit(127);
 }
 
@@ -324,6 +336,8 @@ void handle_request() {
       if (wanted > 0) memcpy(&stdio[3 - wanted], fds, wanted * sizeof(int));
       start(request, s, stdio);
     }
+  } else if (request.type == Type::go) {
+    // For a process that failed before it waited for this.
   } else if (request.type == Type::probe && n == static_cast<long>(sizeof request + sizeof(Targets))) {
     Targets targets;
     memcpy(&targets, g_request + sizeof request, sizeof targets);

@@ -241,6 +241,7 @@ Result<json::Value> Manager::answer_create(ipc::Connection& c, const ipc::Connec
   } else {
     entry->create_id = request.id;
   }
+  store_->add(id, entry->session->policy().audit.keep_days);
   return json::Value();  // answered when it is built
 }
 
@@ -254,25 +255,27 @@ Result<json::Value> Manager::answer_exec(ipc::Connection& c, const ipc::Connecti
   TRY_ASSIGN(const auto timeout_ms, json::get_int(request.body, "hard_timeout_ms"));
   if (timeout_ms && (*timeout_ms < 1 || *timeout_ms > kMaxTimeoutMs))
     return fail(Code::invalid_argument, "'hard_timeout_ms' must be 1 to " + std::to_string(kMaxTimeoutMs));
+  const std::string label = session.next_label();
+  auto started = session.exec(std::move(exec), with_stdin.value_or(true), timeout_ms.value_or(0) * 1000);
+  const ExecRequest& asked = started ? (*started)->request : exec;
   json::Value names = json::Value::array();
-  for (const std::string& pair : exec.env) names.push_back(pair.substr(0, pair.find('=')));
-  // The intent is on record before the process exists.
-  if (const Status logged =
-          entry->log->append(audit::Event::exec_request, {{"exec", "e-" + std::to_string(session.next_exec_id())},
-                                                          {"argv", audit::redacted_argv(request.body["argv"])},
-                                                          {"cwd", exec.cwd},
-                                                          {"env", std::move(names)},
-                                                          {"pty", exec.pty},
-                                                          {"hard_timeout_ms", timeout_ms.value_or(0)}});
-      !logged) {
+  for (const std::string& pair : asked.env) names.push_back(pair.substr(0, pair.find('=')));
+  // The intent is on record before the program runs: init makes the process meanwhile, and waits for our word.
+  const Status logged = entry->log->append(audit::Event::exec_request, {{"exec", label},
+                                                                        {"argv", audit::redacted_argv(request.body["argv"])},
+                                                                        {"cwd", asked.cwd},
+                                                                        {"env", std::move(names)},
+                                                                        {"pty", asked.pty},
+                                                                        {"hard_timeout_ms", timeout_ms.value_or(0)}});
+  if (!logged) {
     session.end("audit_failed");
     return std::unexpected(Error(logged.error()).wrap("the session's audit log cannot be written"));
   }
-  auto started = session.exec(std::move(exec), with_stdin.value_or(true), timeout_ms.value_or(0) * 1000);
   if (!started) {
     (void)entry->log->append(audit::Event::exec_refused, {{"step", "request"}, {"what", started.error().text()}});
     return std::unexpected(std::move(started).error());
   }
+  session.go(**started);
   entry->exec_ids[(*started)->request.id] = request.id;
   return json::Value();  // answered when it has started
 }

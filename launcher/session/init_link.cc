@@ -14,6 +14,10 @@ Status InitLink::send(const std::string& message, const int* fds, std::size_t co
   return {};
 }
 
+Status InitLink::send(const init::Request& head) {
+  return send(std::string(reinterpret_cast<const char*>(&head), sizeof head), nullptr, 0);
+}
+
 Status InitLink::exec(const ExecRequest& request, const int (&stdio)[3]) {
   init::Request head{};
   head.type = init::Type::exec;
@@ -47,7 +51,14 @@ Status InitLink::signal(std::uint32_t exec_id, int signal, init::Scope scope) {
   head.exec_id = exec_id;
   head.signal = static_cast<std::uint32_t>(signal);
   head.scope = scope;
-  return send(std::string(reinterpret_cast<const char*>(&head), sizeof head), nullptr, 0);
+  return send(head);
+}
+
+Status InitLink::go(std::uint32_t exec_id) {
+  init::Request head{};
+  head.type = init::Type::go;
+  head.exec_id = exec_id;
+  return send(head);
 }
 
 Status InitLink::probe(const init::Targets& targets) {

@@ -37,6 +37,8 @@ class InitLink {
   // stdio: for pipes [stdin read end or -1, stdout, stderr]; ignored for a PTY. Errors: invalid_argument for strings with
   // NUL or too many of them; limit when init does not read.
   [[nodiscard]] Status exec(const ExecRequest& request, const int (&stdio)[3]);
+  // Lets the command of the last exec() begin. To be sent before anything else.
+  [[nodiscard]] Status go(std::uint32_t exec_id);
   [[nodiscard]] Status signal(std::uint32_t exec_id, int signal, init::Scope scope);
   // The canary probes, answered by kProbeCount replies of type probed.
   [[nodiscard]] Status probe(const init::Targets& targets);
@@ -45,6 +47,7 @@ class InitLink {
 
  private:
   [[nodiscard]] Status send(const std::string& message, const int* fds, std::size_t count);
+  [[nodiscard]] Status send(const init::Request& head);
   Fd socket_;
 };
 

@@ -123,7 +123,6 @@ Status Manager::assign(Entry& entry) {
     entry.log.reset();
     return written;
   }
-  store_->add(session.id(), rules.keep_days);
   if (session.state() != State::idle) return {};
   return entry.log->append_prepared(audit::Event::session_start, std::exchange(entry.start, {}));
 }

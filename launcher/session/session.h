@@ -76,7 +76,7 @@ class Session {
   [[nodiscard]] pid_t pid() const { return pid_; }
   [[nodiscard]] const std::optional<confine::Cgroup>& cgroup() const { return cgroup_; }
   [[nodiscard]] uid_t uid() const { return uid_; }
-  [[nodiscard]] std::uint32_t next_exec_id() const { return next_exec_; }
+  [[nodiscard]] std::string next_label() const { return "e-" + std::to_string(next_exec_); }  // of the next command
 
   void run() { state_ = State::running; }
   void lose_denials(std::string why) { denials_lost_ = std::move(why); }  // said in every report from now on
@@ -85,8 +85,10 @@ class Session {
   // What the policy hides is still covered; else it ends.
   [[nodiscard]] bool check_covers();
   void poll_status() { read_status(); }  // the child's pid, before children are reaped
-  // Sends the command to init. hard_timeout_us 0: none. Errors: limit (limits.execs, or init does not read), invalid_argument.
-  [[nodiscard]] Result<Exec*> exec(ExecRequest request, bool with_stdin, std::int64_t hard_timeout_us);
+  // Sends the command to init, which makes its process and waits for go() before the execve. hard_timeout_us 0: none. Errors:
+  // limit (limits.execs, or init does not read), invalid_argument; the request is the caller's still, then.
+  [[nodiscard]] Result<Exec*> exec(ExecRequest&& request, bool with_stdin, std::int64_t hard_timeout_us);
+  void go(const Exec& exec);  // to be called before anything else is asked of the session
   [[nodiscard]] Status signal(std::uint32_t exec_id, int signal);
   // Kills everything. Idempotent; `ended` follows from the loop.
   void end(const std::string& reason);
