@@ -1,5 +1,5 @@
 // System calls that name files: where their paths lie among the arguments, and what they want there. The same calls are in
-// kPathCalls of confine/seccomp.cc, whose filter tells of them; a unit test compares. Read by the observer and the auditor.
+// kPathCalls of confine/filter.cc, whose filter tells of them; a unit test compares. Read by the observer and the auditor.
 #pragma once
 
 #include <sys/syscall.h>

@@ -9,7 +9,9 @@
 
 #include "launcher/base/sys.h"
 #include "launcher/confine/faults.h"
+#include "launcher/confine/filter.h"
 #include "launcher/confine/plan.h"
+#include "launcher/policy/effective.h"
 
 namespace caisson::cli {
 namespace {

@@ -18,7 +18,6 @@
 #include "launcher/confine/landlock.h"
 #include "launcher/confine/raw.h"
 #include "launcher/confine/user_ns.h"
-#include "launcher/policy/in_force.h"
 
 namespace caisson::confine {
 namespace {
@@ -137,12 +136,6 @@ std::set<Mechanism> enforced_mechanisms(const Plan& plan) {
   return enforced;
 }
 
-Result<Program> compile_plan(const Plan& plan) {
-  const Refusal told = plan.observe ? Refusal::observe : Refusal::notify;
-  return compile_seccomp(policy::effective_sets(*plan.policy, enforced_mechanisms(plan)),
-                         plan.enforces(Mechanism::denial_audit) ? told : Refusal::answer);
-}
-
 Result<Builder> Builder::open(const std::string& init_path, const std::string& run_dir) {
   Builder b;
   TRY_ASSIGN(b.init_exe, sys::open(init_path, O_PATH));
@@ -190,10 +183,10 @@ Status Builder::make_system(const Plan& plan, const Workspace& workspace) const 
 
 Result<Template> Builder::make_template(std::shared_ptr<const Plan> plan, const Workspace& workspace) const {
   Template out;
-  TRY_ASSIGN(out.seccomp, compile_plan(*plan));
-  out.refusals = refusals(policy::effective_sets(*plan->policy, enforced_mechanisms(*plan)));
-  if (plan->observe) out.refusals += view_text(*plan);
-  if (out.refusals.size() > auditor::kMaxMessage - sizeof(auditor::Head))
+  TRY_ASSIGN(out.filter, ask_filter(*plan));
+  std::string& refusals = out.filter.refusals;
+  if (plan->observe) refusals += view_text(*plan);
+  if (refusals.size() > auditor::kMaxMessage - sizeof(auditor::Head))
     return fail(Code::limit, "audit.paths: the grants of policy '" + plan->policy->domain + "' are too many to be observed");
   out.plan = plan;
   if (!plan->mount_ns) {
@@ -229,7 +222,7 @@ Result<Template> Builder::make_template(std::shared_ptr<const Plan> plan, const 
 Result<Started> Builder::start(const Template& prepared, const Workspace& workspace, uid_t uid, int cgroup_fd) const {
   ChildArgs args;
   args.plan = prepared.plan.get();
-  args.seccomp = &prepared.seccomp;
+  args.seccomp = &prepared.filter.program;
   args.user_ns = workspace.user_ns.get();
   args.net_ns = prepared.plan->net_ns ? workspace.net_ns.get() : -1;
   args.mount_ns = prepared.mount_ns.get();

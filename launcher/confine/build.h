@@ -31,8 +31,7 @@ struct Workspace {
 // A policy made ready in one workspace: mount tree, Landlock ruleset, seccomp program.
 struct Template {
   std::shared_ptr<const Plan> plan;
-  Program seccomp;
-  std::string refusals;  // of the program, for the auditor
+  Filter filter;
   Fd mount_ns, landlock;
   std::vector<StepRecord> steps;  // how it was built
 };
@@ -70,7 +69,11 @@ struct Builder {
 // "mount: attach_grants '/srv/data': EACCES (Permission denied)".
 [[nodiscard]] Error step_error(const Plan& plan, const StepRecord& record);
 [[nodiscard]] std::set<Mechanism> enforced_mechanisms(const Plan& plan);
-// The sets that apply in this plan, compiled.
-[[nodiscard]] Result<Program> compile_plan(const Plan& plan);
+// The sets that apply in this plan, compiled by caisson-policies, which is waited for: some milliseconds, where such a one was
+// not asked for before. A policy of thaw() alone has what it takes.
+[[nodiscard]] Result<Filter> ask_filter(const Plan& plan);
+// Its two halves: what it sends, and what the answer says (answer_filter in filter.h).
+[[nodiscard]] std::string filter_request(const Plan& plan);
+[[nodiscard]] Result<Filter> read_filter(std::string_view answer);
 
 }  // namespace caisson::confine

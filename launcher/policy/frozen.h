@@ -49,20 +49,8 @@ void members(A& a, Audit& r) {
   a(r.denials, r.paths, r.max_bytes, r.keep_days, r.on_full);
 }
 template <class A>
-void members(A& a, ArgRule& r) {
-  a(r.index, r.op, r.value, r.mask);
-}
-template <class A>
-void members(A& a, SyscallRule& r) {
-  a(r.name, r.any_of, r.refuse_if, r.why);
-}
-template <class A>
-void members(A& a, Pretence& p) {
-  a(p.name, p.error, p.when);
-}
-template <class A>
 void members(A& a, SyscallSet& s) {
-  a(s.name, s.why, s.needs, s.digest, s.allow, s.refuse, s.refuse_why, s.pretend);
+  a(s.name, s.why, s.needs, s.digest, s.rules);
 }
 template <class A>
 void members(A& a, Policy& p) {

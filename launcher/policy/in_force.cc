@@ -131,31 +131,8 @@ std::vector<Problem> landlock_conflicts(const Policy& policy) {
   return out;
 }
 
-std::unordered_set<std::string_view> allowed_names(const std::vector<SyscallSet>& sets) {
-  std::unordered_set<std::string_view> out;
-  for (const SyscallSet& set : sets)
-    for (const SyscallRule& rule : set.allow) out.insert(rule.name);
-  return out;
-}
-
-std::vector<SyscallSet> effective_sets(const Policy& policy, const std::set<Mechanism>& enforced) {
-  std::vector<SyscallSet> out = policy.sets;
-  const auto off = [&](const SyscallSet& set) {
-    return set.needs && (!enforced.contains(*set.needs) || (*set.needs == Mechanism::net_ns && policy.network == Network::none));
-  };
-  std::vector<SyscallSet> on;
-  std::ranges::copy_if(out, std::back_inserter(on), [&](const SyscallSet& set) { return !off(set); });
-  const auto allowed = allowed_names(on);
-  for (SyscallSet& set : out) {
-    if (!off(set)) continue;
-    for (const SyscallRule& rule : set.allow)
-      if (!allowed.contains(rule.name)) {
-        set.refuse.push_back(rule.name);
-        set.refuse_why[rule.name] = "needs " + std::string(mechanism_name(*set.needs));
-      }
-    set.allow.clear();
-  }
-  return out;
+bool applies(const SyscallSet& set, Network network, const std::set<Mechanism>& enforced) {
+  return !set.needs || (enforced.contains(*set.needs) && (*set.needs != Mechanism::net_ns || network != Network::none));
 }
 
 }  // namespace caisson::policy

@@ -7,7 +7,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -49,12 +48,9 @@ inline constexpr std::size_t kMaxProblems = 20;
 // on it. These are the grants that such a tier cannot express: a session must not start there with any of them.
 [[nodiscard]] std::vector<Problem> landlock_conflicts(const Policy& policy);
 
-// policy.sets for a session in which `enforced` holds: a set whose `needs` is missing there (or is net_ns while the policy says
-// network none) allows nothing, and what it alone would have allowed is refused with EPERM.
-[[nodiscard]] std::vector<SyscallSet> effective_sets(const Policy& policy, const std::set<Mechanism>& enforced);
-
-// Names that some set of `sets` allows. Views into `sets`.
-[[nodiscard]] std::unordered_set<std::string_view> allowed_names(const std::vector<SyscallSet>& sets);
+// Whether a set allows anything in a session in which `enforced` holds: not where its `needs` is missing, or is net_ns while the
+// policy says network none.
+[[nodiscard]] bool applies(const SyscallSet& set, Network network, const std::set<Mechanism>& enforced);
 
 // Of a grant's JSON that was validated.
 [[nodiscard]] Grant build_grant(const nlohmann::json& object);

@@ -125,12 +125,13 @@ struct Pretence {
 struct SyscallSet {
   std::string name;
   std::string why;
-  std::optional<Mechanism> needs;  // applies only where this is enforced: see effective_sets in load.h
+  std::optional<Mechanism> needs;  // applies only where this is enforced: see applies() in in_force.h
   std::vector<SyscallRule> allow;
   std::vector<std::string> refuse;  // known and refused: EPERM instead of the ENOSYS of unknown numbers
   std::map<std::string, std::string> refuse_why;
   std::vector<Pretence> pretend;
   std::string digest;  // sha256 (hex) of the set's canonical JSON
+  std::string rules;   // the four above, frozen: all that the launcher has of them, and hands on to have a filter made
 };
 
 // The set that every policy with `system_packages` gets.

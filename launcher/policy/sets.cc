@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "launcher/base/hash.h"
+#include "launcher/policy/effective.h"
 #include "launcher/policy/stages.h"
 
 namespace caisson::policy {

@@ -1,6 +1,7 @@
 // caisson-policies DIRECTORY PRESET: reads, checks and merges the policy files of a directory for the launcher, which is PID 1
 // and root and shall not parse them itself. On fd 1 goes the result, ready policies or everything that is wrong with the files
 // (policy/frozen.h); status 0 says that it is whole.
+// caisson-policies --filter: compiles the sets of system calls that it reads on fd 0 to a filter (confine/filter.h), likewise.
 //
 // What it answers decides what sessions may do: it is trusted as the launcher is. It stays the launcher's user, because what only
 // root may read or change is only then judged so, and gives up before the first file what reading does not need: every
@@ -15,9 +16,9 @@
 #include <cstdio>
 
 #include "launcher/base/sys.h"
+#include "launcher/confine/filter.h"
 #include "launcher/confine/landlock.h"
 #include "launcher/confine/raw.h"
-#include "launcher/confine/seccomp.h"
 #include "launcher/policy/frozen_write.h"
 #include "launcher/policy/load.h"
 #include "launcher/policy/words.h"
@@ -94,10 +95,20 @@ std::string answer(const std::string& directory, const std::string& preset) {
   return problem(directory, "holds policies that take more than " + std::to_string(policy::kMaxFrozen) + " bytes");
 }
 
+// A question that cannot be read is answered as an empty one is: it is none.
+std::string filter() {
+  if (const auto done = give_up(""); !done) return confine::answer_filter("");
+  const auto request = sys::read_fd(0, policy::kMaxFrozen);
+  return confine::answer_filter(request ? *request : "");
+}
+
 }  // namespace
 }  // namespace caisson::reader
 
 int main(int argc, char** argv) {
-  if (argc != 3) return std::fputs("usage: caisson-policies DIRECTORY PRESET\n", stderr), 64;
-  return caisson::sys::write_all(1, caisson::reader::answer(argv[1], argv[2])) ? 0 : 1;
+  const bool filter = argc == 2 && std::string_view(argv[1]) == "--filter";
+  if (argc != 3 && !filter)
+    return std::fputs("usage: caisson-policies DIRECTORY PRESET\n       caisson-policies --filter\n", stderr), 64;
+  const std::string answer = filter ? caisson::reader::filter() : caisson::reader::answer(argv[1], argv[2]);
+  return caisson::sys::write_all(1, answer) ? 0 : 1;
 }

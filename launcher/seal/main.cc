@@ -17,10 +17,10 @@
 
 #include "launcher/base/sys.h"
 #include "launcher/confine/caps.h"
+#include "launcher/confine/filter.h"
 #include "launcher/confine/helper.h"
 #include "launcher/confine/landlock.h"
 #include "launcher/confine/raw.h"
-#include "launcher/confine/seccomp.h"
 #include "launcher/policy/words.h"
 
 namespace caisson::seal {

@@ -69,8 +69,9 @@ Result<confine::ProbeResults> Manager::ask_canary(const Workspace& workspace, co
   if (outside.size() >= sizeof targets.outside) return fail(Code::invalid_argument, "path too long: " + quote(outside));
   std::memcpy(targets.outside, outside.c_str(), outside.size() + 1);
   TRY_ASSIGN(const uid_t uid, take_uid(workspace));
-  auto results = run_canary(builder_, prepared, workspace.place, uid, targets,
-                            [&](const Fd& fd) { return denials_->watch("", fd, prepared.refusals, prepared.plan->observe); });
+  auto results = run_canary(builder_, prepared, workspace.place, uid, targets, [&](const Fd& fd) {
+    return denials_->watch("", fd, prepared.filter.refusals, prepared.plan->observe);
+  });
   uids_.erase(uid);
   if (!results) return std::unexpected(std::move(results).error().wrap("canary session"));
   // As first process of a container we have a number that a process inside has, too: that one was asked.

@@ -132,7 +132,7 @@ void Session::take(InitEvent event) {
   if (reply.type == init::Type::listener) {
     if (ready_ || std::exchange(listened_, true) || !event.fd || !plan().enforces(Mechanism::denial_audit))
       return end("init_protocol");
-    if (Status heard = events_.listener(*this, event.fd, prepared_->refusals); !heard)
+    if (Status heard = events_.listener(*this, event.fd, prepared_->filter.refusals); !heard)
       built(std::unexpected(std::move(heard).error()));
     return;
   }

@@ -99,6 +99,9 @@ void check_frozen(std::string_view bytes) {
   (void)policy::thaw(bytes);
   (void)policy::thaw(std::string(sizeof(std::size_t), '\0').replace(0, 1, 1, static_cast<char>(policy::frozen_mark().size())) +
                      policy::frozen_mark() + std::string(bytes));
+  policy::SyscallSet set;
+  set.rules = bytes;
+  (void)policy::thaw_rules(set);
   policy::Policy policy;
   policy::Reader reader(bytes);
   reader(policy);

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "launcher/base/json.h"
-#include "launcher/confine/seccomp.h"
+#include "launcher/confine/filter.h"
 #include "tests/unit/policy/directory.h"
 
 namespace caisson::cli {

@@ -1,6 +1,6 @@
 // The seccomp compiler against an interpreter of classic BPF: what a program answers is computed here from the kernel's
 // definition of the instructions, so that a wrong jump shows without loading anything.
-#include "launcher/confine/seccomp.h"
+#include "launcher/confine/filter.h"
 
 #include <linux/audit.h>
 #include <linux/seccomp.h>

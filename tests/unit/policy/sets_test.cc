@@ -1,6 +1,7 @@
 // Seccomp sets: their problems, how several become one filter, and what a tier or a network takes out.
 #include <algorithm>
 
+#include "launcher/policy/effective.h"
 #include "tests/unit/policy/directory.h"
 
 namespace caisson::policy {

@@ -1,6 +1,7 @@
 // The policies of this repository: they load, and they do not give what the catalogue of attacks must not find.
 #include <algorithm>
 
+#include "launcher/policy/effective.h"
 #include "launcher/policy/explain.h"
 #include "launcher/policy/facts.h"
 #include "launcher/policy/fields.h"

@@ -1,0 +1,65 @@
+#include <cstring>
+#include <map>
+
+#include "launcher/confine/ask.h"
+#include "launcher/confine/build.h"
+#include "launcher/policy/frozen.h"
+
+namespace caisson::confine {
+namespace {
+
+constexpr std::size_t kMost = 1 << 20;
+constexpr int kDeadlineMs = 5'000;  // it takes some milliseconds
+constexpr std::size_t kKept = 64;
+
+void put(std::string& out, std::size_t size) { out.append(reinterpret_cast<const char*>(&size), sizeof size); }
+void put(std::string& out, const std::string& text) {
+  put(out, text.size());
+  out += text;
+}
+
+}  // namespace
+
+std::string filter_request(const Plan& plan) {
+  const std::set<Mechanism> enforced = enforced_mechanisms(plan);
+  const Refusal told = plan.observe ? Refusal::observe : Refusal::notify;
+  std::string out;
+  put(out, policy::frozen_mark());
+  out += static_cast<char>(plan.enforces(Mechanism::denial_audit) ? told : Refusal::answer);
+  put(out, plan.policy->sets.size());
+  for (const policy::SyscallSet& set : plan.policy->sets) {
+    put(out, set.name);
+    out += policy::applies(set, plan.policy->network, enforced) ? '\1' : '\0';
+    put(out, set.rules);
+  }
+  return out;
+}
+
+Result<Filter> read_filter(std::string_view answer) {
+  policy::Reader reader(answer);
+  std::string mark, error, program;
+  Filter filter;
+  reader(mark, error, program, filter.refusals);
+  if (mark != policy::frozen_mark() || !reader.whole()) return fail(Code::protocol, "its answer is none of this version");
+  if (!error.empty()) return fail(Code::invalid_argument, error);
+  if (program.empty() || program.size() % sizeof(sock_filter) != 0 || program.size() / sizeof(sock_filter) > BPF_MAXINSNS)
+    return fail(Code::protocol, "its answer is no filter");
+  filter.program.resize(program.size() / sizeof(sock_filter));
+  std::memcpy(filter.program.data(), program.data(), program.size());
+  return filter;
+}
+
+// What was answered is kept: narrowed sessions ask again and again, and for few different ones.
+Result<Filter> ask_filter(const Plan& plan) {
+  static std::map<std::string, Filter> kept;
+  std::string request = filter_request(plan);
+  if (const auto known = kept.find(request); known != kept.end()) return known->second;
+  auto bytes = ask(
+      {.program = "caisson-policies", .arguments = {"--filter"}, .request = request, .most = kMost, .deadline_ms = kDeadlineMs});
+  auto filter = bytes ? read_filter(*bytes) : std::unexpected(std::move(bytes).error());
+  if (!filter) return std::unexpected(std::move(filter).error().wrap("caisson-policies: compile a filter"));
+  if (kept.size() >= kKept) kept.clear();
+  return kept[std::move(request)] = std::move(*filter);
+}
+
+}  // namespace caisson::confine
