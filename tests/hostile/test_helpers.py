@@ -1,0 +1,79 @@
+"""The launcher's own programs once their code were somebody else's: what they gave up is gone."""
+import errno
+import pathlib
+import platform
+import subprocess
+
+import pytest
+
+from harness import LAUNCHER, copy_policies, eventually
+
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the injector is written for x86-64")
+READ, WRITE = "0 ", "1 "
+
+
+@pytest.fixture
+def inject(compiled, here):
+    def run(pid, *calls):
+        done = subprocess.run([compiled("injector"), str(pid), *calls], capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode == 0, done.stderr
+        results = [int(line) for line in done.stdout.split()]
+        assert len(results) == len(calls)
+        return dict(zip(calls, (errno.errorcode[-r] if r < 0 else "works" for r in results)))
+
+    return run
+
+
+def waiting(pid, call):
+    eventually(lambda: pathlib.Path(f"/proc/{pid}/syscall").read_text().startswith(call), what="it waits")
+    return pid
+
+
+@pytest.fixture
+def place(tmp_path):
+    """Policies, and calls that reach out of them: each with what a program says that may only read them."""
+    policies = copy_policies(tmp_path / "policies")
+    secret, doomed = tmp_path / "secret", policies / "shell.json"
+    secret.write_text("key")
+    calls = {
+        f"open:{policies}/bash.json": "works",
+        f"open:{secret}": "EACCES",
+        "open:/proc/self/maps": "EACCES",
+        f"open:{policies}/../secret": "EACCES",
+        f"list:{tmp_path}": "EACCES",
+        f"create:{policies}/new.json": "EPERM",
+        f"create:{tmp_path}/new": "EPERM",
+        f"remove:{doomed}": "ENOSYS",
+        "socket": "ENOSYS",
+        "fork": "ENOSYS",
+        "setuid": "ENOSYS",
+        "exec:/usr/bin/true": "ENOSYS",
+    }
+    return policies, calls
+
+
+def test_who_reads_policies_reaches_nothing_else(place, inject):
+    policies, calls = place
+    with subprocess.Popen([LAUNCHER.parent / "caisson-policies", policies, ""], stdout=subprocess.PIPE) as reader:
+        assert inject(waiting(reader.pid, WRITE), *calls) == calls
+        assert len(reader.stdout.read()) > 65536, "and it goes on"
+    assert reader.returncode == 0
+
+
+def test_who_compiles_filters_reaches_no_file_at_all(place, inject):
+    policies, calls = place
+    calls[f"open:{policies}/bash.json"] = "EACCES"
+    with subprocess.Popen([LAUNCHER.parent / "caisson-policies", "--filter"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as compiler:
+        assert inject(waiting(compiler.pid, READ), *calls) == calls
+        compiler.stdin.close()
+        assert b"no question of this version" in compiler.stdout.read()
+    assert compiler.returncode == 0
+
+
+def test_the_same_calls_work_where_nothing_was_given_up(place, inject):
+    """Else the above would prove nothing. In a PID namespace, with whose end the child that it forks ends."""
+    _, calls = place
+    with subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", "cat"], stdin=subprocess.PIPE) as outer:
+        children = pathlib.Path(f"/proc/{outer.pid}/task/{outer.pid}/children")
+        cat = int(eventually(lambda: children.read_text().split(), what="cat")[0])
+        assert inject(waiting(cat, READ), *calls) == dict.fromkeys(calls, "works")
