@@ -199,7 +199,9 @@ int run_main(Arguments args, const Options& given) {
   const auto status = execute(*run, **session, **loop);
   session->reset();
   if (!status) return report_error(status.error(), options), kExitNotRun;
-  return *status;
+  // The kernel takes all memory back at once; piece by piece it is 3 % of a `caisson run -- true`.
+  std::fflush(nullptr);
+  ::_exit(*status);
 }
 
 }  // namespace caisson::cli
