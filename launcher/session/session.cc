@@ -18,22 +18,6 @@ constexpr std::int64_t kBuildDeadlineUs = 10'000'000;
 // what the launcher asked of it does not happen. What must be true the launcher then does itself, to the whole session.
 constexpr std::int64_t kStartDeadlineUs = 10'000'000, kKillDeadlineUs = 2'000'000;
 
-// The pipes of the next command, of whatever session: made while the last one begins.
-std::vector<std::pair<Fd, Fd>> g_spare_pipes;
-
-Result<std::pair<Fd, Fd>> take_pipe() {
-  if (g_spare_pipes.empty()) return sys::pipe();
-  auto pipe = std::move(g_spare_pipes.back());
-  g_spare_pipes.pop_back();
-  return pipe;
-}
-
-void refill_pipes() {
-  while (g_spare_pipes.size() < 3)
-    if (auto pipe = sys::pipe()) g_spare_pipes.push_back(std::move(*pipe));
-    else return;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Session>> Session::start(std::string id, std::shared_ptr<const confine::Template> prepared,
@@ -233,7 +217,7 @@ Result<Exec*> Session::exec(ExecRequest&& request, bool with_stdin, std::int64_t
   int stdio[3] = {-1, -1, -1};
   for (int i = 0; i < 3 && !exec.pty; ++i) {
     if (i == 0 && !with_stdin) continue;
-    TRY_ASSIGN(auto pipe, take_pipe());
+    TRY_ASSIGN(auto pipe, sys::pipe());
     Fd& inside = i == 0 ? pipe.first : pipe.second;
     stdio[i] = inside.get();
     theirs.push_back(std::move(inside));
@@ -262,7 +246,6 @@ Result<Exec*> Session::exec(ExecRequest&& request, bool with_stdin, std::int64_t
 
 void Session::go(const Exec& exec) {
   if (!link_->go(exec.request.id)) end("init_hung");
-  refill_pipes();  // while the command begins
 }
 
 Status Session::signal(std::uint32_t exec_id, int signal) {
