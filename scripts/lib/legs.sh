@@ -36,12 +36,14 @@ leg_session() {
   pytest_leg session tests/session /usr/bin/python3
 }
 
-# pytest_leg LEG FOLDER [PYTHON]: by default with the SDK in a virtual environment of our own over Debian's packages.
+# pytest_leg LEG FOLDER [PYTHON]: by default with the SDK in a virtual environment of our own over Debian's packages. What is
+# broken for every test, or hangs, must not cost hours: a leg ends at its 40th failure and after 25 minutes, and has failed.
 pytest_leg() {
   local leg=$1 status=0 counts python
   python=${3:-$(test_python)}
-  CAISSON_BUILD_DIR=$ROOT/build/$(preset) PYTHONDONTWRITEBYTECODE=1 "$python" -m pytest -q -ra "$ROOT/$2" \
-    --junitxml "$RESULTS/$leg.xml" -p no:cacheprovider ${EXTRA[@]+"${EXTRA[@]}"} >&2 || status=$?
+  CAISSON_BUILD_DIR=$ROOT/build/$(preset) PYTHONDONTWRITEBYTECODE=1 timeout --foreground --signal INT --kill-after 60 1500 \
+    "$python" -m pytest -q -ra "$ROOT/$2" --maxfail 40 --junitxml "$RESULTS/$leg.xml" -p no:cacheprovider \
+    ${EXTRA[@]+"${EXTRA[@]}"} >&2 || status=$?
   if [ "$status" = 5 ]; then say "    no tests collected"; tally 0 0 0; return 0; fi
   counts=$(/usr/bin/python3 "$ROOT/scripts/lib/results.py" pytest "$RESULTS/$leg.xml")
   # shellcheck disable=SC2086  # three numbers
