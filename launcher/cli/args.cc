@@ -1,5 +1,6 @@
 #include "launcher/cli/args.h"
 
+#include "launcher/policy/nearest.h"
 #include "launcher/policy/words.h"
 
 namespace caisson::cli {

@@ -8,6 +8,7 @@
 #include "launcher/base/json.h"
 #include "launcher/base/sys.h"
 #include "launcher/cli/commands.h"
+#include "launcher/policy/nearest.h"
 #include "launcher/policy/words.h"
 
 namespace caisson::cli {

@@ -12,6 +12,7 @@
 #include "launcher/policy/explain.h"
 #include "launcher/policy/facts.h"
 #include "launcher/policy/load.h"
+#include "launcher/policy/nearest.h"
 #include "launcher/policy/words.h"
 
 namespace caisson::cli {

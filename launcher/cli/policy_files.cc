@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "launcher/base/sys.h"
+#include "launcher/policy/nearest.h"
 #include "launcher/policy/words.h"
 
 namespace caisson::cli {

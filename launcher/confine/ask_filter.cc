@@ -1,6 +1,7 @@
 #include <cstring>
 #include <map>
 
+#include "launcher/base/sys.h"
 #include "launcher/confine/ask.h"
 #include "launcher/confine/build.h"
 #include "launcher/policy/frozen.h"
@@ -20,6 +21,7 @@ void put(std::string& out, const std::string& text) {
 
 }  // namespace
 
+// Read by answer_filter() (confine/filter.cc).
 std::string filter_request(const Plan& plan) {
   const std::set<Mechanism> enforced = enforced_mechanisms(plan);
   const Refusal told = plan.observe ? Refusal::observe : Refusal::notify;
@@ -49,15 +51,23 @@ Result<Filter> read_filter(std::string_view answer) {
   return filter;
 }
 
-// What was answered is kept: narrowed sessions ask again and again, and for few different ones.
+// What was answered is kept: narrowed sessions ask again and again, and for few different ones. After a failure nothing is asked
+// for three times as long as it took: a helper that hangs must not keep the launcher from its work.
 Result<Filter> ask_filter(const Plan& plan) {
   static std::map<std::string, Filter> kept;
+  static std::int64_t not_before_us = 0;
   std::string request = filter_request(plan);
   if (const auto known = kept.find(request); known != kept.end()) return known->second;
+  const std::int64_t begin = sys::monotonic_us();
+  if (begin < not_before_us) return fail(Code::unavailable, "caisson-policies: failed a moment ago: try again");
   auto bytes = ask(
       {.program = "caisson-policies", .arguments = {"--filter"}, .request = request, .most = kMost, .deadline_ms = kDeadlineMs});
   auto filter = bytes ? read_filter(*bytes) : std::unexpected(std::move(bytes).error());
-  if (!filter) return std::unexpected(std::move(filter).error().wrap("caisson-policies: compile a filter"));
+  if (!filter) {
+    const std::int64_t end = sys::monotonic_us();
+    not_before_us = end + 3 * (end - begin);
+    return std::unexpected(std::move(filter).error().wrap("caisson-policies: compile a filter"));
+  }
   if (kept.size() >= kKept) kept.clear();
   return kept[std::move(request)] = std::move(*filter);
 }

@@ -187,7 +187,8 @@ Result<Template> Builder::make_template(std::shared_ptr<const Plan> plan, const 
   std::string& refusals = out.filter.refusals;
   if (plan->observe) refusals += view_text(*plan);
   if (refusals.size() > auditor::kMaxMessage - sizeof(auditor::Head))
-    return fail(Code::limit, "audit.paths: the grants of policy '" + plan->policy->domain + "' are too many to be observed");
+    return fail(Code::limit,
+                "policy '" + plan->policy->domain + "' refuses, or with audit.paths grants, too much to be recorded");
   out.plan = plan;
   if (!plan->mount_ns) {
     if (plan->landlock_fs != 0) {

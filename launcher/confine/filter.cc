@@ -276,6 +276,7 @@ struct Asked {
   std::string name, rules;
   bool applies = false;
 };
+// As filter_request() (confine/ask_filter.cc) writes it.
 template <class A>
 void members(A& a, Asked& asked) {
   a(asked.name, asked.applies, asked.rules);
@@ -294,29 +295,30 @@ Result<std::vector<policy::SyscallSet>> asked_sets(const std::vector<Asked>& ask
   return policy::effective_sets(std::move(sets), [&on](const policy::SyscallSet& set) { return on.contains(set.name); });
 }
 
-}  // namespace
-
-std::string answer_filter(std::string_view request) {
+Result<Filter> asked_filter(std::string_view request) {
   policy::Reader reader(request);
-  std::string mark, error;
+  std::string mark;
   unsigned char refusal = 0;
   std::vector<Asked> asked;
-  Filter filter;
   reader(mark, refusal, asked);
-  if (mark != policy::frozen_mark() || !reader.whole() || refusal > static_cast<int>(Refusal::observe)) {
-    error = "this is no question of this version";
-  } else if (const auto sets = asked_sets(asked); !sets) {
-    error = sets.error().text();
-  } else if (auto program = compile_seccomp(*sets, static_cast<Refusal>(refusal)); !program) {
-    error = program.error().text();
-  } else {
-    filter = {std::move(*program), refusals(*sets)};
-  }
+  if (mark != policy::frozen_mark() || !reader.whole() || refusal > static_cast<int>(Refusal::observe))
+    return fail(Code::protocol, "this is no question of this version");
+  TRY_ASSIGN(const auto sets, asked_sets(asked));
+  TRY_ASSIGN(Program program, compile_seccomp(sets, static_cast<Refusal>(refusal)));
+  return Filter{std::move(program), refusals(sets)};
+}
+
+}  // namespace
+
+std::string filter_answer(const Result<Filter>& filter) {
   policy::Writer writer;
-  writer(policy::frozen_mark(), error,
-         std::string(reinterpret_cast<const char*>(filter.program.data()), filter.program.size() * sizeof(sock_filter)),
-         filter.refusals);
+  const Filter& sent = filter ? *filter : Filter{};
+  writer(policy::frozen_mark(), filter ? "" : filter.error().text(),
+         std::string(reinterpret_cast<const char*>(sent.program.data()), sent.program.size() * sizeof(sock_filter)),
+         sent.refusals);
   return std::move(writer.bytes);
 }
+
+std::string answer_filter(std::string_view request) { return filter_answer(asked_filter(request)); }
 
 }  // namespace caisson::confine

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "launcher/base/result.h"
 #include "launcher/confine/seccomp.h"
 #include "launcher/policy/policy.h"
 
@@ -15,8 +16,9 @@ namespace caisson::confine {
 
 // Native architecture only: any other (i386, x32) kills the process. A number in no set: ENOSYS, so that libraries fall
 // back; in a set's `refuse`, or a condition not met: EPERM. When several sets name a call, it is allowed when one of
-// them allows it and none refuses it; `refuse` wins over all. Errors: invalid_argument for a name that libseccomp does not know
-// on any architecture; names that only other architectures have are skipped.
+// them allows it and none refuses it; `refuse` wins over all. A name that libseccomp does not know, or only for other
+// architectures, is skipped: ENOSYS. Errors: invalid_argument for a rule with both any_of and refuse_if; limit for more
+// instructions than the kernel takes.
 [[nodiscard]] Result<Program> compile_seccomp(const std::vector<policy::SyscallSet>& sets, Refusal refusal = Refusal::answer);
 
 // What a program of these sets can refuse with EPERM, and by which rule (base/auditor_protocol.h).
@@ -24,5 +26,6 @@ namespace caisson::confine {
 
 // What ask_filter() sends, answered: any bytes at all, in bounded time and memory.
 [[nodiscard]] std::string answer_filter(std::string_view request);
+[[nodiscard]] std::string filter_answer(const Result<Filter>& filter);
 
 }  // namespace caisson::confine

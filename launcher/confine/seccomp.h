@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "launcher/base/result.h"
-
 namespace caisson::confine {
 
 using Program = std::vector<sock_filter>;

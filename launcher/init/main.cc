@@ -22,6 +22,13 @@ namespace {
 using namespace caisson::init;
 namespace k = caisson::init::kernel;
 
+// The launcher is gone. In a PID namespace our end is the end of all; without one everybody that we may signal goes first:
+// the session's own uid (T0), or its own Landlock domain (T1: kill(2) reaches no further than the domain's scope).
+[[noreturn]] void end_session() {
+  if (k::getpid() != 1) k::kill(-1, SIGKILL);
+  k::exit(0);
+}
+
 constexpr int kMaxExecs = 1024;  // the launcher's own limit (limits.execs) is lower
 
 struct Exec {
@@ -47,8 +54,11 @@ void send_reply(const Reply& reply, int fd = -1) {
   header.msg_iovlen = 1;
   caisson::scm::Buffer control;
   caisson::scm::put(header, control, &fd, fd >= 0 ? 1 : 0);
-  // A launcher that is gone or does not read ends the session.
-  if (k::sendmsg(kSocketFd, &header, MSG_NOSIGNAL) != static_cast<long>(sizeof reply)) k::exit(1);
+  // A launcher that is gone or does not read ends the session. What is no socket at all is no launcher: then nobody is ours to
+  // kill.
+  const long sent = k::sendmsg(kSocketFd, &header, MSG_NOSIGNAL);
+  if (sent == -EPIPE || sent == -ECONNRESET) end_session();
+  if (sent != static_cast<long>(sizeof reply)) k::exit(1);
 }
 
 void send_failed(std::uint32_t id, Step step, int error) {
@@ -158,8 +168,13 @@ void run_child(void* argument) {
   for (int i = 0; i < 3 && ready; ++i)
     if (c.stdio[i] == i) ready = c.did(Step::stdio, k::fcntl(i, F_SETFD, 0));
     else ready = c.did(Step::stdio, k::dup(c.stdio[i], i));
-  ready = ready && c.did(Step::chdir, k::chdir(c.strings.cwd)) && c.did(Step::go, await_go(c.request.exec_id));
-  if (ready) (void)c.did(Step::exec, -exec_search(c.strings));
+  if (ready && c.did(Step::chdir, k::chdir(c.strings.cwd))) {
+    c.step = Step::go;  // said before: whoever is killed in it says nothing after
+    if (c.did(Step::go, await_go(c.request.exec_id))) {
+      c.step = Step::exec;
+      (void)c.did(Step::exec, -exec_search(c.strings));
+    }
+  }
   k::exit(127);
 }
 
@@ -203,10 +218,11 @@ void start(const Request& request, const Strings& s, int (&stdio)[3]) {
   __asm__ volatile("" ::: "memory");  // the child has written `child`
   if (pid < 0) {
     send_failed(request.exec_id, Step::fork, static_cast<int>(-pid));
-  } else if (child.error != 0) {
+  } else if (child.error != 0 || child.step != Step::exec) {
+    // It could not, or others of the session killed it before it was a program.
     while (k::wait(static_cast<pid_t>(pid), nullptr, 0, nullptr) == -EINTR) {
     }
-    send_failed(request.exec_id, child.step, child.error);
+    send_failed(request.exec_id, child.step, child.error != 0 ? child.error : ESRCH);
   } else {
     *slot = {request.exec_id, static_cast<pid_t>(pid)};
     Reply reply{};
@@ -295,13 +311,6 @@ void probe_all(const Targets& targets) {
 void close_all(int (&fds)[4]) {
   for (int& fd : fds)
     if (fd >= 0) k::close(fd), fd = -1;
-}
-
-// The launcher is gone. In a PID namespace our end is the end of all; without one everybody that we may signal goes first:
-// the session's own uid (T0), or its own Landlock domain (T1: kill(2) reaches no further than the domain's scope).
-[[noreturn]] void end_session() {
-  if (k::getpid() != 1) k::kill(-1, SIGKILL);
-  k::exit(0);
 }
 
 // One message of the launcher. It is well-formed by construction; a broken one means that something is very wrong.

@@ -12,6 +12,7 @@
 
 #include "launcher/base/hash.h"
 #include "launcher/base/sys.h"
+#include "launcher/policy/nearest.h"
 #include "launcher/policy/stages.h"
 
 namespace caisson::policy {

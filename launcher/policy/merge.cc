@@ -3,6 +3,7 @@
 #include <charconv>
 #include <set>
 
+#include "launcher/policy/nearest.h"
 #include "launcher/policy/stages.h"
 
 namespace caisson::policy {

@@ -54,12 +54,15 @@ std::unexpected<Error> wrong(const std::string& where, const std::string& what, 
   return fail(Code::invalid_argument, where + ": " + what + (meant.empty() ? "" : "; meant " + quote(meant) + "?"));
 }
 
-// One of `known`, or an error that names the nearest.
+// One of `known`, or an error that names them.
 Status check_keys(const Value& object, const std::string& where, const std::vector<std::string>& known, const char* unknown) {
   if (!object.is_object()) return wrong(where, "must be an object");
-  for (const auto& [key, value] : object.items())
-    if (std::ranges::find(known, key) == known.end())
-      return wrong(where + "/" + json::pointer_token(key), unknown + quote(key, 64), nearest(key, known));
+  for (const auto& [key, value] : object.items()) {
+    if (std::ranges::find(known, key) != known.end()) continue;
+    std::string names;
+    for (const std::string& name : known) names += " " + name;
+    return wrong(where + "/" + json::pointer_token(key), unknown + quote(key, 64) + "; there are:" + names);
+  }
   return {};
 }
 

@@ -6,6 +6,7 @@
 
 #include "launcher/base/hash.h"
 #include "launcher/policy/effective.h"
+#include "launcher/policy/nearest.h"
 #include "launcher/policy/stages.h"
 
 namespace caisson::policy {

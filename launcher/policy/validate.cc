@@ -4,6 +4,7 @@
 #include <set>
 
 #include "launcher/policy/fields.h"
+#include "launcher/policy/nearest.h"
 
 namespace caisson::policy {
 namespace {

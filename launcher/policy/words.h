@@ -1,5 +1,5 @@
-// Text checks of the policy loader: canonical paths, names, and the nearest known word for "meant '…'?". Pure; lexical
-// only: what a path really is, the launcher learns by opening it with openat2.
+// Text checks of the policy loader: canonical paths and names. Pure; lexical only: what a path really is, the launcher learns by
+// opening it with openat2.
 #pragma once
 
 #include <optional>
@@ -27,8 +27,6 @@ struct Fault {
 [[nodiscard]] std::string canonical(std::string_view path);
 // `path` is `root` or below it; both canonical.
 [[nodiscard]] bool inside(std::string_view path, std::string_view root);
-// The candidate that `word` was probably meant to be, or empty when none is near.
-[[nodiscard]] std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 // "a b c" -> {"a", "b", "c"}.
 [[nodiscard]] std::vector<std::string> split(std::string_view words);
 

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "launcher/base/sys.h"
 #include "launcher/confine/filter.h"
@@ -38,16 +39,17 @@ bool limit(decltype(RLIMIT_CORE) what, rlim_t most) {
   return ::setrlimit(what, &now) == 0;
 }
 
-// The files of a policy directory, for reading. Its folders may be links to elsewhere.
-[[maybe_unused]] Status read_only(const std::string& directory) {
+// The files of a policy directory, for reading, or no file at all. Its folders may be links to elsewhere.
+[[maybe_unused]] Status read_only(const std::optional<std::string>& directory) {
   const int abi = raw::landlock_create_ruleset(nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
   if (abi <= 0) return {};
   const raw::LandlockRulesetAttr attr{confine::landlock_fs_rights(abi), 0, 0};
   const Fd ruleset(raw::landlock_create_ruleset(&attr, sizeof attr.handled_access_fs, 0));
-  for (const char* folder : {"", "/seccomp", "/presets"})
-    if (const auto fd = sys::open(directory + folder, O_PATH | O_DIRECTORY);
-        fd && raw::landlock_add_path(ruleset.get(), confine::landlock_read(abi, false), fd->get()) != 0)
-      return sys_error("Landlock");
+  if (directory)
+    for (const char* folder : {"", "/seccomp", "/presets"})
+      if (const auto fd = sys::open(*directory + folder, O_PATH | O_DIRECTORY);
+          fd && raw::landlock_add_path(ruleset.get(), confine::landlock_read(abi, false), fd->get()) != 0)
+        return sys_error("Landlock");
   if (!ruleset || raw::landlock_restrict_self(ruleset.get()) != 0) return sys_error("Landlock");
   return {};
 }
@@ -62,7 +64,7 @@ bool limit(decltype(RLIMIT_CORE) what, rlim_t most) {
   return {};
 }
 
-Status give_up([[maybe_unused]] const std::string& directory) {
+Status give_up([[maybe_unused]] const std::optional<std::string>& directory = {}) {
   // Where sessions have the launcher's uid (T1), they must not get at what decides about them.
   if (::prctl(PR_SET_DUMPABLE, 0) != 0 || ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return sys_error("prctl");
   capng_get_caps_process();
@@ -95,11 +97,10 @@ std::string answer(const std::string& directory, const std::string& preset) {
   return problem(directory, "holds policies that take more than " + std::to_string(policy::kMaxFrozen) + " bytes");
 }
 
-// A question that cannot be read is answered as an empty one is: it is none.
 std::string filter() {
-  if (const auto done = give_up(""); !done) return confine::answer_filter("");
-  const auto request = sys::read_fd(0, policy::kMaxFrozen);
-  return confine::answer_filter(request ? *request : "");
+  if (auto done = give_up(); !done) return confine::filter_answer(std::unexpected(std::move(done).error()));
+  auto request = sys::read_fd(0, policy::kMaxFrozen);
+  return request ? confine::answer_filter(*request) : confine::filter_answer(std::unexpected(std::move(request).error()));
 }
 
 }  // namespace

@@ -225,12 +225,14 @@ Result<json::Value> Manager::answer_create(ipc::Connection& c, const ipc::Connec
   loop_.cancel(std::exchange(workspace->idle, 0));
   entry->label = asked["label"].get<std::string>();
   entry->request = std::move(asked);
+  const std::string id = entry->session->id();
+  const auto keep = [&] { store_->add(id, entry->session->policy().audit.keep_days); };
   if (Status assigned = assign(*entry); !assigned) {
     // Without a log there is no session: it ends unseen by the client, who gets the reason.
     entry->session->end("audit_failed");
+    if (entry->log) keep();
     return std::unexpected(std::move(assigned).error().wrap("the session's audit log cannot be written"));
   }
-  const std::string id = entry->session->id();
   const auto life = static_cast<std::int64_t>(entry->session->policy().limits.session_seconds) * 1'000'000;
   entry->life = loop_.after(life, [this, id] {
     if (const auto it = entries_.find(id); it != entries_.end()) it->second->session->end("session_seconds");
@@ -241,7 +243,7 @@ Result<json::Value> Manager::answer_create(ipc::Connection& c, const ipc::Connec
   } else {
     entry->create_id = request.id;
   }
-  store_->add(id, entry->session->policy().audit.keep_days);
+  keep();
   return json::Value();  // answered when it is built
 }
 

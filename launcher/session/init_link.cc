@@ -1,5 +1,7 @@
 #include "launcher/session/init_link.h"
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <cstring>
@@ -16,6 +18,17 @@ Status InitLink::send(const std::string& message, const int* fds, std::size_t co
 
 Status InitLink::send(const init::Request& head) {
   return send(std::string(reinterpret_cast<const char*>(&head), sizeof head), nullptr, 0);
+}
+
+// The kernel takes a message while anything of the buffer is free, however long the message is: without this, what follows an
+// exec could be refused. A message counts with its head and rounded up, at most to the next power of two.
+Status InitLink::room_for(std::size_t bytes) const {
+  int waiting = 0, most = 0;
+  socklen_t size = sizeof most;
+  if (::ioctl(socket_.get(), SIOCOUTQ, &waiting) != 0 || ::getsockopt(socket_.get(), SOL_SOCKET, SO_SNDBUF, &most, &size) != 0)
+    return sys_error("room for a message to caisson-init");
+  if (static_cast<std::size_t>(waiting) + 2 * bytes + 4096 < static_cast<std::size_t>(most)) return {};
+  return fail(Code::limit, "too many commands wait for their start in the session: try again");
 }
 
 Status InitLink::exec(const ExecRequest& request, const int (&stdio)[3]) {
@@ -41,6 +54,7 @@ Status InitLink::exec(const ExecRequest& request, const int (&stdio)[3]) {
   for (const std::string& s : request.env) add(s);
   if (message.size() > init::kMaxRequest)
     return fail(Code::invalid_argument, "arguments and environment over " + std::to_string(init::kMaxRequest) + " bytes");
+  TRY(room_for(message.size()));
   if (request.pty) return send(message, nullptr, 0);
   return head.has_stdin != 0 ? send(message, stdio, 3) : send(message, stdio + 1, 2);
 }

@@ -35,7 +35,7 @@ class InitLink {
   [[nodiscard]] int fd() const { return socket_.get(); }
 
   // stdio: for pipes [stdin read end or -1, stdout, stderr]; ignored for a PTY. Errors: invalid_argument for strings with
-  // NUL or too many of them; limit when init does not read.
+  // NUL or too many of them; limit when so much waits for init that a go() would not fit behind it.
   [[nodiscard]] Status exec(const ExecRequest& request, const int (&stdio)[3]);
   // Lets the command of the last exec() begin. To be sent before anything else.
   [[nodiscard]] Status go(std::uint32_t exec_id);
@@ -46,6 +46,7 @@ class InitLink {
   [[nodiscard]] Result<std::optional<InitEvent>> receive();
 
  private:
+  [[nodiscard]] Status room_for(std::size_t bytes) const;
   [[nodiscard]] Status send(const std::string& message, const int* fds, std::size_t count);
   [[nodiscard]] Status send(const init::Request& head);
   Fd socket_;

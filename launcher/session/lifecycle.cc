@@ -28,6 +28,12 @@ json::Value used(const confine::CgroupStats& stats) {
   return fields;
 }
 
+// The request that waits for this command, or 0: it was answered when the command was put on record, or could not be.
+std::int64_t take_waiting(std::map<std::uint32_t, std::int64_t>& waiting, const Exec& exec) {
+  const auto node = waiting.extract(exec.request.id);
+  return node ? node.mapped() : 0;
+}
+
 }  // namespace
 
 Result<uid_t> Manager::take_uid(const Workspace& workspace) {
@@ -155,18 +161,17 @@ void Manager::on_built(Session& session, Status status) {
 
 void Manager::on_started(Session& session, Exec& exec, int pid) {
   Entry& entry = *entries_.at(session.id());
-  const std::int64_t id = std::exchange(entry.exec_ids[exec.request.id], 0);
+  const std::int64_t id = take_waiting(entry.exec_ids, exec);
   if (!entry.log->append(audit::Event::exec_start, {{"exec", exec.label}, {"pid", pid}})) session.end("audit_failed");
-  if (ipc::Connection* client = connection(entry.owner))
+  if (ipc::Connection* client = connection(entry.owner); client != nullptr && id != 0)
     client->reply(id, {{"exec", exec.label}, {"pid", pid}, {"stdio", exec.pty ? "pty" : "pipes"}}, std::move(exec.ends));
 }
 
 void Manager::on_failed(Session& session, Exec& exec, const Error& error, const std::string& step) {
   Entry& entry = *entries_.at(session.id());
-  const std::int64_t id = std::exchange(entry.exec_ids[exec.request.id], 0);
-  entry.exec_ids.erase(exec.request.id);
+  const std::int64_t id = take_waiting(entry.exec_ids, exec);
   (void)entry.log->append(audit::Event::exec_refused, {{"exec", exec.label}, {"step", step}, {"what", error.text()}});
-  if (ipc::Connection* client = connection(entry.owner)) client->reply_error(id, error, step);
+  if (ipc::Connection* client = connection(entry.owner); client != nullptr && id != 0) client->reply_error(id, error, step);
 }
 
 std::string Manager::exit_reason(const Session& session, const Exec& exec, const init::Reply& reply) const {
@@ -178,7 +183,6 @@ std::string Manager::exit_reason(const Session& session, const Exec& exec, const
 
 void Manager::on_exited(Session& session, Exec& exec, const init::Reply& reply) {
   Entry& entry = *entries_.at(session.id());
-  entry.exec_ids.erase(exec.request.id);
   json::Value fields{
       {"exec", exec.label},
       {"reason", exit_reason(session, exec, reply)},

@@ -86,7 +86,7 @@ class Session {
   [[nodiscard]] bool check_covers();
   void poll_status() { read_status(); }  // the child's pid, before children are reaped
   // Sends the command to init, which makes its process and waits for go() before the execve. hard_timeout_us 0: none. Errors:
-  // limit (limits.execs, or init does not read), invalid_argument; the request is the caller's still, then.
+  // limit (limits.execs, or too much waits for init), invalid_argument; the request is the caller's still, then.
   [[nodiscard]] Result<Exec*> exec(ExecRequest&& request, bool with_stdin, std::int64_t hard_timeout_us);
   void go(const Exec& exec);  // to be called before anything else is asked of the session
   [[nodiscard]] Status signal(std::uint32_t exec_id, int signal);

@@ -11,6 +11,8 @@
 
 #include "launcher/base/scm.h"
 #include "launcher/base/sys.h"
+#include "launcher/confine/build.h"
+#include "launcher/confine/filter.h"
 #include "launcher/ipc/connection.h"
 #include "launcher/policy/frozen_write.h"
 #include "launcher/policy/load.h"
@@ -94,11 +96,19 @@ void check_narrowing(const json::Value& asked) {
   }
 }
 
-// What a program of ours answers with is read like anybody's: whatever the bytes, a value of the types or none.
+// What a program of ours is asked and answers with is read like anybody's: whatever the bytes, a value of the types or none.
 void check_frozen(std::string_view bytes) {
-  (void)policy::thaw(bytes);
-  (void)policy::thaw(std::string(sizeof(std::size_t), '\0').replace(0, 1, 1, static_cast<char>(policy::frozen_mark().size())) +
-                     policy::frozen_mark() + std::string(bytes));
+  policy::Writer head;
+  head(policy::frozen_mark());
+  const std::string marked = head.bytes.append(bytes);
+  for (const std::string_view text : {bytes, std::string_view(marked)}) {
+    (void)policy::thaw(text);
+    const auto filter = confine::read_filter(text);
+    promise(!filter || (!filter->program.empty() && filter->program.size() <= BPF_MAXINSNS),
+            "a filter that the kernel could take");
+    const auto answer = confine::read_filter(confine::answer_filter(text));
+    promise(answer || answer.error().code == Code::invalid_argument, "what was asked is answered, or why not");
+  }
   policy::SyscallSet set;
   set.rules = bytes;
   (void)policy::thaw_rules(set);

@@ -167,6 +167,19 @@ def test_commands_beyond_the_limit_are_refused_and_their_descriptors_closed(fres
     assert settled(fresh)["descriptors"] == before
 
 
+@pytest.mark.parametrize("number, size", [(60, 3_000), (40, 20_000), (8, 60_000), (60, 100)])
+def test_commands_all_at_once_are_started_or_refused_one_by_one(fresh, hostile, number, size):
+    """More than the socket to caisson-init holds: what is refused is a command, not the session."""
+    opened(hostile)
+    session = hostile.create()
+    before = settled(fresh)["descriptors"]
+    asked = [hostile.say("session_exec", session=session, argv=["true", "x" * size], stdin=False) for _ in range(number)]
+    answers = [next((m for m in hostile.unread if m.get("id") == id), None) or hostile.answer(id) for id in asked]
+    assert {a["error"]["code"] for a in answers if not a["ok"]} <= {"limit"} and sum(a["ok"] for a in answers) >= 1
+    assert hostile.ask("session_exec", session=session, argv=["true"], stdin=False)["ok"]
+    assert settled(fresh)["descriptors"] == before
+
+
 def test_a_stopped_agent_keeps_nobody_waiting(fresh, hostile, others):
     running(hostile)
     hostile.signal(signal.SIGSTOP)

@@ -103,6 +103,23 @@ def test_a_session_whose_log_is_full_ends_and_the_launcher_goes_on(fresh, compil
     eventually(lambda: counts(fresh)["processes"] == before["processes"])
 
 
+def test_a_command_that_cannot_be_recorded_has_one_answer(fresh, compiled):
+    program = compiled("seat")
+    on_tmpfs(fresh, program, fresh.audit, "mode=0700,size=2m")
+    seat = Seat(fresh, program)
+    opened(seat)
+    session, other = seat.create(), seat.create()
+    fill(seen(fresh, fresh.audit) / "filler")
+    answer = seat.ask("session_exec", session=session, argv=["/usr/bin/touch", "/home/gem/ran", "x" * 30_000])
+    assert answer["ok"] is False and answer["error"]["errno"] == "ENOSPC" and "audit log" in answer["error"]["what"]
+    eventually(lambda: session not in [s["session"] for s in seat.ask("session_list")["sessions"]], what="the session has ended")
+    # Each request has one answer, else the agent would break off, and end the sessions of all.
+    assert [m for m in seat.unread if "id" in m] == []
+    assert [s["session"] for s in seat.ask("session_list")["sessions"]] == [other]
+    assert not (seen(fresh, fresh.home) / "ran").exists()
+    seat.close()
+
+
 def test_with_stderr_a_session_goes_on_and_the_log_says_what_went_there(fresh, compiled):
     base = json.loads((fresh.policies / "base.json").read_text())
     base["audit"]["on_full"] = "stderr"

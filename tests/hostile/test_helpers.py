@@ -9,7 +9,7 @@ import pytest
 from harness import LAUNCHER, copy_policies, eventually
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the injector is written for x86-64")
-READ, WRITE = "0 ", "1 "
+READ, WRITE = "0 0x0 ", "1 0x1 "  # of descriptors 0 and 1, by number on x86-64
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """caisson-init alone, spoken to as the launcher does (launcher/base/init_protocol.h): a command waits for its word."""
+import errno
 import os
+import pathlib
 import select
 import signal
 import socket
@@ -15,6 +17,10 @@ EXEC, SIGNAL, READY, STARTED, FAILED, EXITED, GO = 1, 2, 3, 4, 5, 6, 10
 STEPS = ("none", "request", "pty", "fork", "setsid", "stdio", "chdir", "exec", "go")
 
 
+def children(pid):
+    return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
 class Init:
     """In a PID namespace of its own, as everywhere: without one its end would kill all that it may."""
 
@@ -24,6 +30,7 @@ class Init:
 
         def at_three():
             os.dup2(theirs.fileno(), 3)
+            os.set_inheritable(3, True)  # also where it was 3 already
 
         self.process = subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", INIT], preexec_fn=at_three, close_fds=False,
                                         stdin=subprocess.DEVNULL)
@@ -81,6 +88,17 @@ def test_a_word_for_what_failed_before_is_passed_over(init):
     init.exec(1, "/usr/bin/true", cwd="/nowhere")
     init.say(GO, 1)
     assert init.reply()[:3] == (FAILED, 1, "chdir")
+    init.exec(2, "/usr/bin/true")
+    init.say(GO, 2)
+    assert init.reply()[:2] == (STARTED, 2)
+
+
+def test_who_is_killed_while_it_waits_has_not_started(init):
+    init.exec(1, "/usr/bin/true")
+    waiting = eventually(lambda: children(children(init.process.pid)[0]), what="the process that waits")
+    os.kill(waiting[0], signal.SIGKILL)
+    assert init.reply()[:4] == (FAILED, 1, "go", errno.ESRCH)
+    init.say(GO, 1)
     init.exec(2, "/usr/bin/true")
     init.say(GO, 2)
     assert init.reply()[:2] == (STARTED, 2)

@@ -7,6 +7,7 @@ import platform
 import shutil
 import signal
 import subprocess
+import time
 
 import pytest
 from harness import CLI, LAUNCHER, Refused, c_compiler, cli, copy_policies, edit, eventually, inside, marked
@@ -162,20 +163,26 @@ STRANGERS = {
 }
 
 
-@pytest.fixture(params=STRANGERS)
-def replaced(request, fresh, tmp_path):
-    """A launcher of its own programs, a way to replace the one that reads, and what is said of it then."""
-    body, said = STRANGERS[request.param]
+@pytest.fixture
+def put_stranger(fresh, tmp_path):
+    """A launcher of its own programs, and a way to replace the one that reads: by what does this, or by nothing."""
     compiler, programs = c_compiler(), fresh.own_programs(tmp_path / "programs")
 
-    def replace():
+    def put(body):
         (programs / "caisson-policies").unlink()
         if body is not None:
             source = f"#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\nint main(int argc, char **argv) {{ {body} }}\n"
             argv = [compiler, "-w", "-x", "c", "-o", programs / "caisson-policies", "-"]
             subprocess.run(argv, input=source.encode(), check=True, timeout=60)
 
-    return replace, said
+    return put
+
+
+@pytest.fixture(params=STRANGERS)
+def replaced(request, put_stranger):
+    """A way to replace it, and what is said of it then."""
+    body, said = STRANGERS[request.param]
+    return lambda: put_stranger(body), said
 
 
 def test_without_an_answer_of_the_reader_a_reload_keeps_the_old_policies_and_says_so(fresh, replaced):
@@ -192,6 +199,32 @@ def test_without_an_answer_of_the_reader_a_reload_keeps_the_old_policies_and_say
     assert record["accepted"] is False and record["problems"] == answer["problems"] and record["old"] == record["new"] == before
     assert control.output(control.create(), "sh", "-c", "umask") == "0022\n"
     assert not marked(str(fresh.policies), "caisson-policie")
+
+
+def test_without_a_filter_a_narrowed_session_does_not_start_and_others_do(fresh, replaced):
+    """What was compiled before is kept, by what was asked: this narrowing is the first of its kind."""
+    replace, _ = replaced
+    control = fresh.start("--agent", "/usr/bin/true").control()
+    first = control.create()
+    replace()
+    with pytest.raises(Refused) as refused:
+        control.create(narrow={"network": "none"})
+    assert refused.value.error["what"].startswith("caisson-policies: ")
+    with pytest.raises(Refused):  # what takes long is not asked again at once
+        control.create(narrow={"network": "none"})
+    assert control.output(control.create(), "echo", "on") == control.output(first, "echo", "on") == "on\n"
+    assert len(control.call("session_list")[0]["sessions"]) == 2
+
+
+def test_after_a_failed_question_nobody_is_asked_for_a_while(fresh, put_stranger, tmp_path):
+    """Where it hangs, the launcher waits for it: a client that asks again and again must not keep it from its work."""
+    control = fresh.start("--agent", "/usr/bin/true").control()
+    put_stranger(f'fputs("asked\\n", fopen("{tmp_path}/asked", "a")); sleep(argc - 1); return 1;')
+    begin = time.monotonic()
+    while time.monotonic() < begin + 2.5:
+        with pytest.raises(Refused):
+            control.create(narrow={"network": "none"})
+    assert (tmp_path / "asked").read_text() == "asked\n"
 
 
 def test_without_an_answer_of_the_reader_nothing_starts(fresh, replaced):

@@ -2,6 +2,7 @@
 // CAISSON_UPDATE=1 rewrites both files.
 #include "launcher/policy/fields.h"
 
+#include "launcher/policy/nearest.h"
 #include "launcher/policy/stages.h"
 #include "tests/unit/policy/directory.h"
 

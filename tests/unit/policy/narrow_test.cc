@@ -42,8 +42,8 @@ TEST_F(Narrow, LimitsOnlyGetSmaller) {
   EXPECT_EQ(error(R"({"limits": {"processes": 513}})"),
             "permission_denied /limits/processes: 513 is more than the limit of 512 in policy 'd'");
   EXPECT_EQ(error(R"({"limits": {"processes": 0}})"), "invalid_argument /limits/processes: 0 is not from 1 to 65536");
-  EXPECT_EQ(error(R"({"limits": {"proceses": 1}})"),
-            "invalid_argument /limits/proceses: unknown field 'proceses'; meant 'processes'?");
+  EXPECT_TRUE(error(R"({"limits": {"proceses": 1}})")
+                  .starts_with("invalid_argument /limits/proceses: unknown field 'proceses'; there are: processes "));
 }
 
 TEST_F(Narrow, NarrowingItselfChecksItsLimits) {
@@ -64,8 +64,11 @@ TEST_F(Narrow, ScopesAndNetwork) {
 }
 
 TEST_F(Narrow, UnknownKeysAreRefused) {
-  EXPECT_EQ(error(R"({"netwrok": "none"})"), "invalid_argument /netwrok: a request cannot narrow 'netwrok'; meant 'network'?");
-  EXPECT_EQ(error(R"({"disable": []})"), "invalid_argument /disable: a request cannot narrow 'disable'");
+  EXPECT_EQ(
+      error(R"({"netwrok": "none"})"),
+      "invalid_argument /netwrok: a request cannot narrow 'netwrok'; there are: grants limits home tmp network system_packages");
+  EXPECT_TRUE(
+      error(R"({"disable": []})").starts_with("invalid_argument /disable: a request cannot narrow 'disable'; there are: "));
   EXPECT_EQ(error("[]"), "invalid_argument narrow must be an object");
 }
 
