@@ -136,7 +136,7 @@ struct Child {
   const Request& request;
   const Strings& strings;
   const int (&stdio)[3];
-  Step step = Step::none;
+  Step step = Step::fork;
   int error = 0;
 
   bool did(Step what, long result) {
