@@ -73,11 +73,13 @@ split_runtime() {
   fi
 }
 
-# engine_run ARGUMENTS...: `podman|docker run` with what this host needs.
-engine_run() {
+# engine_do run|create ARGUMENTS...: with what this host needs.
+engine_do() {
+  local verb=$1
+  shift
   split_runtime "${RUN_FLAGS[*]-}"
   # shellcheck disable=SC2086  # words on purpose
-  "${ENGINE[@]}" ${RUNTIME_FLAG:+$RUNTIME_FLAG} run $REST_FLAGS "$@"
+  "${ENGINE[@]}" ${RUNTIME_FLAG:+$RUNTIME_FLAG} "$verb" $REST_FLAGS "$@"
 }
 
 smaller() {

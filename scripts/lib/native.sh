@@ -10,20 +10,22 @@ native_main() {
   case $action in
     build-only) native_build; return 0 ;;
     stop) is_root || die "--native needs root"; native_stop; say "stopped"; return 0 ;;
-    logs) cat "$NATIVE_DIR/launcher.log"; return 0 ;;
+    logs) native_logs; return 0 ;;
     probe) "$NATIVE_DIR/bin/caisson" probe; return 0 ;;
   esac
   is_root || die "--native starts the launcher as root (it gives sessions their own ids and namespaces): run it with sudo"
   have curl || "$ROOT/scripts/setup" --run
   native_build
   if native_alive; then
-    if [ -z "$RESTART" ] && native_current; then say "==> already running (--restart replaces it)"
+    if [ -z "$RESTART" ] && native_current; then
+      say "==> already running (--restart replaces it)"
+      [ -z "$POLICIES" ] || native_replace_policies
     else native_stop; native_start; fi
   else
     native_start
   fi
   wait_ready "$url" native_alive || { tail -n 30 "$NATIVE_DIR/launcher.log" >&2; die "Caisson did not become ready"; }
-  report "$url" "$(key_from_log <"$NATIVE_DIR/launcher.log")" "$(probed_tier "$NATIVE_DIR/bin/caisson")" "scripts/run --native --stop"
+  report "$url" "$(native_logs | key_from_log)" "$(probed_tier "$NATIVE_DIR/bin/caisson")" "scripts/run --native --stop"
 }
 
 native_build() {
@@ -41,13 +43,29 @@ native_current() {
 native_install() {
   local built
   built=$ROOT/build/$(preset)
-  install -d -m 0755 "$NATIVE_DIR" "$NATIVE_DIR/bin" "$NATIVE_DIR/policies"
+  install -d -m 0755 "$NATIVE_DIR" "$NATIVE_DIR/bin"
   install -d -m 0700 "$NATIVE_DIR/audit" "$NATIVE_RUN"
   install -d -m 0755 -o 1000 -g 1000 "$NATIVE_DIR/home"
   install -m 0755 "$built"/launcher/caisson{,-*} "$built/agent/caisson-agent" "$NATIVE_DIR/bin/"
   install -m 0755 -D -t "$NATIVE_DIR/bin/tools" "$built"/launcher/tools/*
-  cp -r "$ROOT/policies/." "$NATIVE_DIR/policies/"
+  native_copy_policies "$NATIVE_DIR/policies"
 }
+
+# Root's own, and nobody else's to write, whatever the mode is where they come from.
+native_copy_policies() {
+  rm -rf "$1"
+  cp -r "${POLICIES:-$ROOT/policies}/." "$1"
+  chown -R 0:0 "$1"
+  chmod -R u=rwX,go=rX "$1"
+}
+
+native_replace_policies() {
+  say "==> give the launcher the policies of $POLICIES"
+  native_copy_policies "$NATIVE_DIR/policies.new"
+  swap_policies "$NATIVE_DIR/policies" env PATH="$NATIVE_DIR/bin:$PATH"
+  read_policies_again native_logs kill -HUP "$(native_pid)"
+}
+native_logs() { cat "$NATIVE_DIR/launcher.log"; }
 
 native_start() {
   local name environment=()

@@ -1,10 +1,11 @@
 """scripts/run itself, and the life of a container that it started."""
 import json
 import os
+import shutil
 
 import httpx
 
-from conftest import RUN, sh
+from conftest import ROOT, RUN, sh
 
 
 def test_a_key_is_generated_and_needed(served):
@@ -89,3 +90,46 @@ def test_home_in_a_volume_outlives_the_container(start, engine):
         for name in sh(engine, "ps", "-aq", "--filter", f"volume={volume}").stdout.split():
             sh(engine, "rm", "-f", "-t", "0", name, check=False)
         sh(engine, "volume", "rm", volume, check=False)
+
+
+def test_policies_of_this_host_are_served_and_replaced_while_it_runs(start, engine, tmp_path):
+    mine = shutil.copytree(ROOT / "policies", tmp_path / "mine")
+
+    def change(umask):
+        (mine / "bash.json").write_text(json.dumps({**json.loads((ROOT / "policies/bash.json").read_text()), "umask": umask}))
+        (mine / "bash.json").chmod(0o664)  # as a group's own files are, who may be anybody
+        if os.geteuid() == 0:
+            os.chown(mine / "bash.json", 4711, 4711)
+
+    def again(check=True):
+        port = served.started["url"].rsplit(":", 1)[1]
+        return sh(RUN, "--engine", engine, "--json", "--name", served.name, "--port", port, "--policies", mine, check=check).stderr
+
+    change("077")
+    (mine / "mcp.json").unlink()
+    served = start("--policies", mine, SANDBOX_API_KEY="the-same-after-a-restart")
+    assert served.bash("umask")["stdout"] == "0077\n"
+    assert "mcp" not in served.http.get("/v1/policies").json()["data"]["domains"], "what was taken away is away"
+
+    change("027")
+    assert "they are in force" in again()
+    assert served.bash("umask")["stdout"] == "0027\n"
+
+    change("9")
+    said = again(check=False)
+    assert "bash.json:1 /umask: " in said and "the old policies stay" in said
+    assert served.bash("umask")["stdout"] == "0027\n"
+    sh(engine, "restart", "-t", "5", served.name)
+    served.eventually(lambda: served.exec("curl", "-fsS", "http://127.0.0.1:8080/readyz", check=False).returncode == 0)
+    assert served.bash("umask")["stdout"] == "0027\n", "nor does the next start read what was refused"
+
+
+def test_policies_for_a_container_with_the_images_own_need_a_restart(served, engine):
+    port = served.started["url"].rsplit(":", 1)[1]
+    done = sh(RUN, "--engine", engine, "--name", served.name, "--port", port, "--policies", ROOT / "policies", check=False)
+    assert done.returncode != 0 and "--restart" in done.stderr
+
+
+def test_a_directory_without_policies_is_refused_before_anything_is_built(tmp_path):
+    done = sh(RUN, "--policies", tmp_path, check=False)
+    assert done.returncode != 0 and "no base.json" in done.stderr
