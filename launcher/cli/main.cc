@@ -34,7 +34,8 @@ Exit codes: the command's own, or 128 + its signal; 125 when the session could n
      R"(caisson probe [--json]
 
 Tries each mechanism of confinement in short-lived children and says which tier results, why not a higher one, and
-which flag of the container runtime would raise it. Changes nothing.
+which flag of the container runtime would raise it. Changes nothing. Who is not root is told of a launcher that is not, and
+beside it the tier of `caisson run`, which has no sessions of others to keep off.
 
   caisson probe
   caisson probe --json | jq .tier

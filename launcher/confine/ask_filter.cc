@@ -59,7 +59,7 @@ Result<Filter> ask_filter(const Plan& plan) {
   std::string request = filter_request(plan);
   if (const auto known = kept.find(request); known != kept.end()) return known->second;
   const std::int64_t begin = sys::monotonic_us();
-  if (begin < not_before_us) return fail(Code::unavailable, "caisson-policies: failed a moment ago: try again");
+  if (begin < not_before_us) return fail(Code::io, "caisson-policies: failed a moment ago: try again");
   auto bytes = ask(
       {.program = "caisson-policies", .arguments = {"--filter"}, .request = request, .most = kMost, .deadline_ms = kDeadlineMs});
   auto filter = bytes ? read_filter(*bytes) : std::unexpected(std::move(bytes).error());

@@ -23,7 +23,7 @@ using namespace caisson::init;
 namespace k = caisson::init::kernel;
 
 // The launcher is gone. In a PID namespace our end is the end of all; without one everybody that we may signal goes first:
-// the session's own uid (T0), or its own Landlock domain (T1: kill(2) reaches no further than the domain's scope).
+// the session's own uid (T0), or its own Landlock domain (T1, from Landlock ABI 6: kill(2) reaches no further than its scope).
 [[noreturn]] void end_session() {
   if (k::getpid() != 1) k::kill(-1, SIGKILL);
   k::exit(0);

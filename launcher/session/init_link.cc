@@ -4,11 +4,17 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "launcher/base/scm.h"
 
 namespace caisson::session {
+namespace {
+
+std::string bytes_of(const auto& value) { return {reinterpret_cast<const char*>(&value), sizeof value}; }
+
+}  // namespace
 
 Status InitLink::send(const std::string& message, const int* fds, std::size_t count) {
   if (scm::send(socket_.get(), message.data(), message.size(), fds, count, MSG_DONTWAIT) < 0)
@@ -16,19 +22,16 @@ Status InitLink::send(const std::string& message, const int* fds, std::size_t co
   return {};
 }
 
-Status InitLink::send(const init::Request& head) {
-  return send(std::string(reinterpret_cast<const char*>(&head), sizeof head), nullptr, 0);
-}
-
 // The kernel takes a message while anything of the buffer is free, however long the message is: without this, what follows an
-// exec could be refused. A message counts with its head and rounded up, at most to the next power of two.
+// exec could be refused. A message counts with its head, the first 16 KiB rounded up to a power of two, the rest to whole pages.
 Status InitLink::room_for(std::size_t bytes) const {
   int waiting = 0, most = 0;
   socklen_t size = sizeof most;
   if (::ioctl(socket_.get(), SIOCOUTQ, &waiting) != 0 || ::getsockopt(socket_.get(), SOL_SOCKET, SO_SNDBUF, &most, &size) != 0)
     return sys_error("room for a message to caisson-init");
-  if (static_cast<std::size_t>(waiting) + 2 * bytes + 4096 < static_cast<std::size_t>(most)) return {};
-  return fail(Code::limit, "too many commands wait for their start in the session: try again");
+  constexpr std::size_t kRounding = 32 * 1024;
+  if (static_cast<std::size_t>(waiting) + bytes + std::min(bytes, kRounding) + 4096 < static_cast<std::size_t>(most)) return {};
+  return fail(Code::limit, "the session's socket has no room for this command beside those that wait in it");
 }
 
 Status InitLink::exec(const ExecRequest& request, const int (&stdio)[3]) {
@@ -42,7 +45,7 @@ Status InitLink::exec(const ExecRequest& request, const int (&stdio)[3]) {
   head.argc = static_cast<std::uint32_t>(request.argv.size());
   head.envc = static_cast<std::uint32_t>(request.env.size());
   head.umask = request.umask;
-  std::string message(reinterpret_cast<const char*>(&head), sizeof head);
+  std::string message = bytes_of(head);
   auto add = [&message](const std::string& s) { message.append(s.c_str(), s.size() + 1); };
   for (const auto* list : {&request.argv, &request.env})
     for (const std::string& s : *list)
@@ -55,7 +58,7 @@ Status InitLink::exec(const ExecRequest& request, const int (&stdio)[3]) {
   if (message.size() > init::kMaxRequest)
     return fail(Code::invalid_argument, "arguments and environment over " + std::to_string(init::kMaxRequest) + " bytes");
   TRY(room_for(message.size()));
-  if (request.pty) return send(message, nullptr, 0);
+  if (request.pty) return send(message);
   return head.has_stdin != 0 ? send(message, stdio, 3) : send(message, stdio + 1, 2);
 }
 
@@ -65,23 +68,20 @@ Status InitLink::signal(std::uint32_t exec_id, int signal, init::Scope scope) {
   head.exec_id = exec_id;
   head.signal = static_cast<std::uint32_t>(signal);
   head.scope = scope;
-  return send(head);
+  return send(bytes_of(head));
 }
 
 Status InitLink::go(std::uint32_t exec_id) {
   init::Request head{};
   head.type = init::Type::go;
   head.exec_id = exec_id;
-  return send(head);
+  return send(bytes_of(head));
 }
 
 Status InitLink::probe(const init::Targets& targets) {
   init::Request head{};
   head.type = init::Type::probe;
-  std::string message(sizeof head + sizeof targets, '\0');
-  std::memcpy(message.data(), &head, sizeof head);
-  std::memcpy(message.data() + sizeof head, &targets, sizeof targets);
-  return send(message, nullptr, 0);
+  return send(bytes_of(head) + bytes_of(targets));
 }
 
 Result<std::optional<InitEvent>> InitLink::receive() {

@@ -47,8 +47,7 @@ class InitLink {
 
  private:
   [[nodiscard]] Status room_for(std::size_t bytes) const;
-  [[nodiscard]] Status send(const std::string& message, const int* fds, std::size_t count);
-  [[nodiscard]] Status send(const init::Request& head);
+  [[nodiscard]] Status send(const std::string& message, const int* fds = nullptr, std::size_t count = 0);
   Fd socket_;
 };
 

@@ -96,7 +96,7 @@ Status Manager::prepare() {
   Taken taken = take(loaded);
   if (!taken.problems.empty()) return fail(Code::invalid_argument, taken.problems.front().text());
   domains_ = std::move(taken.domains);
-  refused_domains_ = std::move(taken.refused);
+  refuse(std::move(taken.refused));
   return {};
 }
 
@@ -119,7 +119,7 @@ std::vector<policy::Problem> Manager::reload(const std::string& by) {
                                        {"problems", problems}});
   if (!loaded.problems.empty()) return std::move(loaded.problems);
   domains_ = std::move(taken.domains);
-  refused_domains_ = std::move(taken.refused);
+  refuse(std::move(taken.refused));
   for (auto& [name, workspace] : workspaces_) workspace->domains.clear();
   for (auto& [id, entry] : entries_)
     if (entry->owner == 0) entry->session->end("policy_reload");
@@ -127,6 +127,12 @@ std::vector<policy::Problem> Manager::reload(const std::string& by) {
   for (const auto& [name, domain] : domains_)
     if (domain.prepared) refill_later(name);
   return {};
+}
+
+void Manager::refuse(std::map<std::string, std::string> domains) {
+  refused_domains_ = std::move(domains);
+  for (const auto& [name, why] : refused_domains_)
+    std::fprintf(stderr, "caisson-launcher: domain '%s' starts no session here: %s\n", name.c_str(), why.c_str());
 }
 
 void Manager::record(audit::Event event, json::Value fields) {

@@ -93,6 +93,7 @@ class Manager {
     std::vector<policy::Problem> problems;
   };
   [[nodiscard]] Taken take(const policy::LoadResult& loaded);
+  void refuse(std::map<std::string, std::string> domains);  // and says so
   [[nodiscard]] bool in_use(const std::string& domain) const;
   [[nodiscard]] Result<std::shared_ptr<const confine::Plan>> plan_domain(const Workspace& workspace, const Domain& domain,
                                                                          bool alone = false);

@@ -16,6 +16,7 @@ native_main() {
   is_root || die "--native starts the launcher as root (it gives sessions their own ids and namespaces): run it with sudo"
   have curl || "$ROOT/scripts/setup" --run
   native_build
+  native_bring_policies
   if native_alive; then
     if [ -z "$RESTART" ] && native_current; then
       say "==> already running (--restart replaces it)"
@@ -48,22 +49,24 @@ native_install() {
   install -d -m 0755 -o 1000 -g 1000 "$NATIVE_DIR/home"
   install -m 0755 "$built"/launcher/caisson{,-*} "$built/agent/caisson-agent" "$NATIVE_DIR/bin/"
   install -m 0755 -D -t "$NATIVE_DIR/bin/tools" "$built"/launcher/tools/*
-  native_copy_policies "$NATIVE_DIR/policies"
+  exchange_policies "$NATIVE_DIR/incoming" "$NATIVE_DIR/policies" env
 }
 
-# Root's own, and nobody else's to write, whatever the mode is where they come from.
-native_copy_policies() {
-  rm -rf "$1"
-  cp -r "${POLICIES:-$ROOT/policies}/." "$1"
-  chown -R 0:0 "$1"
-  chmod -R u=rwX,go=rX "$1"
+# What --policies names, or this tree's: checked before anything is stopped, exchanged when the launcher starts or is told.
+native_bring_policies() {
+  local POLICIES=${POLICIES:-$ROOT/policies}
+  pack_policies
+  rm -rf "$NATIVE_DIR/incoming"
+  install -d -m 0755 "$NATIVE_DIR" "$NATIVE_DIR/incoming"
+  tar -C "$NATIVE_DIR/incoming" -xf "$PACKED"
+  "$ROOT/build/$(preset)/launcher/caisson" policy check "$NATIVE_DIR/incoming/own-policies" >&2 || die "nothing was started or changed"
 }
 
 native_replace_policies() {
   say "==> give the launcher the policies of $POLICIES"
-  native_copy_policies "$NATIVE_DIR/policies.new"
-  swap_policies "$NATIVE_DIR/policies" env PATH="$NATIVE_DIR/bin:$PATH"
-  read_policies_again native_logs kill -HUP "$(native_pid)"
+  exchange_policies "$NATIVE_DIR/incoming" "$NATIVE_DIR/policies" env
+  read_policies_again native_logs kill -HUP "$(native_pid)" ||
+    { exchange_policies "$NATIVE_DIR/incoming" "$NATIVE_DIR/policies" env; die "the old policies stay"; }
 }
 native_logs() { cat "$NATIVE_DIR/launcher.log"; }
 

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Starting, watching and stopping a served Caisson in a container, and what is said about it at the end.
-# Sourced by scripts/run. Options arrive as variables: NAME PORT BIND TIER PLAIN HOME_VOLUME POLICIES JSON
+# Sourced by scripts/run after policies.sh. Options arrive as variables: NAME PORT BIND TIER PLAIN HOME_VOLUME POLICIES JSON
 # RESTART WAIT_S EXTRA_FLAGS.
 # shellcheck disable=SC2153
 
@@ -37,59 +37,10 @@ start_container() {
   die "the container could not be started"
 }
 
-# Beside the image's own, which stay: what is taken away from a set of policies shall not come back from the image.
-OWN_POLICIES=/etc/caisson/own-policies
-
 # launch ENGINE FLAGS... IMAGE: starts it, with the files of POLICIES, if any.
 launch() {
   if [ -z "$POLICIES" ]; then engine_do run -d "$@"; return; fi
-  engine_do create -e "CAISSON_POLICY_DIR=$OWN_POLICIES" "$@" && put_policies "$OWN_POLICIES" && "${ENGINE[@]}" start "$NAME"
-}
-
-# Copied, as root's own that nobody else writes: mounted they would have the owner that they have here, who in a container with
-# its own user ids is nobody, and the launcher takes no policy from nobody.
-put_policies() {
-  tar -C "$POLICIES" --owner=0 --group=0 --mode=u=rwX,go=rX --transform="flags=r;s,^\.,${1##*/}," -cf - . |
-    "${ENGINE[@]}" cp -a=false - "$NAME:${1%/*}"
-}
-
-# Gives POLICIES to the launcher that runs: checked, swapped, read. Sessions that run keep the policy that they began with.
-replace_policies() {
-  local inside=("${ENGINE[@]}" exec --user 0 "$NAME")
-  say "==> give $NAME the policies of $POLICIES"
-  [ "$("${inside[@]}" printenv CAISSON_POLICY_DIR)" = "$OWN_POLICIES" ] ||
-    die "$NAME was started with the image's policies: --restart starts it with these, and ends its sessions"
-  "${inside[@]}" rm -rf "$OWN_POLICIES.new"
-  put_policies "$OWN_POLICIES.new"
-  swap_policies "$OWN_POLICIES" "${inside[@]}"
-  read_policies_again container_logs "${ENGINE[@]}" kill -s HUP "$NAME"
-}
-
-# swap_policies DIR COMMAND...: puts DIR.new in the place of DIR where nothing is wrong with it.
-swap_policies() {
-  local dir=$1
-  shift
-  "$@" caisson policy check "$dir.new" >&2 || die "the old policies stay"
-  # shellcheck disable=SC2016  # the other shell's
-  "$@" sh -c 'rm -rf "$0.old" && mv "$0" "$0.old" && mv "$0.new" "$0"' "$dir"
-}
-
-# read_policies_again LOGS COMMAND...: the command asks the launcher to; LOGS prints what it says to that.
-read_policies_again() {
-  local logs=$1 answer='policies reloaded|the policies have problems' asked
-  shift
-  asked=$("$logs" | grep -cE "$answer") || true
-  "$@" >/dev/null
-  for _ in $(seq 100); do
-    [ "$("$logs" | grep -cE "$answer")" = "$asked" ] || break
-    sleep 0.1
-  done
-  if [ "$("$logs" | grep -cE "$answer")" -gt "$asked" ] && "$logs" | grep -E "$answer" | tail -n 1 | grep -q reloaded; then
-    say "    they are in force"
-  else
-    "$logs" | tail -n 30 >&2
-    die "the old policies stay in force; those of $POLICIES would be read at the next start"
-  fi
+  engine_do create -e "CAISSON_POLICY_DIR=$OWN_POLICIES" "$@" && put_policies "$NAME" /etc/caisson && "${ENGINE[@]}" start "$NAME"
 }
 
 # wait_ready URL ALIVE_COMMAND...: until GET URL/readyz answers 200, the process is gone, or WAIT_S seconds passed.

@@ -112,12 +112,21 @@ def test_policies_of_this_host_are_served_and_replaced_while_it_runs(start, engi
     assert "mcp" not in served.http.get("/v1/policies").json()["data"]["domains"], "what was taken away is away"
 
     change("027")
-    assert "they are in force" in again()
+    assert "policies reloaded" in again()
     assert served.bash("umask")["stdout"] == "0027\n"
 
     change("9")
     said = again(check=False)
-    assert "bash.json:1 /umask: " in said and "the old policies stay" in said
+    assert "bash.json:1 /umask: " in said and "nothing was started or changed" in said
+
+    # What only a launcher can find: a grant of what is not there.
+    shell = json.loads((ROOT / "policies/shell.json").read_text())
+    shell.setdefault("grants", []).append({"path": "/srv/nothing", "description": "Nothing"})
+    shell.setdefault("weaken", []).append({"field": "/grants/srv/nothing", "why": "for this test"})
+    change("022")
+    (mine / "shell.json").write_text(json.dumps(shell))
+    said = again(check=False)
+    assert "/srv/nothing" in said and "the old policies stay" in said
     assert served.bash("umask")["stdout"] == "0027\n"
     sh(engine, "restart", "-t", "5", served.name)
     served.eventually(lambda: served.exec("curl", "-fsS", "http://127.0.0.1:8080/readyz", check=False).returncode == 0)

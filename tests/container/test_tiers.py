@@ -72,6 +72,15 @@ def test_plain_start_serves_and_names_the_flags_that_would_raise_it(start):
     assert plain.started["tier"] == "T3" or "seccomp=" in said or "unmask" in said, said
 
 
+def test_the_probe_says_the_tier_that_is_served_also_where_it_is_not_root(start):
+    """With the engine's own profile a user may make namespaces, and the launcher has reasons not to: it says what it does."""
+    user = start("--tier", "T1")
+    session = user.bash("true")["session_id"]
+    served = user.http.get(f"/v1/sessions/{session}/confinement?nonce=container-probe").json()["data"]["statement"]["tier"]
+    assert user.started["tier"] == served == "T1"
+    assert '"tier_of_run"' in user.exec("caisson", "probe", "--json").stdout
+
+
 def test_full_tier_hides_the_launcher_and_its_files(start):
     full = start("--tier", "T3")
     data = full.bash("ls /proc | grep -c '^[0-9]'; cat /proc/1/comm; ls /usr/lib/caisson /etc/shadow /var/log/caisson 2>&1")

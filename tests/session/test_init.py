@@ -95,8 +95,10 @@ def test_a_word_for_what_failed_before_is_passed_over(init):
 
 def test_who_is_killed_while_it_waits_has_not_started(init):
     init.exec(1, "/usr/bin/true")
-    waiting = eventually(lambda: children(children(init.process.pid)[0]), what="the process that waits")
-    os.kill(waiting[0], signal.SIGKILL)
+    waiting = eventually(lambda: children(children(init.process.pid)[0]), what="the process")[0]
+    reads = pathlib.Path(f"/proc/{waiting}/syscall")
+    eventually(lambda: reads.read_text().split()[1:2] == ["0x3"], what="it waits for its word on descriptor 3")
+    os.kill(waiting, signal.SIGKILL)
     assert init.reply()[:4] == (FAILED, 1, "go", errno.ESRCH)
     init.say(GO, 1)
     init.exec(2, "/usr/bin/true")

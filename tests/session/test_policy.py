@@ -227,6 +227,21 @@ def test_after_a_failed_question_nobody_is_asked_for_a_while(fresh, put_stranger
     assert (tmp_path / "asked").read_text() == "asked\n"
 
 
+def test_a_reload_for_which_no_filter_is_compiled_is_refused_whole(fresh, put_stranger, tmp_path):
+    """Also in the time in which nobody is asked: a domain in use is not dropped for it."""
+    reader = tmp_path / "programs/caisson-policies"
+    control = fresh.start("--agent", "/usr/bin/true").control()
+    reader.rename(tmp_path / "programs/reads")
+    reader.touch()
+    put_stranger(f'if (argc == 3) execv("{tmp_path}/programs/reads", argv); sleep(1); return 1;')
+    edit(fresh.policies / "bash.json", syscalls={"deny": ["getpriority"]})
+    for said in ("ended with status 1", "failed a moment ago"):
+        answer = control.call("policy_reload")[0]
+        assert answer["accepted"] is False and answer["new"] == answer["old"]
+        assert any(said in problem for problem in answer["problems"]), answer
+    assert control.output(control.create(), "echo", "on") == "on\n"
+
+
 def test_without_an_answer_of_the_reader_nothing_starts(fresh, replaced):
     replace, said = replaced
     replace()

@@ -103,6 +103,12 @@ def test_what_cannot_start_is_125_and_says_why(run, argv, options, told):
     assert done.returncode == 125 and done.stdout == "" and told in done.stderr
 
 
+def test_an_argument_may_be_as_long_as_a_request(run):
+    assert run("sh", "-c", 'echo ${#1}', "sh", "x" * 110_000).stdout == "110000\n"
+    done = run("true", "x" * 70_000, "x" * 70_000)
+    assert done.returncode == 125 and "over 131072 bytes" in done.stderr
+
+
 def test_streams_pass_through(run, user):
     done = run("sh", "-c", "cat; echo err >&2", user=user, stdin="in\n" * 5000)
     assert (done.stdout, done.stderr, done.returncode) == ("in\n" * 5000, "err\n", 0)
