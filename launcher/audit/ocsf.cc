@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <ctime>
 
+#include "launcher/audit/lines.h"
+
 namespace caisson::audit {
 namespace {
 
@@ -11,14 +13,14 @@ using json::Value;
 // Classes and their categories: the hundreds of a class are its category.
 enum Class : int { kProcess = 1007, kApplication = 6002, kApi = 6003, kDetection = 2004 };
 enum Severity : int { kInformational = 1, kLow = 2, kMedium = 3, kHigh = 4 };
-enum Status : int { kUnknown = 0, kSuccess = 1, kFailure = 2 };
+enum Outcome : int { kUnknown = 0, kSuccess = 1, kFailure = 2 };
 
 struct Row {
   std::string_view event;
   Class type;
   int activity;  // of its class
   Severity severity;
-  Status status;
+  Outcome status;
 };
 // Process activity: 1 launch, 2 terminate, 99 other. Application lifecycle: 3 start, 4 stop, 99 other. API activity: 1 create,
 // 3 update, 4 delete, 99 other. Detection finding: 1 create.
@@ -43,11 +45,6 @@ constexpr Row kRows[] = {{"boot", kApplication, 3, kInformational, kSuccess},
                          {"exec_exit", kProcess, 2, kInformational, kUnknown},
                          {"exec_signal", kProcess, 99, kInformational, kSuccess}};
 constexpr Row kOther = {"", kApplication, 99, kInformational, kUnknown};
-
-std::string text_of(const Value& record, const char* key) {
-  const auto it = record.find(key);
-  return it != record.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
 
 // Milliseconds since the epoch, as OCSF has time; 0: it cannot be read.
 std::int64_t milliseconds(const std::string& time) {

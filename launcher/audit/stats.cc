@@ -2,19 +2,9 @@
 
 #include <algorithm>
 
+#include "launcher/audit/lines.h"
+
 namespace caisson::audit {
-namespace {
-
-std::string text_of(const json::Value& record, const char* key) {
-  const auto it = record.find(key);
-  return it != record.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
-std::uint64_t number_of(const json::Value& record, const char* key, std::uint64_t fallback) {
-  const auto value = json::get_int(record, key);
-  return value && *value && **value >= 0 ? static_cast<std::uint64_t>(**value) : fallback;
-}
-
-}  // namespace
 
 void Stats::count(Counts& counts, const std::string& name, std::uint64_t n) {
   counts[counts.size() < kMaxNames || counts.contains(name) ? name : "other"] += n;

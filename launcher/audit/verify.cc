@@ -48,15 +48,6 @@ std::optional<Chain> split(std::string_view line) {
   return chain;
 }
 
-std::uint64_t number_of(const json::Value& record, const char* key) {
-  const auto value = json::get_int(record, key);
-  return value && *value && **value > 0 ? static_cast<std::uint64_t>(**value) : 0;
-}
-std::string text_of(const json::Value& record, const char* key) {
-  const auto value = json::get_string(record, key);
-  return value && *value ? **value : std::string();
-}
-
 class Checker {
  public:
   void begin(const std::string& path) {
