@@ -1,7 +1,7 @@
 #include "agent/bridge/launcher_client.h"
 
-#include "agent/bridge/fields.h"
 #include "agent/bridge/launcher_link.h"
+#include "launcher/base/fields.h"
 
 namespace caisson::bridge {
 namespace {
@@ -25,7 +25,8 @@ int errno_from(std::string_view name) {
 ExecRefused refusal(const json::Value& body) {
   const auto it = body.find("error");
   if (it == body.end() || !it->is_object()) return {"", Error(Code::io, "the launcher refused without a reason")};
-  return {text_of(*it, "step"), Error(code_from(text_of(*it, "code")), text_of(*it, "what"), errno_from(text_of(*it, "errno")))};
+  return {json::text_of(*it, "step"),
+          Error(code_from(json::text_of(*it, "code")), json::text_of(*it, "what"), errno_from(json::text_of(*it, "errno")))};
 }
 
 bool is_ok(const json::Value& body) { return body.value("ok", false); }
@@ -94,7 +95,7 @@ task<std::shared_ptr<LauncherClient::Pending>> LauncherClient::call(ipc::Op op, 
   body["id"] = id;
   body["op"] = name;
   auto entry = std::make_shared<Pending>(executor_, op);
-  entry->session = text_of(body, "session");
+  entry->session = json::text_of(body, "session");
   if (auto sent = link->submit(std::move(body)); !sent) co_return std::unexpected(std::move(sent).error().wrap(name));
   link->pending[id] = entry;
   if (!link->outbox.empty() && !std::exchange(link->writing, true)) spawn(executor_, "launcher requests", write_loop(link));
@@ -123,10 +124,10 @@ task<Greeting> LauncherClient::hello() {
   json::Value body = {{"protocol", ipc::kProtocolVersion}};
   CO_TRY_ASSIGN(const json::Value reply, co_await query(ipc::Op::hello, std::move(body), seconds(10)));
   Greeting greeting;
-  greeting.version = text_of(reply, "version");
-  greeting.tier = text_of(reply, "tier");
-  greeting.home = text_of(reply, "home");
-  greeting.workspace = text_of(reply, "workspace");
+  greeting.version = json::text_of(reply, "version");
+  greeting.tier = json::text_of(reply, "tier");
+  greeting.home = json::text_of(reply, "home");
+  greeting.workspace = json::text_of(reply, "workspace");
   if (const auto it = reply.find("domains"); it != reply.end() && it->is_array())
     for (const json::Value& domain : *it)
       if (domain.is_string()) greeting.domains.push_back(domain.get<std::string>());

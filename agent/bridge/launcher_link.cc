@@ -2,7 +2,7 @@
 
 #include <csignal>
 
-#include "agent/bridge/fields.h"
+#include "launcher/base/fields.h"
 
 namespace caisson::bridge {
 namespace {
@@ -55,10 +55,10 @@ void LauncherClient::Link::give_up(Error error) {
 
 Status LauncherClient::Link::dispatch(ipc::Message message) {
   if (message.body.contains("event")) {
-    const std::string event = text_of(message.body, "event");
+    const std::string event = json::text_of(message.body, "event");
     if (event == "exec_exit") return take_exec_exit(message.body);
     if (event == "session_end") return take_session_end(message.body);
-    if (event == "workspace_end" && on_workspace_end) on_workspace_end(text_of(message.body, "workspace"));
+    if (event == "workspace_end" && on_workspace_end) on_workspace_end(json::text_of(message.body, "workspace"));
     if (event == "policy_reload" && on_policy_reload) on_policy_reload();
     return {};  // an event of a newer launcher
   }
@@ -78,12 +78,12 @@ Status LauncherClient::Link::take_reply(std::int64_t id, ipc::Message message) {
     if (entry->op == ipc::Op::session_exec) {
       entry->exec = std::make_shared<ExecHandle>(executor);
       entry->exec->session = entry->session;
-      entry->exec->id = text_of(message.body, "exec");
+      entry->exec->id = json::text_of(message.body, "exec");
       execs[{entry->session, entry->exec->id}] = entry->exec;
     } else if (entry->op == ipc::Op::session_create) {
       entry->created = std::make_shared<SessionHandle>();
-      entry->created->id = text_of(message.body, "session");
-      entry->created->tools = text_of(message.body, "tools");
+      entry->created->id = json::text_of(message.body, "session");
+      entry->created->tools = json::text_of(message.body, "tools");
       sessions[entry->created->id] = entry->created;
       if (entry->abandoned) {  // who asked has gone: nobody else would ever destroy it
         json::Value request = {{"id", next_id}, {"op", "session_destroy"}, {"session", entry->created->id}};
@@ -100,14 +100,14 @@ Status LauncherClient::Link::take_reply(std::int64_t id, ipc::Message message) {
 }
 
 Status LauncherClient::Link::take_exec_exit(const json::Value& event) {
-  const auto it = execs.find({text_of(event, "session"), text_of(event, "exec")});
+  const auto it = execs.find({json::text_of(event, "session"), json::text_of(event, "exec")});
   if (it == execs.end()) return {};  // an exec whose caller has given up
   const std::shared_ptr<ExecHandle> exec = it->second.lock();
   execs.erase(it);
   if (!exec) return {};
   ExecExit exit;
-  exit.reason = text_of(event, "reason");
-  exit.signal = text_of(event, "signal");
+  exit.reason = json::text_of(event, "reason");
+  exit.signal = json::text_of(event, "signal");
   TRY_ASSIGN(const auto code, json::get_int(event, "exit_code"));
   exit.exit_code = code ? static_cast<int>(*code) : 128 + signal_number(exit.signal);
   exec->exit = std::move(exit);
@@ -116,8 +116,8 @@ Status LauncherClient::Link::take_exec_exit(const json::Value& event) {
 }
 
 Status LauncherClient::Link::take_session_end(const json::Value& event) {
-  const std::string id = text_of(event, "session");
-  const std::string reason = text_of(event, "reason");
+  const std::string id = json::text_of(event, "session");
+  const std::string reason = json::text_of(event, "reason");
   // exec_exit events come first; should one be missing, nobody may wait for it for ever.
   for (auto it = execs.lower_bound({id, ""}); it != execs.end() && it->first.first == id; it = execs.erase(it)) {
     const std::shared_ptr<ExecHandle> exec = it->second.lock();

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <charconv>
 
-#include "agent/bridge/fields.h"
 #include "agent/bridge/launcher_client.h"
 #include "agent/routes/audit_log.h"
 #include "agent/routes/audit_types.h"
 #include "agent/routes/session_id.h"
 #include "agent/routes/table.h"
 #include "agent/session/counted.h"
+#include "launcher/base/fields.h"
 
 namespace caisson::routes {
 namespace {
@@ -85,20 +85,20 @@ class Query {
 
 AuditSession summary(const std::string& id, const AuditLog::Ends& ends) {
   AuditSession out{.id = id, .workspace = "default", .state = ends.running ? "running" : "ended", .bytes = ends.bytes};
-  if (ends.first && bridge::text_of(ends.first->fields, "event") == "session_request") {
-    out.domain = bridge::text_of(ends.first->fields, "domain");
-    out.label = bridge::text_of(ends.first->fields, "label");
-    out.started = bridge::text_of(ends.first->fields, "time");
-    if (const std::string name = bridge::text_of(ends.first->fields, "workspace"); !name.empty()) out.workspace = name;
+  if (ends.first && json::text_of(ends.first->fields, "event") == "session_request") {
+    out.domain = json::text_of(ends.first->fields, "domain");
+    out.label = json::text_of(ends.first->fields, "label");
+    out.started = json::text_of(ends.first->fields, "time");
+    if (const std::string name = json::text_of(ends.first->fields, "workspace"); !name.empty()) out.workspace = name;
   }
   if (!ends.last) return out;
   const json::Value& last = ends.last->fields;
   out.records = ends.last->seq;
-  out.head = bridge::text_of(last, "hash");
-  if (bridge::text_of(last, "event") != "session_end") return out;
+  out.head = json::text_of(last, "hash");
+  if (json::text_of(last, "event") != "session_end") return out;
   out.state = "ended";
-  out.ended = bridge::text_of(last, "time");
-  out.reason = bridge::text_of(last, "reason");
+  out.ended = json::text_of(last, "time");
+  out.reason = json::text_of(last, "reason");
   if (const auto denials = last.find("denials"); denials != last.end() && denials->is_object())
     out.denials = denials->value("recorded", std::int64_t{0}) + denials->value("dropped", std::int64_t{0});
   return out;
@@ -139,8 +139,8 @@ struct Wanted {
   std::vector<std::string> kinds;
   std::string since, until;
   [[nodiscard]] bool match(const AuditRecord& record) const {
-    const std::string time = bridge::text_of(record.fields, "time");
-    return (kinds.empty() || std::ranges::find(kinds, bridge::text_of(record.fields, "event")) != kinds.end()) &&
+    const std::string time = json::text_of(record.fields, "time");
+    return (kinds.empty() || std::ranges::find(kinds, json::text_of(record.fields, "event")) != kinds.end()) &&
            (since.empty() || time >= since) && (until.empty() || time < until);
   }
 };
@@ -161,7 +161,7 @@ task<http::Response> stream(Call call, AuditLog log, Wanted wanted) {
     }
     if (!record || !wanted.match(*record)) continue;
     http::Event event{
-        .event = bridge::text_of(record->fields, "event"), .id = std::to_string(record->seq), .data = std::move(record->line)};
+        .event = json::text_of(record->fields, "event"), .id = std::to_string(record->seq), .data = std::move(record->line)};
     CO_TRY(co_await events.send(std::move(event)));
   }
   co_return http::already_sent();

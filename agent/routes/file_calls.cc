@@ -1,14 +1,14 @@
 #include "agent/routes/file_calls.h"
 
-#include "agent/bridge/fields.h"
 #include "agent/session/text.h"
+#include "launcher/base/fields.h"
 #include "launcher/base/sys.h"
 
 namespace caisson::routes {
 
-std::string text_in(const json::Value& head, std::string_view key) { return session::to_utf8(bridge::text_of(head, key)); }
+std::string text_in(const json::Value& head, std::string_view key) { return session::to_utf8(json::text_of(head, key)); }
 
-std::int64_t number_in(const json::Value& head, std::string_view key) { return bridge::number_of(head, key).value_or(0); }
+std::int64_t number_in(const json::Value& head, std::string_view key) { return json::number_of(head, key).value_or(0); }
 
 Result<json::Value> list_in(const std::string& bytes) {
   auto list = json::parse(bytes, {.max_bytes = 17u << 20, .max_depth = 8, .max_values = 2'000'000});

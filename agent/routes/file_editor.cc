@@ -1,10 +1,10 @@
 // /v1/file/str_replace_editor. The worker does the editing and says it in the words that clients know; what went wrong is in
 // `message`, in data.message and in data.error. Decisions where the contract is silent: relative paths are taken, and start at
 // the home; the history of a workspace's edits ends with its file worker.
-#include "agent/bridge/fields.h"
 #include "agent/routes/file_calls.h"
 #include "agent/routes/table.h"
 #include "agent/session/text.h"
+#include "launcher/base/fields.h"
 
 namespace caisson::routes {
 namespace {
@@ -72,9 +72,9 @@ task<http::Response> str_replace_editor(Call call, StrReplaceEditorRequest body)
   if (!output || !old_text || !new_text)
     co_return edit_failure({0, body.path, "io_error", "the file worker answered nonsense"}, body.path, std::move(empty));
   StrReplaceEditorResult result{
-      .output = *output, .path = text_in(reply->head, "path"), .prev_exist = bridge::flag_of(reply->head, "existed")};
-  if (bridge::flag_of(reply->head, "has_old")) result.old_content = *old_text;
-  if (bridge::flag_of(reply->head, "has_new")) result.new_content = *new_text;
+      .output = *output, .path = text_in(reply->head, "path"), .prev_exist = json::flag_of(reply->head, "existed")};
+  if (json::flag_of(reply->head, "has_old")) result.old_content = *old_text;
+  if (json::flag_of(reply->head, "has_new")) result.new_content = *new_text;
   if (const auto facts = reply->head.find("metadata"); facts != reply->head.end() && facts->is_object())
     result.metadata = facts->get<std::map<std::string, json::Value>>();
   co_return http::ok(encode(result));

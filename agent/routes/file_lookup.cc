@@ -11,11 +11,11 @@
 #include <cstdio>
 #include <span>
 
-#include "agent/bridge/fields.h"
 #include "agent/routes/file_calls.h"
 #include "agent/routes/file_lookup_types.h"
 #include "agent/routes/table.h"
 #include "agent/session/text.h"
+#include "launcher/base/fields.h"
 
 namespace caisson::routes {
 namespace {
@@ -64,7 +64,7 @@ std::string octal(std::int64_t mode) {
 }
 
 FileInfo info_of(const json::Value& item, const FileListRequest& asked) {
-  FileInfo info{.name = text_in(item, "n"), .path = text_in(item, "p"), .is_directory = bridge::flag_of(item, "d")};
+  FileInfo info{.name = text_in(item, "n"), .path = text_in(item, "p"), .is_directory = json::flag_of(item, "d")};
   if (asked.include_size.value_or(true) && !info.is_directory) info.size = number_in(item, "s");
   info.modified_time = iso_time(number_in(item, "m"));
   if (asked.include_permissions.value_or(false)) info.permissions = octal(number_in(item, "x"));
@@ -88,7 +88,7 @@ task<http::Response> list_path(Call call, FileListRequest body) {
   result.total_count = number_in(reply->head, "total");
   result.directory_count = number_in(reply->head, "directories");
   result.file_count = result.total_count - result.directory_count;
-  const bool cut = bridge::flag_of(reply->head, "truncated");
+  const bool cut = json::flag_of(reply->head, "truncated");
   json::Value data = encode(result);
   if (cut) data["truncated"] = true;
   co_return http::ok(std::move(data), "Path listed successfully", hint_of(cut, order));
@@ -112,13 +112,13 @@ task<http::Response> glob_files(Call call, FileGlobRequest body) {
   CO_TRY_ASSIGN(const json::Value list, list_in(reply->body));
   FileGlobResult result{.path = text_in(reply->head, "path"), .pattern = body.pattern};
   for (const json::Value& item : list) {
-    GlobFileInfo info{.path = text_in(item, "p"), .name = text_in(item, "n"), .is_directory = bridge::flag_of(item, "d")};
+    GlobFileInfo info{.path = text_in(item, "p"), .name = text_in(item, "n"), .is_directory = json::flag_of(item, "d")};
     if (facts && !info.is_directory) info.size = number_in(item, "s");
     if (facts) info.modified_time = iso_time(number_in(item, "m"));
     result.files.push_back(std::move(info));
   }
   result.total_count = number_in(reply->head, "total");
-  result.truncated = bridge::flag_of(reply->head, "truncated");
+  result.truncated = json::flag_of(reply->head, "truncated");
   co_return http::ok(encode(result), "Glob completed", hint_of(result.truncated, order));
 }
 
@@ -131,7 +131,7 @@ task<http::Response> find_files(Call call, FileFindRequest body) {
   CO_TRY_ASSIGN(const json::Value list, list_in(reply->body));
   FileFindResult result{.path = text_in(reply->head, "path")};
   for (const json::Value& item : list) result.files.push_back(text_in(item, "p"));
-  const bool cut = bridge::flag_of(reply->head, "truncated");
+  const bool cut = json::flag_of(reply->head, "truncated");
   json::Value data = encode(result);
   if (cut) data["truncated"] = true;
   const std::string said = "Search completed, found " + std::to_string(result.files.size()) + " files";
@@ -150,7 +150,7 @@ task<http::Response> search_in_file(Call call, FileSearchRequest body) {
     result.matches.push_back(text_in(item, "l"));
     result.line_numbers.push_back(number_in(item, "n"));
   }
-  const bool cut = bridge::flag_of(reply->head, "truncated");
+  const bool cut = json::flag_of(reply->head, "truncated");
   const std::string said = "Search completed, found " + std::to_string(number_in(reply->head, "total")) + " matches";
   co_return http::ok(encode(result), said, cut_hint(cut));
 }
@@ -195,7 +195,7 @@ task<http::Response> grep_files(Call call, FileGrepRequest body) {
   }
   result.match_count = number_in(reply->head, "total");
   result.files_matched = number_in(reply->head, "matched");
-  result.truncated = bridge::flag_of(reply->head, "truncated");
+  result.truncated = json::flag_of(reply->head, "truncated");
   co_return http::ok(encode(result), "Grep completed", cut_hint(result.truncated));
 }
 

@@ -1,6 +1,6 @@
 #include "agent/session/code_outcome.h"
 
-#include "agent/bridge/fields.h"
+#include "launcher/base/fields.h"
 
 namespace caisson::session {
 namespace {
@@ -11,7 +11,7 @@ constexpr std::size_t kMostLines = 2000;
 // A display or a result, rebuilt from what may be anything.
 std::optional<json::Value> checked_output(const json::Value& said) {
   if (!said.is_object()) return std::nullopt;
-  const std::string type = bridge::text_of(said, "output_type");
+  const std::string type = json::text_of(said, "output_type");
   const auto data = said.find("data");
   if ((type != "display_data" && type != "execute_result") || data == said.end() || !data->is_object()) return std::nullopt;
   json::Value out = {{"output_type", type}, {"data", json::Value::object()}, {"metadata", json::Value::object()}};
@@ -25,7 +25,7 @@ std::optional<json::Value> checked_output(const json::Value& said) {
 std::optional<CodeError> checked_error(const json::Value& report) {
   const auto said = report.find("error");
   if (said == report.end() || !said->is_object()) return std::nullopt;
-  CodeError error{.name = bridge::text_of(*said, "ename"), .value = bridge::text_of(*said, "evalue"), .traceback = {}};
+  CodeError error{.name = json::text_of(*said, "ename"), .value = json::text_of(*said, "evalue"), .traceback = {}};
   if (const auto lines = said->find("traceback"); lines != said->end() && lines->is_array())
     for (const json::Value& line : *lines)
       if (line.is_string() && error.traceback.size() < kMostLines) error.traceback.push_back(line.get<std::string>());
@@ -39,7 +39,7 @@ json::Value stream(std::string_view name, const std::string& text) {
 }  // namespace
 
 Result<CodeOutcome> make_outcome(std::string out, std::string err, const json::Value& report, int exit_code) {
-  if (const std::string refused = bridge::text_of(report, "refused"); !refused.empty()) return fail(Code::not_found, refused);
+  if (const std::string refused = json::text_of(report, "refused"); !refused.empty()) return fail(Code::not_found, refused);
   CodeOutcome outcome{.status = exit_code == 0 ? "ok" : "error", .out = std::move(out), .err = std::move(err)};
   outcome.exit_code = exit_code;
   if (!outcome.out.empty()) outcome.outputs.push_back(stream("stdout", outcome.out));

@@ -1,6 +1,6 @@
 #include "agent/session/file_service.h"
 
-#include "agent/bridge/fields.h"
+#include "launcher/base/fields.h"
 
 namespace caisson::session {
 namespace {
@@ -93,7 +93,7 @@ asio::awaitable<FileReply> FileService::call_on(Worker::Pointer worker, std::str
   const auto error = reply->head.find("error");
   if (error == reply->head.end()) co_return std::move(*reply);
   if (!error->is_object()) co_return std::unexpected(FileFailure{0, "", "io_error", "the file worker failed without a reason"});
-  FileFailure why{0, bridge::text_of(*error, "path"), bridge::text_of(*error, "kind"), bridge::text_of(*error, "text")};
+  FileFailure why{0, json::text_of(*error, "path"), json::text_of(*error, "kind"), json::text_of(*error, "text")};
   const std::int64_t number = json::get_int(*error, "errno").value_or(std::nullopt).value_or(0);
   if (number > 0 && number < 4096) why.number = static_cast<int>(number);
   co_return std::unexpected(std::move(why));

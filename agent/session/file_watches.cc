@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "agent/bridge/fields.h"
 #include "agent/session/text.h"
+#include "launcher/base/fields.h"
 #include "launcher/base/sys.h"
 
 namespace caisson::session {
 namespace {
 
-std::string utf8_of(const json::Value& object, std::string_view key) { return to_utf8(bridge::text_of(object, key)); }
+std::string utf8_of(const json::Value& object, std::string_view key) { return to_utf8(json::text_of(object, key)); }
 
 void lose(FileWatcher& watcher) { watcher.lost_seq = ++watcher.last_seq; }
 
@@ -58,8 +58,8 @@ asio::awaitable<FileWatches::Made> FileWatches::create(WatchParams params) {
     co_return std::unexpected(std::move(reply).error());
   }
   watcher->path = utf8_of(reply->head, "path");
-  watcher->directory = bridge::flag_of(reply->head, "directory");
-  watcher->exists = bridge::flag_of(reply->head, "exists");
+  watcher->directory = json::flag_of(reply->head, "directory");
+  watcher->exists = json::flag_of(reply->head, "exists");
   co_return watcher;
 }
 
@@ -112,7 +112,7 @@ void FileWatches::take(const frames::Frame& frame) {
   if (utf8_of(frame.head, "event") != "watch") return;
   const Pointer watcher = find(utf8_of(frame.head, "watcher"));
   if (!watcher) return;
-  if (bridge::flag_of(frame.head, "overflow")) lose(*watcher);
+  if (json::flag_of(frame.head, "overflow")) lose(*watcher);
   const auto changes = frame.head.find("changes");
   if (changes != frame.head.end() && changes->is_array())
     for (const json::Value& change : *changes) {
@@ -120,11 +120,11 @@ void FileWatches::take(const frames::Frame& frame) {
                       .path = utf8_of(change, "p"),
                       .relative_path = utf8_of(change, "r"),
                       .old_path = utf8_of(change, "o"),
-                      .is_dir = bridge::flag_of(change, "d"),
-                      .timestamp_ns = bridge::number_of(change, "at").value_or(0),
-                      .mtime_ns = bridge::number_of(change, "m"),
-                      .size = bridge::number_of(change, "s"),
-                      .inode = bridge::number_of(change, "i")};
+                      .is_dir = json::flag_of(change, "d"),
+                      .timestamp_ns = json::number_of(change, "at").value_or(0),
+                      .mtime_ns = json::number_of(change, "m"),
+                      .size = json::number_of(change, "s"),
+                      .inode = json::number_of(change, "i")};
       if (!known_type(event.type)) continue;
       event.seq = ++watcher->last_seq;
       watcher->events.push_back(std::move(event));

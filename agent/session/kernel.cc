@@ -5,7 +5,7 @@
 #include <csignal>
 #include <cstring>
 
-#include "agent/bridge/fields.h"
+#include "launcher/base/fields.h"
 
 namespace caisson::session {
 namespace {
@@ -24,7 +24,7 @@ std::vector<KernelSpec> specs_of(const json::Value& head) {
   const auto list = head.find("kernels");
   if (list == head.end() || !list->is_array()) return out;
   for (const json::Value& kernel : *list) {
-    KernelSpec spec{bridge::text_of(kernel, "name"), bridge::text_of(kernel, "version"), bridge::text_of(kernel, "path")};
+    KernelSpec spec{json::text_of(kernel, "name"), json::text_of(kernel, "version"), json::text_of(kernel, "path")};
     if (!spec.name.empty() && spec.path.starts_with('/') && out.size() < kMostKernels) out.push_back(std::move(spec));
   }
   return out;
@@ -70,7 +70,7 @@ task<KernelCatalog> Kernel::ask_catalog(bridge::LauncherClient& launcher, Place 
   auto reply = co_await Worker::call(worker, std::move(head), "", bridge::deadline_after(kQuestionSeconds));
   (void)co_await Worker::close(worker, "asked for kernels");  // the reply is what counts; the launcher's log has the failure
   if (!reply) co_return std::unexpected(std::move(reply).error().wrap("ask for the installed kernels"));
-  if (const std::string error = bridge::text_of(reply->head, "error"); !error.empty())
+  if (const std::string error = json::text_of(reply->head, "error"); !error.empty())
     co_return fail(Code::unavailable, "ask for the installed kernels: " + error);
   KernelCatalog catalog{specs_of(reply->head), names_of(reply->head, "without")};
   co_return catalog;
@@ -97,7 +97,7 @@ task<Kernel::Pointer> Kernel::start(bridge::LauncherClient& launcher, Place plac
   auto reply = co_await Worker::call(self->worker_, std::move(head), "", bridge::deadline_after(kStartSeconds + 5));
   std::optional<Error> refused;
   if (!reply) refused = std::move(reply).error();
-  else if (const std::string error = bridge::text_of(reply->head, "error"); !error.empty())
+  else if (const std::string error = json::text_of(reply->head, "error"); !error.empty())
     refused = Error(Code::unavailable, error);
   if (!refused) co_return self;
   (void)co_await Worker::close(self->worker_, "the kernel did not start");  // the first error is the one to report
@@ -105,7 +105,7 @@ task<Kernel::Pointer> Kernel::start(bridge::LauncherClient& launcher, Place plac
 }
 
 void Kernel::take(const frames::Frame& event) {
-  if (bridge::text_of(event.head, "event") == "died") {  // between two cells
+  if (json::text_of(event.head, "event") == "died") {  // between two cells
     ended();
     return;
   }
@@ -140,13 +140,13 @@ task<KernelResult> Kernel::execute(Pointer self, KernelCell cell) {
     died["why"] = silent ? "it stopped answering" : reply.error().what;
     self->report_death(result, died);
     (void)co_await Worker::close(self->worker_, "the kernel does not answer");  // nothing of it is left to report a failure to
-  } else if (const std::string error = bridge::text_of(reply->head, "error"); !error.empty()) {
+  } else if (const std::string error = json::text_of(reply->head, "error"); !error.empty()) {
     self->outputs_.reset();
     co_return fail(Code::not_found, error);
   } else {
-    const std::string status = bridge::text_of(reply->head, "status");
+    const std::string status = json::text_of(reply->head, "status");
     if (status == "ok" || status == "timeout") result.status = status;
-    result.msg_id = bridge::text_of(reply->head, "msg_id");
+    result.msg_id = json::text_of(reply->head, "msg_id");
     if (const auto count = json::get_int(reply->head, "execution_count")) result.execution_count = *count;
     if (const auto dropped = json::get_int(reply->head, "dropped"); dropped && dropped->value_or(0) > 0)
       self->outputs_->note_dropped(static_cast<std::uint64_t>(**dropped));
@@ -167,13 +167,13 @@ task<void> Kernel::enter(Pointer self, std::string cwd) {
   head["cwd"] = std::move(cwd);
   CO_TRY_ASSIGN(const frames::Frame reply,
                 co_await Worker::call(self->worker_, std::move(head), "", bridge::deadline_after(kChdirSeconds + kGraceSeconds)));
-  if (std::string error = bridge::text_of(reply.head, "error"); !error.empty()) co_return fail(Code::not_found, std::move(error));
+  if (std::string error = json::text_of(reply.head, "error"); !error.empty()) co_return fail(Code::not_found, std::move(error));
   co_return Status{};
 }
 
 void Kernel::report_death(KernelResult& result, const json::Value& died) {
-  std::string how = bridge::text_of(died, "why");
-  if (const std::string signal = bridge::text_of(died, "signal"); !signal.empty()) {
+  std::string how = json::text_of(died, "why");
+  if (const std::string signal = json::text_of(died, "signal"); !signal.empty()) {
     how = "it was ended by " + signal + (result.status == "timeout" ? " because the interrupt had no effect" : "");
     result.exit_code = 128 + signal_number(signal);
   } else if (const auto code = json::get_int(died, "exit_code"); code && *code) {
@@ -181,7 +181,7 @@ void Kernel::report_death(KernelResult& result, const json::Value& died) {
     result.exit_code = static_cast<int>(**code & 0xFF);
   }
   std::vector<std::string> lines{"The kernel died: " + how};
-  if (std::string last = bridge::text_of(died, "stderr"); !last.empty()) lines.push_back(std::move(last));
+  if (std::string last = json::text_of(died, "stderr"); !last.empty()) lines.push_back(std::move(last));
   outputs_->add_error("DeadKernelError", "the kernel died: " + how, std::move(lines));
   add_hint(result.hint, "the kernel died and its session is gone");
   died_ = true;

@@ -6,6 +6,7 @@
 
 #include "launcher/attest/base64url.h"
 #include "launcher/attest/token.h"
+#include "launcher/base/fields.h"
 #include "launcher/base/sys.h"
 #include "launcher/cli/args.h"
 #include "launcher/cli/commands.h"
@@ -45,34 +46,30 @@ Result<json::Value> key_of(const std::string& given) {
   return jwk.contains("key") && jwk["key"].is_object() ? jwk["key"] : jwk;
 }
 
-std::string text_of(const json::Value& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
-
 void print_residual(const json::Value& list) {
   std::printf("\nnot stopped:\n");
   if (list.empty()) std::printf("  nothing that is known\n");
-  for (const json::Value& r : list) std::printf("  %-20s %s\n", text_of(r, "id").c_str(), text_of(r, "what").c_str());
+  for (const json::Value& r : list) std::printf("  %-20s %s\n", json::text_of(r, "id").c_str(), json::text_of(r, "what").c_str());
 }
 
 void print_session(const json::Value& confinement) {
-  std::printf("policy  %s, %s\n\n", text_of(confinement, "domain").c_str(), text_of(confinement, "policy_digest").c_str());
+  std::printf("policy  %s, %s\n\n", json::text_of(confinement, "domain").c_str(),
+              json::text_of(confinement, "policy_digest").c_str());
   for (const json::Value& m : confinement["mechanisms"]) {
     std::string proof;
     for (const json::Value& v : m.value("verified", json::Value::array()))
-      proof += (proof.empty() ? "" : ", ") + text_of(v, "what") + "=" + text_of(v, "result");
-    if (proof.empty()) proof = text_of(m, "detail");
-    std::printf("  %-14s %-12s %s\n", text_of(m, "name").c_str(), text_of(m, "state").c_str(), proof.c_str());
+      proof += (proof.empty() ? "" : ", ") + json::text_of(v, "what") + "=" + json::text_of(v, "result");
+    if (proof.empty()) proof = json::text_of(m, "detail");
+    std::printf("  %-14s %-12s %s\n", json::text_of(m, "name").c_str(), json::text_of(m, "state").c_str(), proof.c_str());
   }
   print_residual(confinement["residual"]);
 }
 
 void print_boot(const json::Value& statement) {
   for (const json::Value& p : statement["policies"]) {
-    const bool ready = text_of(p, "state") == "ready";
-    std::printf("policy  %-12s %s\n", text_of(p, "domain").c_str(),
-                ready ? text_of(p, "digest").c_str() : ("refused: " + text_of(p, "why")).c_str());
+    const bool ready = json::text_of(p, "state") == "ready";
+    std::printf("policy  %-12s %s\n", json::text_of(p, "domain").c_str(),
+                ready ? json::text_of(p, "digest").c_str() : ("refused: " + json::text_of(p, "why")).c_str());
   }
   for (const json::Value& why : statement["why_not_higher"]) std::printf("note    %s\n", why.get<std::string>().c_str());
   print_residual(statement["residual"]);
@@ -80,11 +77,11 @@ void print_boot(const json::Value& statement) {
 
 void print_statement(const json::Value& claims) {
   const json::Value& s = claims["caisson"];
-  std::printf("tier    %s\nkernel  %s, Landlock ABI %d\nboot    %s, since %s\nnonce   %s\n", text_of(s, "tier").c_str(),
-              text_of(s["kernel"], "release").c_str(), s["kernel"].value("landlock_abi", 0), text_of(s["boot"], "id").c_str(),
-              text_of(s["boot"], "started").c_str(),
-              claims.contains("eat_nonce") ? text_of(claims, "eat_nonce").c_str() : "none");
-  if (text_of(s, "kind") == "session") print_session(s["confinement"]);
+  std::printf("tier    %s\nkernel  %s, Landlock ABI %d\nboot    %s, since %s\nnonce   %s\n", json::text_of(s, "tier").c_str(),
+              json::text_of(s["kernel"], "release").c_str(), s["kernel"].value("landlock_abi", 0),
+              json::text_of(s["boot"], "id").c_str(), json::text_of(s["boot"], "started").c_str(),
+              claims.contains("eat_nonce") ? json::text_of(claims, "eat_nonce").c_str() : "none");
+  if (json::text_of(s, "kind") == "session") print_session(s["confinement"]);
   else print_boot(s);
 }
 
@@ -118,13 +115,13 @@ Result<int> fetch(const Args& args, const Options& options) {
   if (const auto session = args.last("--session")) request["session"] = *session;
   TRY_ASSIGN(ControlClient control, ControlClient::connect(options));
   TRY_ASSIGN(const json::Value answer, control.ask("attest", std::move(request)));
-  const std::string token = text_of(answer, "token");
+  const std::string token = json::text_of(answer, "token");
   if (args.has("--token")) return print(token + "\n"), 0;
   TRY_ASSIGN(const json::Value claims,
              attest::open_token(token, answer["key"], {args.last("--nonce"), {}, sys::realtime_ns() / 1'000'000'000}));
   if (options.json) return print_json({{"token", token}, {"key", answer["key"]}, {"claims", claims}}), 0;
   print_statement(claims);
-  std::printf("\nkey     %s (kid %s)\n", text_of(answer["key"], "x").c_str(), text_of(answer["key"], "kid").c_str());
+  std::printf("\nkey     %s (kid %s)\n", json::text_of(answer["key"], "x").c_str(), json::text_of(answer["key"], "kid").c_str());
   return 0;
 }
 
@@ -137,8 +134,8 @@ int attest_main(Arguments words, const Options& options) {
 
 Status check_root(const std::string& given, const std::string& text, const std::string& signature) {
   TRY_ASSIGN(const json::Value jwk, key_of(given));
-  const auto key = attest::from_base64url(text_of(jwk, "x")), bytes = attest::from_base64url(signature);
-  if (!key || key->size() != 32 || text_of(jwk, "crv") != "Ed25519")
+  const auto key = attest::from_base64url(json::text_of(jwk, "x")), bytes = attest::from_base64url(signature);
+  if (!key || key->size() != 32 || json::text_of(jwk, "crv") != "Ed25519")
     return fail(Code::invalid_argument, "the key must be an Ed25519 JWK, or its x in base64url");
   if (!bytes) return fail(Code::permission_denied, "BAD: not base64url");
   return attest::verify(*key, text, *bytes) ? Status()

@@ -5,7 +5,7 @@
 #include "launcher/attest/base64url.h"
 #include "launcher/attest/key.h"
 #include "launcher/attest/token.h"
-#include "launcher/base/json.h"
+#include "launcher/base/fields.h"
 
 namespace caisson::attest {
 namespace {
@@ -30,11 +30,6 @@ Result<Parts> split(std::string_view token) {
       token.substr(first + 1, last - first - 1).find('.') != std::string_view::npos)
     return fail(Code::protocol, "not a token: three parts with dots between them");
   return Parts{token.substr(0, first), token.substr(first + 1, last - first - 1), token.substr(last + 1), token.substr(0, last)};
-}
-
-std::string text_of(const json::Value& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
 }
 
 }  // namespace
@@ -77,18 +72,18 @@ Result<nlohmann::json> open_token(std::string_view token, const nlohmann::json& 
   TRY_ASSIGN(const Parts parts, split(token));
   TRY_ASSIGN(const json::Value header, decode(parts.header, "header"));
   // The algorithm is ours to name, never the token's: "none" and key confusion end here.
-  if (text_of(header, "alg") != "EdDSA" || header.contains("crit"))
+  if (json::text_of(header, "alg") != "EdDSA" || header.contains("crit"))
     return fail(Code::permission_denied, "the token is not signed with EdDSA");
-  if (text_of(jwk, "kty") != "OKP" || text_of(jwk, "crv") != "Ed25519")
+  if (json::text_of(jwk, "kty") != "OKP" || json::text_of(jwk, "crv") != "Ed25519")
     return fail(Code::invalid_argument, "the key is not an Ed25519 JWK");
-  const auto half = from_base64url(text_of(jwk, "x")), signature = from_base64url(parts.signature);
+  const auto half = from_base64url(json::text_of(jwk, "x")), signature = from_base64url(parts.signature);
   if (!half || !signature) return fail(Code::protocol, "key or signature is not base64url");
   TRY(verify(*half, parts.signed_text, *signature));
   TRY_ASSIGN(json::Value claims, decode(parts.claims, "claims"));
-  if (text_of(claims, "eat_profile") != kProfile)
-    return fail(Code::permission_denied, "the token's profile is " + quote(text_of(claims, "eat_profile")));
-  if (expected.nonce && text_of(claims, "eat_nonce") != *expected.nonce)
-    return fail(Code::permission_denied, "the token's nonce is " + quote(text_of(claims, "eat_nonce")) + ", not " +
+  if (json::text_of(claims, "eat_profile") != kProfile)
+    return fail(Code::permission_denied, "the token's profile is " + quote(json::text_of(claims, "eat_profile")));
+  if (expected.nonce && json::text_of(claims, "eat_nonce") != *expected.nonce)
+    return fail(Code::permission_denied, "the token's nonce is " + quote(json::text_of(claims, "eat_nonce")) + ", not " +
                                              quote(*expected.nonce) + ": it was made for another question, or is replayed");
   TRY_ASSIGN(const auto issued, json::get_int(claims, "iat"));
   if (!issued) return fail(Code::protocol, "the token has no 'iat'");

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "launcher/audit/log.h"
+#include "launcher/base/fields.h"
 #include "launcher/base/sys.h"
 
 namespace caisson::audit {
@@ -63,14 +64,9 @@ Result<json::Value> parse_record(std::string_view line) {
   return record;
 }
 
-std::string text_of(const json::Value& record, const char* key) {
-  const auto value = json::get_string(record, key);
-  return value && *value ? **value : std::string();
-}
-
-std::uint64_t number_of(const json::Value& record, const char* key, std::uint64_t fallback) {
-  const auto value = json::get_int(record, key);
-  return value && *value && **value >= 0 ? static_cast<std::uint64_t>(**value) : fallback;
+std::uint64_t count_of(const json::Value& record, const char* key, std::uint64_t fallback) {
+  const auto value = json::number_of(record, key);
+  return value && *value >= 0 ? static_cast<std::uint64_t>(*value) : fallback;
 }
 
 }  // namespace caisson::audit

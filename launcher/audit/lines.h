@@ -45,8 +45,7 @@ class Lines {
 
 // One line as JSON, with the bounds of a record. Says nothing about the chain.
 [[nodiscard]] Result<json::Value> parse_record(std::string_view line);
-// A member of a record; what is absent, or of another type, is "", or `fallback`.
-[[nodiscard]] std::string text_of(const json::Value& record, const char* key);
-[[nodiscard]] std::uint64_t number_of(const json::Value& record, const char* key, std::uint64_t fallback = 0);
+// A number of a record that cannot be negative; what is absent, negative or no whole number is `fallback`.
+[[nodiscard]] std::uint64_t count_of(const json::Value& record, const char* key, std::uint64_t fallback = 0);
 
 }  // namespace caisson::audit

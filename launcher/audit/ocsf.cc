@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <ctime>
 
-#include "launcher/audit/lines.h"
+#include "launcher/base/fields.h"
 
 namespace caisson::audit {
 namespace {
@@ -71,13 +71,14 @@ Value process(const Value& record, Value& rest) {
   if (record.contains("pid")) out["pid"] = record["pid"], rest.erase("pid");
   if (record.contains("argv")) out["cmd_line"] = joined(record["argv"]);
   if (record.contains("cwd")) out["working_directory"] = record["cwd"], rest.erase("cwd");
-  out["uid"] = text_of(record, "exec");
+  out["uid"] = json::text_of(record, "exec");
   rest.erase("exec");
   return out;
 }
 
 void finding(Value& out, const Value& record, const std::string& event, std::string_view log) {
-  const std::string what = text_of(record, "what"), limit = text_of(record, "limit"), call = text_of(record, "syscall");
+  const std::string what = json::text_of(record, "what"), limit = json::text_of(record, "limit"),
+                    call = json::text_of(record, "syscall");
   out["finding_info"] = {{"uid", std::string(log) + "/" + std::to_string(record.value("seq", std::int64_t{0}))},
                          {"title", event + (limit.empty() ? "" : ": " + limit) + (call.empty() ? "" : ": " + call) +
                                        (what.empty() ? "" : ": " + what)},
@@ -87,13 +88,13 @@ void finding(Value& out, const Value& record, const std::string& event, std::str
 }  // namespace
 
 Value ocsf(const Value& record, std::string_view log) {
-  const std::string event = text_of(record, "event");
+  const std::string event = json::text_of(record, "event");
   Row row = kOther;
   for (const Row& r : kRows)
     if (r.event == event) row = r;
   Value rest = record;
   for (const char* key : {"seq", "time", "event", "hash"}) rest.erase(key);
-  const std::int64_t time = milliseconds(text_of(record, "time"));
+  const std::int64_t time = milliseconds(json::text_of(record, "time"));
   Value out{{"class_uid", static_cast<int>(row.type)},
             {"category_uid", static_cast<int>(row.type) / 1000},
             {"activity_id", row.activity},
@@ -107,8 +108,8 @@ Value ocsf(const Value& record, std::string_view log) {
               {"product", {{"name", "Caisson"}, {"vendor_name", "Caisson"}, {"version", CAISSON_VERSION}}},
               {"log_name", log},
               {"sequence", record.value("seq", std::int64_t{0})},
-              {"original_time", text_of(record, "time")},
-              {"uid", text_of(record, "hash")}}}};
+              {"original_time", json::text_of(record, "time")},
+              {"uid", json::text_of(record, "hash")}}}};
   const bool session = log.starts_with("s-");
   if (session) out["actor"] = {{"session", {{"uid", log}}}};
   if (row.type == kProcess) {
@@ -117,7 +118,7 @@ Value ocsf(const Value& record, std::string_view log) {
     if (event == "exec_exit") out["status_id"] = record.value("exit_code", -1) == 0 ? kSuccess : kFailure;
     out["device"] = {{"type_id", 6}, {"hostname", session ? log : "caisson"}};  // 6: virtual
   } else if (row.type == kApi) {
-    out["api"] = {{"operation", event == "request_refused" ? text_of(record, "op") : event}};
+    out["api"] = {{"operation", event == "request_refused" ? json::text_of(record, "op") : event}};
     if (!out.contains("actor")) out["actor"] = {{"app_name", "caisson-agent"}};
     out["src_endpoint"] = {{"name", "caisson"}};
   } else if (row.type == kApplication) {
@@ -125,7 +126,7 @@ Value ocsf(const Value& record, std::string_view log) {
   } else {
     finding(out, record, event, log);
   }
-  if (const std::string what = text_of(record, "what"); !what.empty()) out["status_detail"] = what, rest.erase("what");
+  if (const std::string what = json::text_of(record, "what"); !what.empty()) out["status_detail"] = what, rest.erase("what");
   if (!rest.empty()) out["unmapped"] = std::move(rest);
   return out;
 }

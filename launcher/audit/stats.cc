@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "launcher/audit/lines.h"
+#include "launcher/base/fields.h"
 
 namespace caisson::audit {
 
@@ -11,22 +12,22 @@ void Stats::count(Counts& counts, const std::string& name, std::uint64_t n) {
 }
 
 void Stats::add(const json::Value& record, std::size_t bytes) {
-  const std::string event = text_of(record, "event");
+  const std::string event = json::text_of(record, "event");
   ++records_;
   bytes_ += bytes;
   count(events_, event);
-  if (event == "denial") count(denials_, text_of(record, "syscall"), number_of(record, "count", 1));
-  if (event == "limit_hit") count(limits_, text_of(record, "limit"));
-  if (event == "session_end") count(ends_, text_of(record, "reason"));
-  if (event == "segment_start") spilled_ += number_of(record, "spilled", 0);
+  if (event == "denial") count(denials_, json::text_of(record, "syscall"), count_of(record, "count", 1));
+  if (event == "limit_hit") count(limits_, json::text_of(record, "limit"));
+  if (event == "session_end") count(ends_, json::text_of(record, "reason"));
+  if (event == "segment_start") spilled_ += count_of(record, "spilled", 0);
   // The last such record covers what went before.
   if (event == "segment_removed")
     removed_ =
-        number_of(record, "last_seq", 0) + 1 - std::min(number_of(record, "first_seq", 0), number_of(record, "last_seq", 0) + 1);
+        count_of(record, "last_seq", 0) + 1 - std::min(count_of(record, "first_seq", 0), count_of(record, "last_seq", 0) + 1);
   if (event != "exec_exit") return;
-  if (const std::string signal = text_of(record, "signal"); !signal.empty()) count(signals_, signal);
-  else count(exit_codes_, std::to_string(number_of(record, "exit_code", 0)));
-  if (const std::string limit = text_of(record, "limit"); !limit.empty()) count(limits_, limit);
+  if (const std::string signal = json::text_of(record, "signal"); !signal.empty()) count(signals_, signal);
+  else count(exit_codes_, std::to_string(count_of(record, "exit_code", 0)));
+  if (const std::string limit = json::text_of(record, "limit"); !limit.empty()) count(limits_, limit);
 }
 
 void Stats::add(const Stats& other) {

@@ -9,6 +9,7 @@
 
 #include "launcher/audit/lines.h"
 #include "launcher/audit/log.h"
+#include "launcher/base/fields.h"
 #include "launcher/base/hash.h"
 
 namespace caisson::audit {
@@ -135,7 +136,7 @@ class Checker {
 
   void members(const Lines::Line& line, const json::Value& record, const Chain& chain, const std::string* last, bool first) {
     const auto seq = json::get_int(record, "seq"), mono = json::get_int(record, "mono_us");
-    const std::string event = text_of(record, "event"), time = text_of(record, "time");
+    const std::string event = json::text_of(record, "event"), time = json::text_of(record, "time");
     if (!seq || !*seq || !mono || !*mono || event.empty() || time.empty()) return add(line, "lacks seq, time, mono_us or event");
     const bool start = event == event_name(Event::segment_start), boot = event == event_name(Event::boot);
     if (first && boot && v_.records > 1) new_boot(line, record, last);
@@ -150,9 +151,9 @@ class Checker {
     ended_ = event == event_name(Event::session_end) && !record.contains("file");
     segment_ended_ = event == event_name(Event::segment_end);
     if (event == event_name(Event::segment_removed))
-      removed_[number_of(record, "segment")] = {number_of(record, "first_seq"), number_of(record, "last_seq"),
-                                                text_of(record, "head")};
-    if (event == event_name(Event::log_deleted)) deleted_.insert(text_of(record, "head"));
+      removed_[count_of(record, "segment")] = {count_of(record, "first_seq"), count_of(record, "last_seq"),
+                                               json::text_of(record, "head")};
+    if (event == event_name(Event::log_deleted)) deleted_.insert(json::text_of(record, "head"));
     seq_ = static_cast<std::uint64_t>(**seq);
     mono_us_ = **mono;
     if (v_.first_time.empty()) v_.first_time = time;
@@ -170,25 +171,25 @@ class Checker {
 
   // A restart of the launcher: a chain of its own, whose first record names the end of the one before.
   void new_boot(const Lines::Line& line, const json::Value& record, const std::string* last) {
-    if (number_of(record, "seq") != 1) add(line, "a boot begins here, but not its numbers");
+    if (count_of(record, "seq") != 1) add(line, "a boot begins here, but not its numbers");
     segment_ = 1;
     const bool between = std::exchange(segment_ended_, false);  // the launcher was killed after it had set a segment aside
     if (!record.contains("previous") || !record["previous"].is_object() || last == nullptr) return;
     const json::Value& before = record["previous"];
-    if (between && number_of(before, "count") == 0) return;
-    if (number_of(before, "count") != seq_ || text_of(before, "head") != *last)
+    if (between && count_of(before, "count") == 0) return;
+    if (count_of(before, "count") != seq_ || json::text_of(before, "head") != *last)
       add(line, "the launcher's log before this boot is not the one that it names: files are missing, added or changed");
   }
 
   void enter_segment(const Lines::Line& line, const json::Value& record, const Chain& chain, std::uint64_t seq,
                      const std::string* last) {
-    const std::uint64_t number = std::max<std::uint64_t>(number_of(record, "segment"), 1);
-    const std::uint64_t spilled = number_of(record, "spilled");
-    const std::uint64_t from = spilled != 0 ? number_of(record, "first_seq") : seq;
-    if (spilled != 0 && (number_of(record, "last_seq") + 1 != seq || from + spilled != seq))
+    const std::uint64_t number = std::max<std::uint64_t>(count_of(record, "segment"), 1);
+    const std::uint64_t spilled = count_of(record, "spilled");
+    const std::uint64_t from = spilled != 0 ? count_of(record, "first_seq") : seq;
+    if (spilled != 0 && (count_of(record, "last_seq") + 1 != seq || from + spilled != seq))
       add(line, "says that " + std::to_string(spilled) + " records went to stderr, which its numbers do not");
     v_.spilled += spilled;
-    if (spilled != 0) settle_cut(number_of(record, "cut_bytes"));
+    if (spilled != 0) settle_cut(count_of(record, "cut_bytes"));
     const bool whole = spilled != 0 || segment_ended_ || v_.records == 1;
     segment_ended_ = false;
     const bool own = is_launcher_log(file_);
@@ -196,7 +197,7 @@ class Checker {
       // The first that is here: what was before it is checked against the record of its deletion.
       const bool boot = seq == 1;
       const json::Value before = boot && record.contains("previous") ? record["previous"] : json::Value::object();
-      const std::string head = boot ? text_of(before, "head") : std::string(chain.prev);
+      const std::string head = boot ? json::text_of(before, "head") : std::string(chain.prev);
       if (!head.empty() && head != kNoPrevious) gaps_.push_back({file_, line.number, line.offset, 0, 0, 0, head, true});
     } else if (last != nullptr && (own || number == segment_ + 1 || (number == 1 && v_.records == 1))) {
       if (!whole) add(line, "the segment before it has no end: records are missing");
@@ -312,11 +313,12 @@ Result<Index> read_index(const std::string& directory) {
       const bool end = line->text.contains("\"event\":\"session_end\""), gone = line->text.contains("\"event\":\"log_deleted\"");
       if (!end && !gone) continue;
       const auto record = json::parse(line->text, {.max_bytes = kMaxRecord});
-      if (!record || !record->is_object() || text_of(*record, "file").empty()) continue;
-      if (text_of(*record, "event") != event_name(end ? Event::session_end : Event::log_deleted)) continue;  // of an inner object
-      (end ? index.ended : index.deleted)[text_of(*record, "file")] = {number_of(*record, "count"), text_of(*record, "head"),
-                                                                       text_of(*record, "key"), text_of(*record, "signature"),
-                                                                       text_of(*record, "why")};
+      if (!record || !record->is_object() || json::text_of(*record, "file").empty()) continue;
+      if (json::text_of(*record, "event") != event_name(end ? Event::session_end : Event::log_deleted))
+        continue;  // of an inner object
+      (end ? index.ended : index.deleted)[json::text_of(*record, "file")] = {
+          count_of(*record, "count"), json::text_of(*record, "head"), json::text_of(*record, "key"),
+          json::text_of(*record, "signature"), json::text_of(*record, "why")};
     }
   }
   return index;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "launcher/base/fields.h"
 #include "launcher/cli/policy_import.h"
 #include "launcher/policy/words.h"
 
@@ -28,11 +29,6 @@ struct Call {
   json::Value exceptions = json::Value::array();  // refuse_if
 };
 
-std::string text_of(const json::Value& object, const char* key) {
-  auto value = json::get_string(object, key);
-  return value && *value ? **value : std::string();
-}
-
 std::vector<std::string> strings(const json::Value& object, const char* key) {
   std::vector<std::string> out;
   const auto list = object.is_object() ? object.find(key) : object.end();
@@ -53,7 +49,7 @@ class SeccompImport {
   SeccompImport(const json::Value& profile, std::string name) : profile_(profile), name_(std::move(name)) {}
 
   Result<Imported> run(const std::vector<std::string>& refused) {
-    const std::string by_default = text_of(profile_, "defaultAction");
+    const std::string by_default = json::text_of(profile_, "defaultAction");
     if (by_default != "SCMP_ACT_ERRNO" && !by_default.starts_with("SCMP_ACT_KILL") && by_default != "SCMP_ACT_TRAP")
       return fail(Code::invalid_argument, "defaultAction is " + quote(by_default) +
                                               ": a profile that allows what it does not name has no counterpart, a set lists "
@@ -105,12 +101,12 @@ class SeccompImport {
   Status add(const json::Value& rule) {
     if (!rule.is_object()) return fail(Code::invalid_argument, "a rule is not an object");
     std::vector<std::string> names = strings(rule, "names");
-    if (const std::string one = text_of(rule, "name"); !one.empty()) names.push_back(one);
+    if (const std::string one = json::text_of(rule, "name"); !one.empty()) names.push_back(one);
     if (names.empty()) return fail(Code::invalid_argument, "a rule names no system call");
     for (const std::string& call : names)
       if (const auto fault = policy::form_fault(policy::Form::syscall, call)) return fail(Code::invalid_argument, fault->what);
     if (!applies(rule, names)) return {};
-    const std::string action = text_of(rule, "action");
+    const std::string action = json::text_of(rule, "action");
     if (action == "SCMP_ACT_ALLOW") return allow(rule, names);
     const bool has_args = rule.contains("args") && rule["args"].is_array() && !rule["args"].empty();
     if (has_args) {
@@ -136,7 +132,7 @@ class SeccompImport {
                                                          {"SCMP_CMP_GE", "ge"},
                                                          {"SCMP_CMP_GT", "gt"},
                                                          {"SCMP_CMP_MASKED_EQ", "masked_eq"}};
-    const auto op = arg.is_object() ? kOps.find(text_of(arg, "op")) : kOps.end();
+    const auto op = arg.is_object() ? kOps.find(json::text_of(arg, "op")) : kOps.end();
     if (op == kOps.end() || !arg.contains("index") || !arg["index"].is_number_unsigned() ||
         arg["index"].get<std::uint64_t>() > 5 || !arg.contains("value") || !arg["value"].is_number_unsigned())
       return std::nullopt;

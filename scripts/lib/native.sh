@@ -64,10 +64,11 @@ native_bring_policies() {
 
 native_replace_policies() {
   say "==> give the launcher the policies of $POLICIES"
-  exchange_policies "$NATIVE_DIR/incoming" "$NATIVE_DIR/policies" env
-  read_policies_again native_logs kill -HUP "$(native_pid)" ||
-    { exchange_policies "$NATIVE_DIR/incoming" "$NATIVE_DIR/policies" env; die "the old policies stay"; }
+  # shellcheck disable=SC2034  # take_policies reads them
+  local inside=(env) hup=(kill -HUP "$(native_pid)")
+  take_policies "$NATIVE_DIR/incoming" "$NATIVE_DIR/policies" native_logs
 }
+
 native_logs() { cat "$NATIVE_DIR/launcher.log"; }
 
 native_start() {

@@ -36,16 +36,22 @@ check_policies() {
 
 # Gives them to the launcher that runs in the container. Sessions that run keep the policy that they began with.
 replace_policies() {
-  local inside=("${ENGINE[@]}" exec --user 0 "$NAME")
+  local inside=("${ENGINE[@]}" exec --user 0 "$NAME") hup=()
   say "==> give $NAME the policies of $POLICIES"
   [ "$("${inside[@]}" printenv CAISSON_POLICY_DIR)" = "$OWN_POLICIES" ] ||
     die "$NAME was started with the image's policies: --restart starts it with these, and ends its sessions"
   # shellcheck disable=SC2016  # the other shell's
   "${inside[@]}" sh -c 'rm -rf "$0" && mkdir "$0"' "$INCOMING"
   put_policies "$NAME" "$INCOMING"
-  exchange_policies "$INCOMING" "$OWN_POLICIES" "${inside[@]}"
-  read_policies_again container_logs "${ENGINE[@]}" kill -s HUP "$NAME" ||
-    { exchange_policies "$INCOMING" "$OWN_POLICIES" "${inside[@]}"; die "the old policies stay"; }
+  hup=("${ENGINE[@]}" kill -s HUP "$NAME")
+  take_policies "$INCOMING" "$OWN_POLICIES" container_logs
+}
+
+# take_policies INCOMING DIR LOGS: INCOMING/own-policies in the place of DIR, and the launcher told; what it refuses goes back. The
+# caller's arrays: `inside` before commands beside the files, `hup` tells the launcher. LOGS prints what it says to that.
+take_policies() {
+  exchange_policies "$1" "$2" "${inside[@]}"
+  read_policies_again "$3" "${hup[@]}" || { exchange_policies "$1" "$2" "${inside[@]}"; die "the old policies stay"; }
 }
 
 # exchange_policies INCOMING DIR COMMAND...: INCOMING/own-policies and DIR change places.

@@ -41,6 +41,10 @@ class Served:
         headers = {"X-AIO-API-Key": started["api_key"]} if started["api_key"] else {}
         self.http = httpx.Client(base_url=started["url"], headers=headers, timeout=30)
 
+    @property
+    def port(self) -> str:
+        return self.started["url"].rsplit(":", 1)[1]
+
     def bash(self, command: str) -> dict:
         answer = self.http.post("/v1/bash/exec", json={"command": command})
         assert answer.status_code == 200, answer.text

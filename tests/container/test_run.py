@@ -36,8 +36,7 @@ def test_listens_on_this_machine_only(served, engine):
 
 def test_a_second_run_keeps_what_runs(served, engine):
     before = sh(engine, "inspect", "-f", "{{.Id}}", served.name).stdout
-    port = served.started["url"].rsplit(":", 1)[1]
-    again = sh(RUN, "--engine", engine, "--json", "--name", served.name, "--port", port)
+    again = sh(RUN, "--engine", engine, "--json", "--name", served.name, "--port", served.port)
     assert "up to date" in again.stderr and "already runs" in again.stderr
     assert json.loads(again.stdout) == served.started
     assert sh(engine, "inspect", "-f", "{{.Id}}", served.name).stdout == before
@@ -69,8 +68,7 @@ def test_stop_removes_the_container(start, engine):
 
 
 def test_a_busy_port_is_said(served, engine):
-    port = served.started["url"].rsplit(":", 1)[1]
-    done = sh(RUN, "--engine", engine, "--name", f"caisson-test-{os.getpid()}-busy", "--port", port, check=False)
+    done = sh(RUN, "--engine", engine, "--name", f"caisson-test-{os.getpid()}-busy", "--port", served.port, check=False)
     assert done.returncode != 0 and "in use" in done.stderr, done.stderr
 
 
@@ -102,8 +100,7 @@ def test_policies_of_this_host_are_served_and_replaced_while_it_runs(start, engi
             os.chown(mine / "bash.json", 4711, 4711)
 
     def again(check=True):
-        port = served.started["url"].rsplit(":", 1)[1]
-        return sh(RUN, "--engine", engine, "--json", "--name", served.name, "--port", port, "--policies", mine, check=check).stderr
+        return sh(RUN, "--engine", engine, "--json", "--name", served.name, "--port", served.port, "--policies", mine, check=check).stderr
 
     change("077")
     (mine / "mcp.json").unlink()
@@ -134,8 +131,7 @@ def test_policies_of_this_host_are_served_and_replaced_while_it_runs(start, engi
 
 
 def test_policies_for_a_container_with_the_images_own_need_a_restart(served, engine):
-    port = served.started["url"].rsplit(":", 1)[1]
-    done = sh(RUN, "--engine", engine, "--name", served.name, "--port", port, "--policies", ROOT / "policies", check=False)
+    done = sh(RUN, "--engine", engine, "--name", served.name, "--port", served.port, "--policies", ROOT / "policies", check=False)
     assert done.returncode != 0 and "--restart" in done.stderr
 
 

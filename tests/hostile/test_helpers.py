@@ -1,15 +1,13 @@
 """The launcher's own programs once their code were somebody else's: what they gave up is gone."""
 import errno
-import pathlib
 import platform
 import subprocess
 
 import pytest
 
-from harness import LAUNCHER, copy_policies, eventually
+from harness import LAUNCHER, below, blocked, copy_policies, eventually
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the injector is written for x86-64")
-READ, WRITE = "0 0x0 ", "1 0x1 "  # of descriptors 0 and 1, by number on x86-64
 
 
 @pytest.fixture
@@ -24,8 +22,8 @@ def inject(compiled, here):
     return run
 
 
-def waiting(pid, call):
-    eventually(lambda: pathlib.Path(f"/proc/{pid}/syscall").read_text().startswith(call), what="it waits")
+def waiting(pid, call, descriptor):
+    eventually(lambda: blocked(pid, call, descriptor), what="it waits")
     return pid
 
 
@@ -55,7 +53,7 @@ def place(tmp_path):
 def test_who_reads_policies_reaches_nothing_else(place, inject):
     policies, calls = place
     with subprocess.Popen([LAUNCHER.parent / "caisson-policies", policies, ""], stdout=subprocess.PIPE) as reader:
-        assert inject(waiting(reader.pid, WRITE), *calls) == calls
+        assert inject(waiting(reader.pid, "write", 1), *calls) == calls
         assert len(reader.stdout.read()) > 65536, "and it goes on"
     assert reader.returncode == 0
 
@@ -64,7 +62,7 @@ def test_who_compiles_filters_reaches_no_file_at_all(place, inject):
     policies, calls = place
     calls[f"open:{policies}/bash.json"] = "EACCES"
     with subprocess.Popen([LAUNCHER.parent / "caisson-policies", "--filter"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as compiler:
-        assert inject(waiting(compiler.pid, READ), *calls) == calls
+        assert inject(waiting(compiler.pid, "read", 0), *calls) == calls
         compiler.stdin.close()
         assert b"no question of this version" in compiler.stdout.read()
     assert compiler.returncode == 0
@@ -74,6 +72,5 @@ def test_the_same_calls_work_where_nothing_was_given_up(place, inject):
     """Else the above would prove nothing. In a PID namespace, with whose end the child that it forks ends."""
     _, calls = place
     with subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", "cat"], stdin=subprocess.PIPE) as outer:
-        children = pathlib.Path(f"/proc/{outer.pid}/task/{outer.pid}/children")
-        cat = int(eventually(lambda: children.read_text().split(), what="cat")[0])
-        assert inject(waiting(cat, READ), *calls) == dict.fromkeys(calls, "works")
+        cat = eventually(lambda: below(outer.pid, "cat"), what="cat")
+        assert inject(waiting(cat, "read", 0), *calls) == dict.fromkeys(calls, "works")

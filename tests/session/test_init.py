@@ -1,7 +1,6 @@
 """caisson-init alone, spoken to as the launcher does (launcher/base/init_protocol.h): a command waits for its word."""
 import errno
 import os
-import pathlib
 import select
 import signal
 import socket
@@ -10,15 +9,11 @@ import subprocess
 
 import pytest
 
-from harness import INIT, eventually
+from harness import INIT, blocked, descendants, eventually
 
 REQUEST, REPLY = struct.Struct("=11I"), struct.Struct("=2I5i1I3q")
 EXEC, SIGNAL, READY, STARTED, FAILED, EXITED, GO = 1, 2, 3, 4, 5, 6, 10
 STEPS = ("none", "request", "pty", "fork", "setsid", "stdio", "chdir", "exec", "go")
-
-
-def children(pid):
-    return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 class Init:
@@ -95,9 +90,7 @@ def test_a_word_for_what_failed_before_is_passed_over(init):
 
 def test_who_is_killed_while_it_waits_has_not_started(init):
     init.exec(1, "/usr/bin/true")
-    waiting = eventually(lambda: children(children(init.process.pid)[0]), what="the process")[0]
-    reads = pathlib.Path(f"/proc/{waiting}/syscall")
-    eventually(lambda: reads.read_text().split()[1:2] == ["0x3"], what="it waits for its word on descriptor 3")
+    waiting = eventually(lambda: next((p for p in descendants(init.process.pid) if blocked(p, "read", 3)), None), what="its process waits")
     os.kill(waiting, signal.SIGKILL)
     assert init.reply()[:4] == (FAILED, 1, "go", errno.ESRCH)
     init.say(GO, 1)

@@ -3,16 +3,13 @@
 import json
 import os
 import pathlib
-import platform
 import shutil
 import signal
 import subprocess
 import time
 
 import pytest
-from harness import CLI, LAUNCHER, Refused, c_compiler, cli, copy_policies, edit, eventually, inside, marked
-
-WRITE = {"x86_64": "1 ", "aarch64": "64 "}[platform.machine()]  # as /proc/<pid>/syscall says it
+from harness import CLI, LAUNCHER, Refused, blocked, c_compiler, cli, copy_policies, edit, eventually, inside, marked
 
 
 def write_broken(policies):
@@ -265,8 +262,7 @@ def test_the_reader_has_given_up_what_reading_does_not_need(tmp_path):
     """Looked at while nobody takes its answer, which is more than a pipe holds."""
     policies = copy_policies(tmp_path / "policies")
     with subprocess.Popen([LAUNCHER.parent / "caisson-policies", policies, ""], stdout=subprocess.PIPE) as reader:
-        waits_in = pathlib.Path(f"/proc/{reader.pid}/syscall")
-        eventually(lambda: waits_in.read_text().startswith(WRITE), what="the reader waits for who takes its answer")
+        eventually(lambda: blocked(reader.pid, "write", 1), what="the reader waits for who takes its answer")
         facts = dict(line.split(":\t", 1) for line in pathlib.Path(f"/proc/{reader.pid}/status").read_text().splitlines())
         assert int(facts["CapEff"], 16) == int(facts["CapPrm"], 16) and int(facts["CapEff"], 16) & ~0b110 == 0
         assert facts["NoNewPrivs"] == "1" and facts["Seccomp"] == "2"
