@@ -58,10 +58,7 @@ Loop::TimerId Loop::after(std::int64_t delay_us, std::function<void()> fire) {
 }
 
 void Loop::cancel(TimerId id) {
-  const auto it = timer_due_.find(id);
-  if (it == timer_due_.end()) return;
-  timers_.erase({it->second, id});
-  timer_due_.erase(it);
+  if (const auto timer = timer_due_.extract(id); !timer.empty()) timers_.erase({timer.mapped(), id});
 }
 
 int Loop::next_timeout_ms() {
@@ -89,18 +86,28 @@ void Loop::fire_timers() {
   if (late > kLateUs && !std::exchange(late_, true)) return put_off_timers(late + kLateUs);
   if (late >= 0) late_ = false;
   while (!timers_.empty() && timers_.begin()->first.first <= now) {
-    auto fire = std::move(timers_.begin()->second);
-    timer_due_.erase(timers_.begin()->first.second);
-    timers_.erase(timers_.begin());
-    fire();
+    const auto timer = timers_.extract(timers_.begin());
+    timer_due_.erase(timer.key().second);
+    timer.mapped()();
   }
+}
+
+// A callback of reap() may kill what nobody has announced yet: a session's cgroup, whose first process is then reaped in the
+// same round, before its pid is read from the pipe. Without the look here that session would never end, nor the launcher that
+// waits for it. A pid is not given out again so soon.
+void Loop::on_exit(pid_t pid, Exited exited) {
+  children_[pid] = std::move(exited);
+  siginfo_t info;
+  if (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD) return;
+  after(0, [this, pid] {
+    if (const auto child = children_.extract(pid); !child.empty()) child.mapped()({.signaled = true, .status = SIGKILL});
+  });
 }
 
 void Loop::read_signals() {
   signalfd_siginfo info{};
   while (::read(signal_fd_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-    const auto it = signals_.find(static_cast<int>(info.ssi_signo));
-    if (it != signals_.end()) it->second();
+    if (const auto it = signals_.find(static_cast<int>(info.ssi_signo)); it != signals_.end()) it->second();
   }
   reap();
 }
@@ -114,11 +121,7 @@ void Loop::reap() {
     if (pid <= 0) return;
     exit.signaled = WIFSIGNALED(status);
     exit.status = exit.signaled ? WTERMSIG(status) : WEXITSTATUS(status);
-    const auto it = children_.find(pid);
-    if (it == children_.end()) continue;
-    const Exited exited = std::move(it->second);
-    children_.erase(it);
-    exited(exit);
+    if (const auto child = children_.extract(pid); !child.empty()) child.mapped()(exit);
   }
 }
 

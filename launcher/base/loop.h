@@ -39,8 +39,8 @@ class Loop {
   void cancel(TimerId id);
 
   // Called once, when that child of ours has been reaped. Children without a callback (orphans that were reparented to us)
-  // are reaped silently.
-  void on_exit(pid_t pid, Exited exited) { children_[pid] = std::move(exited); }
+  // are reaped silently. For one that was reaped so before this call, `exited` is called by the next turn, as if killed.
+  void on_exit(pid_t pid, Exited exited);
   // For an owner that goes away first: the child is then reaped silently.
   void forget_exit(pid_t pid) { children_.erase(pid); }
   [[nodiscard]] bool expects(pid_t pid) const { return children_.contains(pid); }

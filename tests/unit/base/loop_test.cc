@@ -1,9 +1,12 @@
-// The event loop: who was late is not the one that is ended for it.
+// The event loop: who was late is not the one that is ended for it; an end is told of once, whenever it is asked for.
 #include "launcher/base/loop.h"
 
 #include <gtest/gtest.h>
 #include <sys/epoll.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <vector>
 
 #include "launcher/base/sys.h"
 
@@ -68,6 +71,53 @@ TEST_F(Late, WhoIsAlwaysLateFiresToo) {
   loop->after(0, slow);
   ASSERT_TRUE(loop->run());
   EXPECT_EQ(fired, 3);
+}
+
+struct Children : testing::Test {
+  std::unique_ptr<Loop> loop = std::move(*Loop::create({}));
+
+  static pid_t child() {
+    const pid_t pid = ::fork();
+    if (pid == 0) ::_exit(7);
+    return pid;
+  }
+  // One that the loop has reaped, though nobody had asked for it yet.
+  pid_t reaped() {
+    const pid_t stray = child(), expected = child();
+    siginfo_t info;
+    for (const pid_t pid : {stray, expected}) EXPECT_EQ(::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT), 0);
+    loop->on_exit(expected, [this](const ChildExit&) { loop->stop(); });
+    EXPECT_TRUE(loop->run());
+    EXPECT_EQ(::waitid(P_PID, static_cast<id_t>(stray), &info, WEXITED | WNOWAIT), -1);
+    return stray;
+  }
+  // What is told of `pid` until a quarter of a second has passed.
+  std::vector<ChildExit> told(pid_t pid, bool forget = false) {
+    std::vector<ChildExit> out;
+    loop->on_exit(pid, [&](const ChildExit& exit) { out.push_back(exit); });
+    if (forget) loop->forget_exit(pid);
+    loop->after(250'000, [this] { loop->stop(); });
+    EXPECT_TRUE(loop->run());
+    return out;
+  }
+};
+
+TEST_F(Children, TheEndIsToldOnce) {
+  const auto exits = told(child());
+  ASSERT_EQ(exits.size(), 1U);
+  EXPECT_FALSE(exits[0].signaled);
+  EXPECT_EQ(exits[0].status, 7);
+}
+
+TEST_F(Children, OfAChildThatWasReapedBeforeTheEndIsToldToo) {
+  const auto exits = told(reaped());
+  ASSERT_EQ(exits.size(), 1U);
+  EXPECT_TRUE(exits[0].signaled);
+}
+
+TEST_F(Children, WhatIsForgottenIsNotTold) {
+  EXPECT_TRUE(told(reaped(), true).empty());
+  EXPECT_TRUE(told(child(), true).empty());
 }
 
 }  // namespace
