@@ -19,6 +19,18 @@ unsigned long all_namespaces(const Plan& plan) {
   return session_namespaces(plan) | (plan.user_ns ? CLONE_NEWUSER : 0UL) | (plan.pid_ns ? CLONE_NEWPID : 0UL);
 }
 
+// A new process waits on the processor of its parent when the others looked busy for the moment; it would then only run when its
+// parent sleeps, and so not beside it. Where there is one processor nothing is changed. It is moved, not bound: what it starts
+// inherits no less than we have.
+void start_elsewhere(pid_t pid) {
+  cpu_set_t ours, others;
+  const int here = ::sched_getcpu();
+  if (here < 0 || ::sched_getaffinity(0, sizeof ours, &ours) != 0) return;
+  others = ours;
+  CPU_CLR(static_cast<unsigned>(here), &others);
+  if (::sched_setaffinity(pid, sizeof others, &others) == 0) (void)::sched_setaffinity(pid, sizeof ours, &ours);
+}
+
 // Making a network namespace and raising its loopback takes as long as the whole mount tree: a child does it at the same
 // time, and we enter what it made.
 class NetMaker {
@@ -27,7 +39,7 @@ class NetMaker {
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends_) != 0) return false;
     pid_ = raw::fork_into(&pidfd_, -1);
     if (pid_ == 0) make();
-    keep_off_our_processor();
+    if (pid_ > 0) start_elsewhere(pid_);
     ::close(ends_[1]);
     return pid_ > 0;
   }
@@ -48,15 +60,6 @@ class NetMaker {
   }
 
  private:
-  // A new process waits on the processor of its parent when the others looked busy for the moment; this one would then only
-  // run when we sleep, and so not beside us. Where there is one processor nothing is changed.
-  void keep_off_our_processor() const {
-    cpu_set_t others;
-    const int here = ::sched_getcpu();
-    if (pid_ <= 0 || here < 0 || ::sched_getaffinity(0, sizeof others, &others) != 0) return;
-    CPU_CLR(static_cast<unsigned>(here), &others);
-    (void)::sched_setaffinity(pid_, sizeof others, &others);  // refused when empty
-  }
   [[noreturn]] void make() {
     ::close(ends_[0]);
     const int error = ::unshare(CLONE_NEWNET) != 0 ? errno : loopback_up();
@@ -125,6 +128,7 @@ Result<Started> Builder::start_single(const Plan& plan, const Program& seccomp, 
   args.gid = outer_gid;
   Fd go;
   TRY_ASSIGN(Started started, fork_session(single_child, args, cgroup_fd, all_namespaces(plan), &go));
+  start_elsewhere(started.child_pid);
   if (!plan.user_ns) return started;
   Child guard(started.child_pid, std::move(started.child));  // a child that waits for maps must not outlive a failure
   TRY(answer_maps(started.child_pid, outer_uid, outer_gid, go));

@@ -147,12 +147,12 @@ json::Value summary(std::vector<double>& us) {
 
 }  // namespace
 
-// bench_spawn CONTROL_SOCKET CAISSON BWRAP PORT KEY ROUNDS
+// bench_spawn CONTROL_SOCKET CAISSON BWRAP PORT KEY ROUNDS FLOOR
 int main(int argc, char** argv) {
-  if (argc != 7) die("usage: bench_spawn CONTROL_SOCKET CAISSON BWRAP PORT KEY ROUNDS");
+  if (argc != 8) die("usage: bench_spawn CONTROL_SOCKET CAISSON BWRAP PORT KEY ROUNDS FLOOR");
   Client client(argv[1]);
   Http http(std::atoi(argv[4]), argv[5]);
-  const std::string caisson = argv[2], bwrap = argv[3];
+  const std::string caisson = argv[2], bwrap = argv[3], floor = argv[7];
   const std::string living = client.create();
   const auto session_of = [](const std::string& text) {
     const auto id = text.find("\"session_id\":\"") + 14;
@@ -172,6 +172,7 @@ int main(int argc, char** argv) {
            "/lib",   "--symlink",     "usr/lib64", "/lib64", "--symlink", "usr/bin",   "/bin",
            "--proc", "/proc",         "--dev",     "/dev",   "--tmpfs",   "/tmp",      "/usr/bin/true"});
   });
+  add("floor: the same namespaces, nothing else", [&] { spawn({floor, "/usr/bin/true"}); });
   add("session: create, exec true, destroy", [&] {
     const std::string session = client.create();
     client.exec(session);
