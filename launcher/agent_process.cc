@@ -59,7 +59,7 @@ Status AgentProcess::start() {
   client_ = manager_.serve(std::move(pair.first), session::Manager::Role::agent, [this, pid](const std::string& violation) {
     if (!violation.empty()) {
       manager_.record(audit::Event::agent_violation, {{"pid", pid}, {"what", violation}});
-      std::fprintf(stderr, "caisson-launcher: the agent broke the protocol (%s): killed\n", violation.c_str());
+      sys::say("caisson-launcher: the agent broke the protocol (" + violation + "): killed");
     }
     // Without its connection an agent is of no use, and one that broke the protocol is not to be trusted with a second.
     if (pid_ == pid) (void)sys::pidfd_send_signal(pidfd_.get(), SIGKILL);
@@ -74,8 +74,8 @@ void AgentProcess::exited(const ChildExit& exit) {
   // Usually closed by now. Whoever else holds its end must not go on in its name, beside the next agent.
   loop_.after(kDropDelayUs, [this, client = client_] { manager_.drop(client); });
   if (stopped_) return stopped_();
-  std::fprintf(stderr, "caisson-launcher: the agent ended (%s %d), it is started again\n", exit.signaled ? "signal" : "status",
-               exit.status);
+  sys::say(std::string("caisson-launcher: the agent ended (") + (exit.signaled ? "signal " : "status ") +
+           std::to_string(exit.status) + "), it is started again");
   restart_later();
 }
 
@@ -86,7 +86,7 @@ void AgentProcess::restart_later() {
     if (stopped_) return;
     const Status done = start();
     if (done) return;
-    std::fprintf(stderr, "caisson-launcher: the agent cannot be started: %s\n", done.error().text().c_str());
+    sys::say("caisson-launcher: the agent cannot be started: " + done.error().text());
     restart_later();
   });
 }

@@ -5,9 +5,15 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include <cerrno>
 #include <cstring>
 
 namespace caisson {
+namespace {
+
+constexpr std::int64_t kAcceptUs = 100'000;
+
+}  // namespace
 
 Result<Fd> serve_control(const std::string& path, session::Manager& manager, Loop& loop) {
   sockaddr_un address{};
@@ -24,9 +30,11 @@ Result<Fd> serve_control(const std::string& path, session::Manager& manager, Loo
   ::umask(before);
   if (!bound) return sys_error("bind " + quote(path));
   const int fd = listener.get();
-  TRY(loop.watch(fd, EPOLLIN, [fd, &manager](std::uint32_t) {
+  TRY(loop.watch(fd, EPOLLIN, [fd, &manager, &loop](std::uint32_t) {
     for (;;) {
       Fd peer(::accept4(fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (!peer && errno != EAGAIN && loop.rewatch(fd, 0))  // no descriptor is free: it would be ready all the time
+        loop.after(kAcceptUs, [fd, &loop] { (void)loop.rewatch(fd, EPOLLIN); });
       if (!peer) return;
       ucred who{};
       socklen_t size = sizeof who;

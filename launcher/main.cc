@@ -132,9 +132,9 @@ Status run(Options options) {
   loop->on_signal(SIGINT, stop);
   loop->on_signal(SIGHUP, [&] {
     const auto problems = manager->reload("SIGHUP");
-    if (problems.empty()) std::fprintf(stderr, "caisson-launcher: policies reloaded\n");
-    else std::fprintf(stderr, "caisson-launcher: the policies have problems, the old ones stay:\n");
-    for (const auto& p : problems) std::fprintf(stderr, "  %s\n", p.text().c_str());
+    sys::say(problems.empty() ? "caisson-launcher: policies reloaded"
+                              : "caisson-launcher: the policies have problems, the old ones stay:");
+    for (const auto& p : problems) sys::say("  " + p.text());
   });
   return loop->run();
 }

@@ -1,7 +1,9 @@
 #include "launcher/base/sys.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -110,6 +112,12 @@ std::string status_field(const std::string& status, std::string_view name) {
   if (at == std::string::npos) return {};
   const auto from = at + name.size() + 3;
   return status.substr(from, status.find('\n', from) - from);
+}
+
+void say(const std::string& line) {
+  pollfd ready{STDERR_FILENO, POLLOUT, 0};
+  const std::string text = line.substr(0, PIPE_BUF - 1) + "\n";
+  if (::poll(&ready, 1, 0) == 1 && (ready.revents & POLLOUT) != 0) (void)!::write(STDERR_FILENO, text.data(), text.size());
 }
 
 bool exiting(pid_t pid) {

@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -127,6 +128,9 @@ Result<json::Value> measure_home(const Task& task) {
 }
 
 Result<json::Value> open_home(const Task& task) {
+  // Two at once would choose one uid: the next after the highest. Held until we end.
+  TRY_ASSIGN(const Fd lock, sys::openat(kDirectoryFd, ".lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
+  if (::flock(lock.get(), LOCK_EX) != 0) return sys_error("lock the directory of workspaces");
   TRY_ASSIGN(const uid_t uid, choose(task.name));
   if (::mkdirat(kDirectoryFd, task.name.c_str(), 0700) != 0 && errno != EEXIST) return sys_error("mkdir " + quote(task.name));
   TRY_ASSIGN(const Fd place, open_place(task.name));

@@ -81,6 +81,7 @@ Result<Manager::Entry*> Manager::find(const ipc::Connection& connection, const j
 }
 
 void Manager::on_request(ipc::Connection& c, ipc::Connection::Request request) {
+  if (connection(c.number()) == nullptr) return;  // dropped: its connection is readable until the end of this turn
   auto done = [&]() -> Result<json::Value> {
     switch (request.op) {
       case ipc::Op::hello:

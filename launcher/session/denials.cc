@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <sys/epoll.h>
 
-#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -68,8 +67,9 @@ Status Denials::launch() {
 // With our uid, which owns the user namespaces of workspaces, and nothing else: who owns one may read the memory of what lives in
 // it, without any capability. It lives as long as the sessions that it serves; the auditor says when it is gone before them.
 Status Denials::launch_observer() {
-  Fd child, socket;  // the loop reaps it
-  TRY(fork_child(auditor::kObserver, ::geteuid(), false, child, socket));
+  Fd child, socket;
+  TRY_ASSIGN(const pid_t pid, fork_child(auditor::kObserver, ::geteuid(), false, child, socket));
+  loop_.on_exit(pid, [](const ChildExit&) {});  // it is expected, and no orphan of a session (Session::sweep_orphans)
   const int fd = socket.get();
   TRY(send(auditor::part(Type::observer, "", ""), &fd, 1));
   observer_ = true;
@@ -182,7 +182,7 @@ void Denials::restart_later() {
   loop_.after(settled ? 0 : kRestartUs, [this] {
     const Status done = launch();
     if (done) return;
-    std::fprintf(stderr, "caisson-launcher: the auditor cannot be started: %s\n", done.error().text().c_str());
+    sys::say("caisson-launcher: the auditor cannot be started: " + done.error().text());
     restart_later();
   });
 }

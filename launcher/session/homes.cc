@@ -34,7 +34,8 @@ void Homes::run(Loop& loop, std::vector<std::string> arguments, Done done) const
                       : std::unexpected(std::move(pipe).error());
   if (!started) return done(std::unexpected(std::move(started).error()));
   loop.on_exit(started->pid, [out = std::make_shared<Fd>(std::move(pipe->first)), done = std::move(done)](const ChildExit&) {
-    const auto text = sys::read_fd(out->get(), 4096);  // its end, and that of what it started, is closed
+    (void)sys::set_nonblocking(out->get(), true);      // what it started may live on where the disk does not answer
+    const auto text = sys::read_fd(out->get(), 4096);  // else its end, and that of what it started, is closed
     auto answer = text ? json::parse(*text) : std::unexpected(text.error());
     if (answer && answer->contains("error")) answer = fail(Code::io, answer->value("error", ""));
     done(std::move(answer));

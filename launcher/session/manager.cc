@@ -73,7 +73,7 @@ Status Manager::prepare() {
   default_->home_path = settings_.home;
   default_->place.outer_uid = !root ? ::geteuid() : home.st_uid != 0 ? home.st_uid : kWorkspaceUid;
   default_->place.outer_gid = !root ? ::getegid() : home.st_gid != 0 ? home.st_gid : kWorkspaceUid;
-  if (root && !features_.user_ns.ok() && features_.change_uid.ok()) {
+  if (root && !(features_.user_ns.ok() && features_.mount_ns.ok()) && features_.change_uid.ok()) {
     // T0: every session has its own uid; the workspace's group is what they share the home by.
     if (::chmod(settings_.home.c_str(), (home.st_mode & 07777) | 02070) != 0) return sys_error("open the home to its group");
   }
@@ -132,13 +132,13 @@ std::vector<policy::Problem> Manager::reload(const std::string& by) {
 void Manager::refuse(std::map<std::string, std::string> domains) {
   refused_domains_ = std::move(domains);
   for (const auto& [name, why] : refused_domains_)
-    std::fprintf(stderr, "caisson-launcher: domain '%s' starts no session here: %s\n", name.c_str(), why.c_str());
+    sys::say("caisson-launcher: domain '" + name + "' starts no session here: " + why);
 }
 
 void Manager::record(audit::Event event, json::Value fields) {
   // What the disk does not take goes to stderr, whatever the policies say: it is the index of what they wrote themselves.
   if (const Status done = launcher_log_->append(event, fields); !done)
-    std::fprintf(stderr, "caisson-launcher: audit log: %s\n", done.error().text().c_str());
+    sys::say("caisson-launcher: audit log: " + done.error().text());
 }
 
 // At the start, every hour, and when a sixteenth of the room has been written since.
@@ -158,10 +158,11 @@ void Manager::shut_down(std::function<void()> done) {
     workspaces_.clear();
     done();
   };
-  if (entries_.empty()) return shut_down_();
-  std::vector<Session*> all;
-  for (auto& [id, entry] : entries_) all.push_back(entry->session.get());
-  for (Session* session : all) session->end("shutdown");
+  for (auto& [id, entry] : entries_) entry->session->end("shutdown");
+  // Not from inside a signal or an exit: others of the same round may still need a workspace.
+  loop_.after(0, [this] {
+    if (entries_.empty()) shut_down_();
+  });
 }
 
 }  // namespace caisson::session

@@ -169,12 +169,15 @@ std::vector<pid_t> children_of(pid_t parent) {
 namespace {
 
 constexpr int kSweeps = 200;
+constexpr uid_t kNobodysUid = 30000;  // no session's (T0: 21000 to 29999), and no workspace's
 
-// kill(-1) by a child that has become the session's uid: the kernel walks its own list, no fork can slip between.
+// kill(-1) by a child with the session's uid: the kernel walks its own list, no fork can slip between. As effective uid only:
+// whom a process may signal is judged by the target's real and saved ones (kill(2)), and the session must not stop this child,
+// for which we wait.
 void kill_uid(uid_t uid) {
   const pid_t pid = ::fork();
   if (pid == 0) {
-    if (::setresuid(uid, uid, uid) == 0 && ::getuid() == uid) ::kill(-1, SIGKILL);
+    if (::setresuid(kNobodysUid, uid, kNobodysUid) == 0 && ::geteuid() == uid) ::kill(-1, SIGKILL);
     ::_exit(0);
   }
   while (pid > 0 && ::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {

@@ -1,5 +1,4 @@
 // What the manager does with what the auditor tells: records in the logs of the sessions, and what is attested afterwards.
-#include <cstdio>
 
 #include "launcher/session/manager.h"
 
@@ -19,7 +18,7 @@ void Manager::start_auditor() {
   if (const Status done = denials_->start(); !done) {
     denials_.reset();
     features_.notify = {done.error().sys != 0 ? done.error().sys : EIO, done.error().what};
-    std::fprintf(stderr, "caisson-launcher: refused system calls are not recorded: %s\n", done.error().text().c_str());
+    sys::say("caisson-launcher: refused system calls are not recorded: " + done.error().text());
   }
 }
 

@@ -84,6 +84,7 @@ void Session::read_status() {
         // Our own child by CLONE_PARENT and not yet reaped by anybody but this loop: the pid is still its.
         auto pidfd = sys::pidfd_open(pid_);
         if (pidfd) pidfd_ = std::move(*pidfd);
+        else if (pidfd.error().sys != ESRCH) (void)::kill(pid_, SIGKILL);  // what we could not kill later ends now
         loop_.on_exit(pid_, [this](const ChildExit&) { gone(); });
       }
       if (state_ == State::ending) kill_now();  // ended before this process was known: only its parent was killed
@@ -278,8 +279,8 @@ void Session::cancel_timers(Exec& exec) {
   loop_.cancel(exec.start_timer);
 }
 
-// Without a PID namespace a session may kill its own first process, and what is left of it becomes ours. Every child that
-// nobody here expects is such an orphan. Before the end is written down there is none.
+// Without a PID namespace a session may kill its own first process, and what is left of it becomes ours. Every child with its
+// uid that nobody here expects is such an orphan. Before the end is written down there is none.
 void Session::sweep_orphans() {
   for (int round = 0; round < 5000; ++round) {
     // Deep trees fall by a whole pass; who forks and ends, and so becomes our child, by the quick looks between.
@@ -289,7 +290,9 @@ void Session::sweep_orphans() {
     loop_.announce();  // a domain with PID namespaces may be building a session whose first process only its pipe tells of
     bool found = false;
     for (const pid_t pid : ours) {
-      if (loop_.expects(pid)) continue;
+      // Of another uid: what somebody has left in our container, such as `docker exec`.
+      const std::string status = sys::read_file("/proc/" + std::to_string(pid) + "/status", 16384).value_or("");
+      if (loop_.expects(pid) || !sys::status_field(status, "Uid").starts_with(std::to_string(uid_) + "\t")) continue;
       found = true;
       for (const pid_t below : tree.descendants(pid)) (void)::kill(below, SIGKILL);
       (void)::kill(pid, SIGKILL);  // our own child and not reaped: the pid is still its
@@ -318,11 +321,11 @@ void Session::gone() {
     // memory.oom.group takes the whole session at once: init did not die by itself.
     if (totals_.cgroup->oom_kills > 0 && end_reason_ == "init_died") end_reason_ = "oom";
   }
-  // Exits that init reported before it was killed are still in the socket.
+  // What init said of commands before it was killed is still in the socket.
   if (link_) {
     loop_.unwatch(link_->fd());
     for (auto event = link_->receive(); event && *event; event = link_->receive())
-      if ((*event)->reply.type == init::Type::exited && execs_.contains((*event)->reply.exec_id)) take_exited((*event)->reply);
+      if (execs_.contains((*event)->reply.exec_id)) take(std::move(**event));
     link_.reset();
   }
   init::Reply killed{};

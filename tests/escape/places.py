@@ -2,7 +2,8 @@
 launcher starts. `python3 places.py TIER HOME -- COMMAND...` is the wrapper that it is started by.
 
 Each has a PID namespace of its own. T2 has masks over /proc, so that the kernel refuses a fresh one. T0 has Docker's default capabilities and no calls for
-namespaces and mounts; T1 has an ordinary user besides."""
+namespaces and mounts; T1 has an ordinary user besides. "no mounts" is T0 where user namespaces can be made, as under an AppArmor profile
+that refuses mounts."""
 
 import ctypes
 import os
@@ -15,19 +16,22 @@ DOCKER_CAPABILITIES = (0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31)
 NAMESPACE_FLAGS = 0x7E020000
 X86 = os.uname().machine == "x86_64"
 CLONE = 56 if X86 else 220
-# unshare, setns, mount, umount2, pivot_root, and the newer calls for mounts, which have one number everywhere.
-REFUSED = ((272, 308, 165, 166, 155) if X86 else (97, 268, 40, 39, 41)) + (428, 429, 430, 431, 432, 433, 442)
+# unshare, setns; mount, umount2, pivot_root, and the newer calls for mounts, which have one number everywhere.
+NAMESPACES = (272, 308) if X86 else (97, 268)
+MOUNTS = ((165, 166, 155) if X86 else (40, 39, 41)) + (428, 429, 430, 431, 432, 433, 442)
 LOAD, JUMP, MASK, RETURN, ALLOW, EPERM, ENOSYS = 0x20, 0x15, 0x54, 0x06, 0x7FFF0000, 0x50001, 0x50026
 CLONE3 = 435
 MS_BIND, CLONE_NEWPID, PR_SET_PDEATHSIG = 4096, 0x20000000, 1
 
 
-def filter_of_docker():
+def refusing(numbers, namespaces):
+    """A filter, and of how many instructions: as Docker's, or one that lets namespaces be made."""
     rows = [(LOAD, 0, 0, 0)]
-    for number in REFUSED:
+    for number in numbers:
         rows += [(JUMP, 0, 1, number), (RETURN, 0, 0, EPERM)]
     rows += [(JUMP, 0, 1, CLONE3), (RETURN, 0, 0, ENOSYS)]
-    rows += [(JUMP, 0, 4, CLONE), (LOAD, 0, 0, 16), (MASK, 0, 0, NAMESPACE_FLAGS), (JUMP, 1, 0, 0), (RETURN, 0, 0, EPERM)]
+    if not namespaces:
+        rows += [(JUMP, 0, 4, CLONE), (LOAD, 0, 0, 16), (MASK, 0, 0, NAMESPACE_FLAGS), (JUMP, 1, 0, 0), (RETURN, 0, 0, EPERM)]
     rows += [(RETURN, 0, 0, ALLOW)]
     return b"".join(struct.pack("=HBBI", *row) for row in rows), len(rows)
 
@@ -46,7 +50,7 @@ def confine(tier, home):
     must(libc.mount(b"tmpfs", b"/home", b"tmpfs", 0, b"mode=0755"))
     os.mkdir("/home/gem")
     must(libc.mount(home.encode(), b"/home/gem", None, MS_BIND, None))
-    code, count = filter_of_docker()
+    code, count = refusing(MOUNTS, True) if tier == "no mounts" else refusing(NAMESPACES + MOUNTS, False)
     program = ctypes.create_string_buffer(code)
     must(libc.prctl(22, 2, struct.pack("=HxxxxxxQ", count, ctypes.addressof(program)), 0, 0))
     for capability in range(64):

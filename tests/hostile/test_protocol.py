@@ -3,13 +3,14 @@ record, its sessions end, nothing stays behind, and others are served."""
 
 import array
 import os
+import signal
 import socket
 import struct
 
 import pytest
 from harness import eventually
 from messages import BEFORE_HELLO, EVERYWHERE, FATAL, SECOND_HELLO
-from seat import STATES, Seat, counts, greeting, killed_for, running, serves, settled
+from seat import STATES, Seat, counts, greeting, killed_for, opened, running, serves, settled
 
 LIST = b'{"id": 1000000, "op": "session_list"}'
 NAMED = [pytest.param(state, id=state.__name__) for state in STATES]
@@ -138,3 +139,20 @@ def test_credentials_that_are_not_its_own_say_nothing(fresh, hostile):
     assert hostile.hear()["ok"]
     other = fresh.control().create()
     assert hostile.ask("session_stat", session=other)["error"]["code"] == "not_found"
+
+
+def test_what_a_dead_agent_has_left_unread_ends_nothing(fresh, hostile):
+    """Its socket is dropped with requests in it: those that are still read then are nobody's."""
+    before = settled(fresh)
+    opened(hostile)
+    for _ in range(60):
+        hostile.say("session_create", domain="bash", isolation="private")
+        hostile.say("session_list")
+    hostile.signal(signal.SIGKILL)
+    hostile.close()
+    eventually(lambda: [r for r in fresh.records() if r["event"] == "agent_exit"], what="its end is on record")
+    serves(fresh)
+    control = fresh.control()
+    eventually(lambda: control.call("session_list")[0]["sessions"] == [], what="its sessions are gone")
+    control.close()
+    eventually(lambda: counts(fresh) == before, what=f"{counts(fresh)} is {before} again")

@@ -1,0 +1,141 @@
+"""Ends that come at an inconvenient moment: of one session among others, of a command nobody was told of yet, of the launcher."""
+
+import contextlib
+import json
+import os
+import pathlib
+import resource
+import signal
+import sys
+import time
+
+import pytest
+from harness import Refused, below, edit, eventually
+from test_hostile_end import STOP_ALL
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "escape"))
+import places  # noqa: E402
+
+WHY = [{"field": "/disable", "why": "a test of tiers without it"}]
+
+
+@pytest.fixture
+def tier(fresh):
+    """tier(name, *without): a launcher in this tier whose sessions do without these mechanisms; its control."""
+
+    def start(name, *without):
+        edit(fresh.policies / "base.json", require=["capabilities", "no_new_privs", "seccomp"])
+        for domain in ("bash", "shell", "run"):
+            edit(fresh.policies / f"{domain}.json", disable=list(without), weaken=WHY if without else [])
+        fresh.start("--agent", "/usr/bin/true", wrapper=places.wrapper(name, fresh.home))
+        return fresh.control()
+
+    return start
+
+
+@pytest.mark.parametrize("name", ["T0", "no mounts"])
+def test_without_namespaces_a_session_ends_alone(tier, name):
+    control = tier(name)
+    assert control.hello["tier"] == "T0"
+    ending, other = control.create(), control.create()
+    control.destroy(ending)
+    assert control.output(other, "echo", "alive") == "alive\n"
+    uids = [control.output(s, "id", "-u") for s in (other, control.create())]
+    assert uids[0] != uids[1]
+
+
+def test_a_session_cannot_stop_what_kills_it(tier):
+    control = tier("T0", "landlock")  # whose scopes keep signals inside, from Linux 6.12
+    for _ in range(20):
+        session = control.create()
+        control.start(session, "python3", "-c", f"import os\nif os.fork(): os.fork()\n{STOP_ALL}")
+        time.sleep(0.1)
+        control.destroy(session)
+
+
+def test_an_observer_outlives_sessions_without_a_pid_namespace(tier, fresh):
+    (fresh.policies / "observed.json").write_text(
+        json.dumps({"extends": "base", "audit": {"paths": "observe"}, "disable": ["pid_ns", "proc"], "weaken": WHY})
+    )
+    control = tier("T3")
+    first, second = control.create("observed"), control.create("observed")
+    observer = eventually(lambda: below(fresh.pid, "caisson-observe"), what="the observer")
+    control.destroy(first)
+    assert control.output(second, "echo", "alive") == "alive\n"
+    assert below(fresh.pid, "caisson-observe") == observer
+
+
+def test_of_a_command_that_started_while_its_session_was_ended_all_is_told(launcher, control):
+    for _ in range(10):
+        session = control.create()
+        asked = control.send("session_exec", session=session, argv=["true"], stdin=False)
+        control.send("session_create", domain="shell", isolation="private")  # while it is made the command starts and ends
+        ended = control.send("session_destroy", session=session)
+        answers = {}
+        while ended not in answers:
+            message, fds = control.receive()
+            for fd in fds:
+                os.close(fd)
+            answers[message.get("id")] = message
+        events = [r["event"] for r in launcher.records(session)]
+        assert asked in answers, events
+        assert ("exec_exit" in events) == ("exec_start" in events), events
+
+
+def test_a_launcher_that_ends_makes_no_session(fresh):
+    fresh.start("--agent", "/usr/bin/true")
+    control = fresh.control()
+    control.create()
+    auditor = below(fresh.pid, "caisson-auditor")
+    os.kill(auditor, signal.SIGSTOP)  # for whose last word a session's end is put off
+    try:
+        fresh.process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        with pytest.raises(Refused) as refused:
+            control.create()
+        assert refused.value.error["code"] == "unavailable"
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(auditor, signal.SIGCONT)
+    fresh.process.wait(10)
+
+
+def test_who_does_not_read_stderr_does_not_stop_the_launcher(fresh):
+    os.mkfifo(fresh.log)
+    reader = os.open(fresh.log, os.O_RDONLY | os.O_NONBLOCK)
+    fresh.start("--agent", "/usr/bin/true")
+    writer = os.open(fresh.log, os.O_WRONLY | os.O_NONBLOCK)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writer, b"x" * 4096)
+    fresh.process.send_signal(signal.SIGHUP)  # it says what came of it
+    time.sleep(0.5)
+    control = fresh.control()
+    assert control.output(control.create(), "echo", "alive") == "alive\n"
+    os.close(writer)
+    os.close(reader)
+
+
+def test_without_a_free_descriptor_the_control_socket_waits(fresh):
+    fresh.start("--agent", "/usr/bin/true")
+    fresh.control().create()
+    used = 1 + max(int(fd) for fd in os.listdir(f"/proc/{fresh.pid}/fd"))
+    limits = resource.prlimit(fresh.pid, resource.RLIMIT_NOFILE)
+    held = []
+    try:
+        resource.prlimit(fresh.pid, resource.RLIMIT_NOFILE, (used, limits[1]))
+        for _ in range(16):
+            with contextlib.suppress(OSError):
+                held.append(fresh.control(hello=False))
+        before, begin = spent(fresh.pid), time.monotonic()
+        time.sleep(1)
+        assert spent(fresh.pid) - before < 0.5 * (time.monotonic() - begin)
+    finally:
+        resource.prlimit(fresh.pid, resource.RLIMIT_NOFILE, limits)
+    assert fresh.control().call("session_list")[0]["ok"]
+
+
+def spent(pid):
+    """Seconds of processor time."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
