@@ -9,11 +9,6 @@
 #include <cstring>
 
 namespace caisson {
-namespace {
-
-constexpr std::int64_t kAcceptUs = 100'000;
-
-}  // namespace
 
 Result<Fd> serve_control(const std::string& path, session::Manager& manager, Loop& loop) {
   sockaddr_un address{};
@@ -33,8 +28,8 @@ Result<Fd> serve_control(const std::string& path, session::Manager& manager, Loo
   TRY(loop.watch(fd, EPOLLIN, [fd, &manager, &loop](std::uint32_t) {
     for (;;) {
       Fd peer(::accept4(fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (!peer && errno != EAGAIN && loop.rewatch(fd, 0))  // no descriptor is free: it would be ready all the time
-        loop.after(kAcceptUs, [fd, &loop] { (void)loop.rewatch(fd, EPOLLIN); });
+      if (!peer && errno != EAGAIN && loop.rewatch(fd, 0))  // no descriptor is free, and it would be ready all the time
+        loop.after(100'000, [fd, &loop] { (void)loop.rewatch(fd, EPOLLIN); });
       if (!peer) return;
       ucred who{};
       socklen_t size = sizeof who;
