@@ -290,9 +290,10 @@ void Session::sweep_orphans() {
     loop_.announce();  // a domain with PID namespaces may be building a session whose first process only its pipe tells of
     bool found = false;
     for (const pid_t pid : ours) {
+      if (loop_.expects(pid)) continue;
       // Of another uid: what somebody has left in our container, such as `docker exec`.
       const std::string status = sys::read_file("/proc/" + std::to_string(pid) + "/status", 16384).value_or("");
-      if (loop_.expects(pid) || !sys::status_field(status, "Uid").starts_with(std::to_string(uid_) + "\t")) continue;
+      if (!sys::status_field(status, "Uid").starts_with(std::to_string(uid_) + "\t")) continue;
       found = true;
       for (const pid_t below : tree.descendants(pid)) (void)::kill(below, SIGKILL);
       (void)::kill(pid, SIGKILL);  // our own child and not reaped: the pid is still its
