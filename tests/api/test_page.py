@@ -64,7 +64,8 @@ def page(browser, api):
     page = Page(browser, api)
     yield page
     errors = [line["message"] for line in browser.get_log("browser") if line["level"] == "SEVERE"]
-    assert not errors, "the console has errors"
+    # Of a session that the keyboard passes in the list, and that has ended since the list was made, nothing can be had.
+    assert not [e for e in errors if not re.search(r"/sessions/[^/]+/confinement - .* 404 ", e)], "the console has errors"
 
 
 def test_needs_the_key(api):
