@@ -23,7 +23,7 @@ class Canary {
       : started_(std::move(started)), link_(std::move(started_.socket)), plan_(plan), uid_(uid) {}
   ~Canary() {
     (void)sys::pidfd_send_signal(started_.child.get(), SIGKILL);
-    if (pid_ != 0 && !plan_.pid_ns) kill_tree(pid_, plan_.user_ns || !plan_.change_uid ? 0 : uid_);
+    if (pid_ != 0 && !plan_.pid_ns) kill_tree(pid_, uid_);
     if (pid_ != 0) (void)::kill(pid_, SIGKILL);  // not reaped yet: the pid is still its
     for (const pid_t pid : {started_.child_pid, pid_ == started_.child_pid ? 0 : pid_})
       while (pid > 0 && ::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
@@ -89,7 +89,7 @@ class Canary {
   confine::Started started_;
   InitLink link_;
   const confine::Plan& plan_;
-  const uid_t uid_;
+  const uid_t uid_;  // 0: others have it, too
   pid_t pid_ = 0;
   const std::int64_t deadline_ = sys::monotonic_us() + kDeadlineUs;
 };
@@ -100,7 +100,7 @@ Result<confine::ProbeResults> run_canary(const confine::Builder& builder, const 
                                          const confine::Workspace& workspace, uid_t uid, const init::Targets& targets,
                                          const Listen& listen) {
   TRY_ASSIGN(confine::Started started, builder.start(prepared, workspace, uid, -1));
-  Canary canary(std::move(started), *prepared.plan, uid);
+  Canary canary(std::move(started), *prepared.plan, uid != workspace.outer_uid ? uid : 0);
   return canary.run(targets, listen);
 }
 

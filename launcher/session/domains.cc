@@ -68,7 +68,7 @@ Result<confine::ProbeResults> Manager::ask_canary(const Workspace& workspace, co
   const std::string outside = ungranted_file(*prepared.plan);
   if (outside.size() >= sizeof targets.outside) return fail(Code::invalid_argument, "path too long: " + quote(outside));
   std::memcpy(targets.outside, outside.c_str(), outside.size() + 1);
-  TRY_ASSIGN(const uid_t uid, take_uid(workspace, *prepared.plan));
+  TRY_ASSIGN(const uid_t uid, take_uid(workspace));
   auto results = run_canary(builder_, prepared, workspace.place, uid, targets, [&](const Fd& fd) {
     return denials_->watch("", fd, prepared.filter.refusals, prepared.plan->observe);
   });

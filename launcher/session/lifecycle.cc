@@ -36,9 +36,8 @@ std::int64_t take_waiting(std::map<std::uint32_t, std::int64_t>& waiting, const 
 
 }  // namespace
 
-// What has no user namespace has a uid of its own (T0), by which its processes are told from all others, and killed.
-Result<uid_t> Manager::take_uid(const Workspace& workspace, const confine::Plan& plan) {
-  if (plan.user_ns || !plan.change_uid) return workspace.place.outer_uid;
+Result<uid_t> Manager::take_uid(const Workspace& workspace) {
+  if (features_.user_ns.ok() || !features_.change_uid.ok()) return workspace.place.outer_uid;
   for (uid_t uid = kFirstSessionUid; uid <= kLastSessionUid; ++uid)
     if (uids_.insert(uid).second) return uid;
   return fail(Code::limit, "no free uid for a session");
@@ -59,7 +58,7 @@ Result<Manager::Entry*> Manager::start(Workspace& workspace, const std::string& 
     TRY_ASSIGN(cgroup, cgroups_->make(id, prepared->plan->policy->limits, prepared->plan->disks,
                                       workspace.cgroup ? &*workspace.cgroup : nullptr));
   }
-  TRY_ASSIGN(const uid_t uid, take_uid(workspace, *prepared->plan));
+  TRY_ASSIGN(const uid_t uid, take_uid(workspace));
   Events events;
   events.listener = [this](Session& s, const Fd& fd, const std::string& refusals) {
     return denials_->watch(s.id(), fd, refusals, s.plan().observe);

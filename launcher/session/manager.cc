@@ -73,7 +73,7 @@ Status Manager::prepare() {
   default_->home_path = settings_.home;
   default_->place.outer_uid = !root ? ::geteuid() : home.st_uid != 0 ? home.st_uid : kWorkspaceUid;
   default_->place.outer_gid = !root ? ::getegid() : home.st_gid != 0 ? home.st_gid : kWorkspaceUid;
-  if (root && !(features_.user_ns.ok() && features_.mount_ns.ok()) && features_.change_uid.ok()) {
+  if (root && !features_.user_ns.ok() && features_.change_uid.ok()) {
     // T0: every session has its own uid; the workspace's group is what they share the home by.
     if (::chmod(settings_.home.c_str(), (home.st_mode & 07777) | 02070) != 0) return sys_error("open the home to its group");
   }

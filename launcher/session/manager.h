@@ -124,7 +124,7 @@ class Manager {
   // lifecycle.cc: life of sessions
   [[nodiscard]] Result<Entry*> start(Workspace& workspace, const std::string& domain,
                                      std::shared_ptr<const confine::Template> prepared, const confine::Workspace& place);
-  [[nodiscard]] Result<uid_t> take_uid(const Workspace& workspace, const confine::Plan& plan);
+  [[nodiscard]] Result<uid_t> take_uid(const Workspace& workspace);
   [[nodiscard]] Entry* ready_entry(const std::string& domain);
   void refill_later(const std::string& domain);
   void refill();
