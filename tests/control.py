@@ -51,6 +51,16 @@ class Control:
                 return message, fds
             self.events.append(message)
 
+    def until(self, *numbers):
+        """Every answer up to the last of these, by its number; their descriptors are closed."""
+        answers = {}
+        while not set(numbers) <= set(answers):
+            message, fds = self.receive()
+            for fd in fds:
+                os.close(fd)
+            answers[message.get("id")] = message
+        return answers
+
     def call(self, op, **arguments):
         message, fds = self.wait(self.send(op, **arguments))
         if not message["ok"]:

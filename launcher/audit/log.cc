@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -170,8 +169,7 @@ Status Log::put(Event event, const std::string& members) {
 // To stderr, where whoever runs the container has it: the record as it would have been in the file, with the log's name. A
 // stderr that takes nothing must not stop the launcher: then the record is lost like on a full disk, and that is an error.
 Status Log::spill(std::string_view line, const Error& why) {
-  pollfd ready{STDERR_FILENO, POLLOUT, 0};
-  if (::poll(&ready, 1, 0) != 1 || (ready.revents & POLLOUT) == 0) return std::unexpected(why);
+  if (!sys::writable(STDERR_FILENO, 0)) return std::unexpected(why);
   std::string text;
   if (spilled_from_ == 0) {
     text = "caisson-launcher: audit log " + name_ + ": " + why.text() + ": its records follow here until there is room\n";
@@ -180,7 +178,7 @@ Status Log::spill(std::string_view line, const Error& why) {
   text.append("{\"log\":\"").append(name_).append("\",\"record\":").append(line.substr(0, line.size() - 1)).append("}\n");
   // A pipe with room for a little is ready, too, and would hold us until all of it has been read: only what surely fits at once.
   for (std::string_view rest = text; !rest.empty();) {
-    if (::poll(&ready, 1, kSpillMs) != 1 || (ready.revents & POLLOUT) == 0) return std::unexpected(why);
+    if (!sys::writable(STDERR_FILENO, kSpillMs)) return std::unexpected(why);
     const std::size_t part = std::min<std::size_t>(rest.size(), PIPE_BUF);
     TRY(sys::write_all(STDERR_FILENO, rest.substr(0, part)));
     rest.remove_prefix(part);

@@ -114,10 +114,14 @@ std::string status_field(const std::string& status, std::string_view name) {
   return status.substr(from, status.find('\n', from) - from);
 }
 
+bool writable(int fd, int timeout_ms) {
+  pollfd ready{fd, POLLOUT, 0};
+  return ::poll(&ready, 1, timeout_ms) == 1 && (ready.revents & POLLOUT) != 0;
+}
+
 void say(const std::string& line) {
-  pollfd ready{STDERR_FILENO, POLLOUT, 0};
   const std::string text = line.substr(0, PIPE_BUF - 1) + "\n";
-  if (::poll(&ready, 1, 0) == 1 && (ready.revents & POLLOUT) != 0) (void)!::write(STDERR_FILENO, text.data(), text.size());
+  if (writable(STDERR_FILENO, 0)) (void)!::write(STDERR_FILENO, text.data(), text.size());
 }
 
 bool exiting(pid_t pid) {

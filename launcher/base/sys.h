@@ -48,8 +48,10 @@ namespace caisson::sys {
 [[nodiscard]] Status write_file_at(int dir, const std::string& path, std::string_view content);
 [[nodiscard]] Status write_all(int fd, std::string_view content);
 
+// Whether write(2) would not wait: at once, or within the time. Up to PIPE_BUF bytes, where it is a pipe (pipe(7)).
+[[nodiscard]] bool writable(int fd, int timeout_ms);
 // A line for whoever runs the launcher, on stderr. Lost where nothing can be written there now: who does not read what we say
-// must not stop us. At most PIPE_BUF bytes (pipe(7): as many as a pipe that is writable takes at once).
+// must not stop us. At most PIPE_BUF bytes.
 void say(const std::string& line);
 
 // CLOCK_MONOTONIC in microseconds; CLOCK_REALTIME in nanoseconds since the epoch.

@@ -26,6 +26,8 @@ struct Workspace {
   Fd user_ns, net_ns, mount_ns;
   Fd home;                                // its own home's tmpfs, where the plan had one
   mutable std::set<std::string> systems;  // its copies of the system, made by the first template that needs each
+  // A session's uid where it has one of its own (T0), by which all of it can be killed; 0: others have it, too.
+  [[nodiscard]] uid_t sole(uid_t uid) const { return uid != outer_uid ? uid : 0; }
 };
 
 // A policy made ready in one workspace: mount tree, Landlock ruleset, seccomp program.

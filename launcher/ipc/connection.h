@@ -36,6 +36,7 @@ class Connection {
 
   [[nodiscard]] Status start();
   void opened() { state_ = State::open; }  // hello was accepted
+  void drop() { dead_ = true; }            // from now on nothing is read or sent
   [[nodiscard]] std::uint64_t number() const { return number_; }
 
   void reply(std::int64_t id, json::Value fields, std::vector<Fd> fds = {});

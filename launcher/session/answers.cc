@@ -37,6 +37,7 @@ std::uint64_t Manager::serve(Fd socket, Role role, std::function<void(const std:
 void Manager::on_closed(std::uint64_t number, const std::string& violation) {
   auto node = clients_.extract(number);
   if (node.empty()) return;
+  node.mapped().connection->drop();
   record_dropped(node.mapped().refusals);
   for (auto& [id, entry] : entries_)
     if (entry->owner == number) entry->session->end("client_gone");
@@ -81,7 +82,6 @@ Result<Manager::Entry*> Manager::find(const ipc::Connection& connection, const j
 }
 
 void Manager::on_request(ipc::Connection& c, ipc::Connection::Request request) {
-  if (connection(c.number()) == nullptr) return;  // dropped: its connection is readable until the end of this turn
   auto done = [&]() -> Result<json::Value> {
     switch (request.op) {
       case ipc::Op::hello:

@@ -89,7 +89,7 @@ class Canary {
   confine::Started started_;
   InitLink link_;
   const confine::Plan& plan_;
-  const uid_t uid_;  // 0: others have it, too
+  const uid_t uid_;  // confine::Workspace::sole
   pid_t pid_ = 0;
   const std::int64_t deadline_ = sys::monotonic_us() + kDeadlineUs;
 };
@@ -100,7 +100,7 @@ Result<confine::ProbeResults> run_canary(const confine::Builder& builder, const 
                                          const confine::Workspace& workspace, uid_t uid, const init::Targets& targets,
                                          const Listen& listen) {
   TRY_ASSIGN(confine::Started started, builder.start(prepared, workspace, uid, -1));
-  Canary canary(std::move(started), *prepared.plan, uid != workspace.outer_uid ? uid : 0);
+  Canary canary(std::move(started), *prepared.plan, workspace.sole(uid));
   return canary.run(targets, listen);
 }
 

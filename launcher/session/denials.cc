@@ -67,9 +67,8 @@ Status Denials::launch() {
 // With our uid, which owns the user namespaces of workspaces, and nothing else: who owns one may read the memory of what lives in
 // it, without any capability. It lives as long as the sessions that it serves; the auditor says when it is gone before them.
 Status Denials::launch_observer() {
-  Fd child, socket;
-  TRY_ASSIGN(const pid_t pid, fork_child(auditor::kObserver, ::geteuid(), false, child, socket));
-  loop_.on_exit(pid, [](const ChildExit&) {});  // it is expected, and no orphan of a session (Session::sweep_orphans)
+  Fd child, socket;  // the loop reaps it
+  TRY(fork_child(auditor::kObserver, ::geteuid(), false, child, socket));
   const int fd = socket.get();
   TRY(send(auditor::part(Type::observer, "", ""), &fd, 1));
   observer_ = true;

@@ -100,7 +100,7 @@ void Manager::refill_later(const std::string& domain) {
 
 // One session a turn, so that requests come in between.
 void Manager::refill() {
-  while (!refill_.empty() && !shut_down_) {
+  while (!refill_.empty()) {
     const std::string name = *refill_.begin();
     const auto ready =
         std::ranges::count_if(entries_, [&name](const auto& e) { return e.second->owner == 0 && e.second->domain == name; });

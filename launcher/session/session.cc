@@ -26,7 +26,7 @@ Result<std::unique_ptr<Session>> Session::start(std::string id, std::shared_ptr<
   const confine::Template& ready = *prepared;
   std::unique_ptr<Session> session(
       new Session(std::move(id), std::move(prepared), uid, std::move(cgroup), loop, std::move(events)));
-  session->own_uid_ = uid != workspace.outer_uid;
+  session->sole_uid_ = workspace.sole(uid);
   auto started = builder.start(ready, workspace, uid, session->cgroup_ ? session->cgroup_->fd() : -1);
   if (!started) {
     if (session->cgroup_) (void)session->cgroup_->remove();
@@ -271,7 +271,7 @@ void Session::kill_now() {
   if (plan().pid_ns || pid_ == 0) {
     (void)sys::pidfd_send_signal(pidfd_.get(), SIGKILL);
   } else if (!first_gone_) {
-    kill_tree(pid_, own_uid_ ? uid_ : 0);
+    kill_tree(pid_, sole_uid_);
   }
 }
 

@@ -121,7 +121,7 @@ class Session {
   const std::string id_;
   const std::shared_ptr<const confine::Template> prepared_;
   const uid_t uid_;
-  bool own_uid_ = false;  // no other session has it (T0): it may be killed by it
+  uid_t sole_uid_ = 0;  // confine::Workspace::sole
   std::optional<confine::Cgroup> cgroup_;
   Loop& loop_;
   Events events_;

@@ -10,6 +10,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import harness  # noqa: E402
 from fixtures import control, session  # noqa: E402, F401
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "escape"))
+import places  # noqa: E402
+
 
 @pytest.fixture(scope="session", autouse=True)
 def here():
@@ -33,3 +36,19 @@ def fresh(here, tmp_path):
     """A launcher that is not started yet."""
     with harness.Launcher(tmp_path) as one:
         yield one
+
+
+@pytest.fixture
+def weakened(fresh):
+    """weakened(tier, *without): a launcher in that tier (places.py) whose sessions do without these mechanisms; its control."""
+
+    def start(tier, *without):
+        required = [m for m in ("capabilities", "no_new_privs", "landlock", "seccomp") if m not in without]
+        harness.edit(fresh.policies / "base.json", require=required)
+        why = [{"field": "/disable", "why": "a test of tiers without it"}] if without else []
+        for domain in ("bash", "shell", "run"):
+            harness.edit(fresh.policies / f"{domain}.json", disable=list(without), weaken=why)
+        fresh.start(wrapper=places.wrapper(tier, fresh.home))
+        return fresh.control()
+
+    return start

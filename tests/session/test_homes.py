@@ -44,6 +44,10 @@ def make(control, name="kept", **fields):
     return control.call("workspace_create", name=name, persistent=True, **fields)[0]["workspace"]
 
 
+def kept_in(place):
+    return [name for name in os.listdir(place) if name != ".lock"]
+
+
 def named(control, name="kept"):
     return next((w for w in control.call("workspace_list")[0]["workspaces"] if w["name"] == name), None)
 
@@ -101,7 +105,7 @@ def test_an_idle_one_keeps_its_files_and_a_deleted_one_does_not(start, place):
     session = control.create("shell", workspace="kept")
     control.output(session, "sh", "-c", "cd; mkdir -p d/e; echo x > d/e/f; ln -s / d/root; chmod 0 d/e; mkdir -m 0 locked", env={"HOME": "/home/gem"})
     control.call("workspace_destroy", workspace="kept")
-    assert [name for name in os.listdir(place) if name != ".lock"] == []
+    assert kept_in(place) == []
     assert pathlib.Path("/etc/passwd").exists()
 
 
@@ -114,7 +118,7 @@ def test_a_tree_deeper_than_any_path_is_removed_and_stops_nothing_before(start, 
     assert control.event("session_end", session=session)["reason"] == "disk"
     assert "cannot be measured" in named(control)["full"]
     control.call("workspace_destroy", workspace="kept")
-    assert [name for name in os.listdir(place) if name != ".lock"] == []
+    assert kept_in(place) == []
 
 
 def test_a_home_over_its_measured_limit_ends_its_sessions_and_takes_no_more(start):
@@ -221,7 +225,7 @@ def ask(directory, *arguments):
 def test_the_program_takes_no_name_that_leads_elsewhere(place, name):
     for task in (("open", name, MIB, 100), ("measure", name, MIB, 100), ("remove", name)):
         assert "error" in ask(place, *task)
-    assert [name for name in os.listdir(place) if name != ".lock"] == []
+    assert kept_in(place) == []
 
 
 def test_the_program_reaches_nothing_but_the_tenants_files(place):
@@ -238,9 +242,6 @@ def test_the_program_reaches_nothing_but_the_tenants_files(place):
 def test_two_that_are_made_at_once_have_uids_of_their_own(start):
     control = start()
     asked = [control.send("workspace_create", name=f"kept{i}", persistent=True) for i in range(6)]
-    answers = {}
-    while not set(asked) <= set(answers):
-        message, _ = control.receive()
-        answers[message.get("id")] = message
+    answers = control.until(*asked)
     uids = [answers[number]["workspace"]["uid"] for number in asked]
     assert len(set(uids)) == len(asked), uids
