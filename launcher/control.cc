@@ -11,8 +11,7 @@
 namespace caisson {
 
 Result<Fd> serve_control(const std::string& path, session::Manager& manager, Loop& loop) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
+  sockaddr_un address{.sun_family = AF_UNIX};
   if (path.size() >= sizeof address.sun_path)
     return fail(Code::invalid_argument, "path of the control socket is too long: " + quote(path));
   std::strcpy(address.sun_path, path.c_str());

@@ -30,13 +30,11 @@ int last_number(std::string_view line) {
 }  // namespace
 
 Caller parse_status(int tid, std::string_view status) {
-  Caller out;
-  out.tid = tid;
-  out.comm = field(status, "Name");
-  out.pid = last_number(field(status, "Tgid"));
-  out.session_tid = last_number(field(status, "NSpid"));
-  out.session_pid = last_number(field(status, "NStgid"));
-  return out;
+  return {.tid = tid,
+          .pid = last_number(field(status, "Tgid")),
+          .session_tid = last_number(field(status, "NSpid")),
+          .session_pid = last_number(field(status, "NStgid")),
+          .comm = std::string(field(status, "Name"))};
 }
 
 Caller read_caller(int proc, int tid) {

@@ -169,9 +169,7 @@ class Auditor {
   }
 
   bool poll_for(int fd, std::uint64_t key) {
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.u64 = key;
+    epoll_event event{.events = EPOLLIN, .data = {.u64 = key}};
     return ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
   }
 
@@ -201,9 +199,7 @@ class Auditor {
 
   void want_writable(bool on) {
     blocked_ = on;
-    epoll_event event{};
-    event.events = on ? EPOLLIN | EPOLLOUT : EPOLLIN;
-    event.data.u64 = kSocketKey;
+    epoll_event event{.events = on ? EPOLLIN | EPOLLOUT : EPOLLIN, .data = {.u64 = kSocketKey}};
     (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, kSocketFd, &event);
   }
 

@@ -75,9 +75,7 @@ class Observer {
   };
 
   static bool add(const Fd& to, int fd, std::uint64_t key) {
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.u64 = key;
+    epoll_event event{.events = EPOLLIN, .data = {.u64 = key}};
     return ::epoll_ctl(to.get(), EPOLL_CTL_ADD, fd, &event) == 0;
   }
 
@@ -100,10 +98,7 @@ class Observer {
   }
 
   void tell(Watched& session, std::uint64_t key, const seccomp_notif& call, const PathCall* names) {
-    Told told{};
-    told.type = Told::Type::call;
-    told.key = key;
-    told.call = call;
+    Told told{.type = Told::Type::call, .key = key, .call = call};
     std::size_t size = sizeof told;
     if (names != nullptr) {
       look(call, *names, told, size);
@@ -184,10 +179,8 @@ class Observer {
   void gone(std::uint64_t key) {
     auto node = sessions_.extract(key);
     if (node.empty()) return;
-    Told told{};
-    told.type = Told::Type::gone;
-    told.key = key;
-    told.refused = node.mapped().refused_untold, told.passed = node.mapped().passed_untold;
+    const Watched& last = node.mapped();
+    const Told told{.type = Told::Type::gone, .key = key, .refused = last.refused_untold, .passed = last.passed_untold};
     if (auditor_) (void)send(told, sizeof told);
   }
 

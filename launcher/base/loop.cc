@@ -28,18 +28,14 @@ Result<std::unique_ptr<Loop>> Loop::create(std::initializer_list<int> signals) {
 }
 
 Status Loop::watch(int fd, std::uint32_t events, Ready ready) {
-  epoll_event event{};
-  event.events = events;
-  event.data.fd = fd;
+  epoll_event event{.events = events, .data = {.fd = fd}};
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return sys_error("epoll_ctl add");
   watches_[fd] = std::make_shared<Ready>(std::move(ready));
   return {};
 }
 
 Status Loop::rewatch(int fd, std::uint32_t events) {
-  epoll_event event{};
-  event.events = events;
-  event.data.fd = fd;
+  epoll_event event{.events = events, .data = {.fd = fd}};
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) != 0) return sys_error("epoll_ctl mod");
   return {};
 }

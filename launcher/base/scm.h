@@ -31,9 +31,7 @@ inline void put(msghdr& header, Buffer& buffer, const int* fds, std::size_t coun
 [[nodiscard]] inline ssize_t send(int socket, const void* data, std::size_t size, const int* fds, std::size_t count,
                                   int flags = 0) {
   iovec part{const_cast<void*>(data), size};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
+  msghdr header{.msg_iov = &part, .msg_iovlen = 1};
   Buffer control;
   put(header, control, fds, count);
   return ::sendmsg(socket, &header, MSG_NOSIGNAL | flags);
@@ -69,9 +67,7 @@ inline void expect(msghdr& header, Buffer& buffer) {
 // One message; the descriptors are close-on-exec.
 [[nodiscard]] inline Received receive(int socket, void* data, std::size_t size, int flags = 0) {
   iovec part{data, size};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
+  msghdr header{.msg_iov = &part, .msg_iovlen = 1};
   Buffer control;
   expect(header, control);
   Received out;

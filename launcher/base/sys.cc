@@ -26,10 +26,7 @@ Result<Fd> openat(int dir, const std::string& path, int flags, mode_t mode) {
 }
 
 Result<Fd> openat2(int dir, const std::string& path, std::uint64_t flags, std::uint64_t resolve, mode_t mode) {
-  open_how how{};
-  how.flags = flags | O_CLOEXEC;
-  how.mode = mode;
-  how.resolve = resolve;
+  open_how how{.flags = flags | O_CLOEXEC, .mode = mode, .resolve = resolve};
   const long fd = ::syscall(SYS_openat2, dir, path.c_str(), &how, sizeof how);
   if (fd < 0) return sys_error("openat2 " + quote(path));
   return Fd(static_cast<int>(fd));

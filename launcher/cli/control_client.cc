@@ -26,8 +26,7 @@ std::unexpected<Error> gone() { return fail(Code::unavailable, "the launcher clo
 
 Result<ControlClient> ControlClient::connect(const Options& options) {
   const std::string path = options.socket.empty() ? options.run + "/control.sock" : options.socket;
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
+  sockaddr_un address{.sun_family = AF_UNIX};
   if (path.size() >= sizeof address.sun_path) return fail(Code::invalid_argument, "socket path too long: " + quote(path));
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   Fd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));

@@ -152,11 +152,8 @@ Result<Builder> Builder::open(const std::string& init_path, const std::string& r
 Result<Workspace> Builder::make_workspace(const Plan& plan, uid_t outer_uid, gid_t outer_gid) const {
   Workspace workspace{outer_uid, outer_gid, stage_dir, {}, {}, {}, {}, {}};
   if (!plan.user_ns) return workspace;
-  ChildArgs args;
-  args.plan = &plan;
-  args.stage_dir = stage_dir.c_str();
-  args.home_dir = home_dir.c_str();
-  auto built = run_builder(workspace_child, args, outer_uid, outer_gid);
+  auto built = run_builder(workspace_child, {.plan = &plan, .stage_dir = stage_dir.c_str(), .home_dir = home_dir.c_str()},
+                           outer_uid, outer_gid);
   if (!built) return std::unexpected(std::move(built).error().wrap("make workspace"));
   if (built->fds.size() != (plan.home_options.empty() ? 3U : 4U))
     return fail(Code::internal, "workspace handed over the wrong number of descriptors");
@@ -204,12 +201,11 @@ Result<Template> Builder::make_template(std::shared_ptr<const Plan> plan, const 
       return std::unexpected(std::move(made).error().wrap("prepare the packages of policy '" + plan->policy->domain + "'"));
     workspace.systems.insert(plan->system.directory);
   }
-  ChildArgs args;
-  args.plan = plan.get();
-  args.stage_dir = root_dir.c_str();
-  args.init_exe = init_exe.get();
-  args.user_ns = workspace.user_ns.get();
-  args.mount_ns = workspace.mount_ns.get();
+  const ChildArgs args{.plan = plan.get(),
+                       .stage_dir = root_dir.c_str(),
+                       .user_ns = workspace.user_ns.get(),
+                       .mount_ns = workspace.mount_ns.get(),
+                       .init_exe = init_exe.get()};
   auto built = run_builder(template_child, args, 0, 0);
   if (!built) return std::unexpected(std::move(built).error().wrap("prepare policy '" + plan->policy->domain + "'"));
   const std::size_t wanted = plan->landlock_fs != 0 ? 2 : 1;
@@ -221,17 +217,16 @@ Result<Template> Builder::make_template(std::shared_ptr<const Plan> plan, const 
 }
 
 Result<Started> Builder::start(const Template& prepared, const Workspace& workspace, uid_t uid, int cgroup_fd) const {
-  ChildArgs args;
-  args.plan = prepared.plan.get();
-  args.seccomp = &prepared.filter.program;
-  args.user_ns = workspace.user_ns.get();
-  args.net_ns = prepared.plan->net_ns ? workspace.net_ns.get() : -1;
-  args.mount_ns = prepared.mount_ns.get();
-  args.landlock = prepared.landlock.get();
-  args.init_exe = init_exe.get();
-  args.null = null.get();
-  args.uid = uid;
-  args.gid = workspace.outer_gid;
+  const ChildArgs args{.plan = prepared.plan.get(),
+                       .seccomp = &prepared.filter.program,
+                       .user_ns = workspace.user_ns.get(),
+                       .net_ns = prepared.plan->net_ns ? workspace.net_ns.get() : -1,
+                       .mount_ns = prepared.mount_ns.get(),
+                       .landlock = prepared.landlock.get(),
+                       .init_exe = init_exe.get(),
+                       .null = null.get(),
+                       .uid = uid,
+                       .gid = workspace.outer_gid};
   TRY_ASSIGN(Started started, fork_session(session_child, args, cgroup_fd));
   TRY(sys::set_nonblocking(started.status.get(), true));
   return started;

@@ -203,8 +203,7 @@ void confine_and_exec(const ChildArgs& args, StepWriter& steps) {
   steps.done(Step::seccomp);
   // Over init's own socket, which every filter must let through. Our copy is close-on-exec: no program of the session has it.
   if (listener >= 0) {
-    init::Reply reply{};
-    reply.type = init::Type::listener;
+    const init::Reply reply{.type = init::Type::listener};
     if (!faults::skip("denial_listener") &&
         scm::send(init::kSocketFd, &reply, sizeof reply, &listener, 1) != static_cast<ssize_t>(sizeof reply))
       steps.failed(Step::listener, errno);

@@ -18,10 +18,7 @@ constexpr std::uint64_t kFileRights = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCE
 // these rules are the grants, and a link put in the way meanwhile would lead one to another directory. What is optional are the
 // container's own files and devices, which may be links (/dev/ptmx, /etc/resolv.conf) and which no session can replace.
 int open_path(const LandlockRule& rule) {
-  open_how how{};
-  how.flags = O_PATH | O_CLOEXEC;
-  how.resolve = rule.required ? RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS : 0;
-  return static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, rule.path.c_str(), &how, sizeof how));
+  return open_resolved(AT_FDCWD, rule.path.c_str(), O_PATH, rule.required ? RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS : 0);
 }
 
 }  // namespace

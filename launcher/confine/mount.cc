@@ -38,8 +38,7 @@ void mask_proc(Tree& tree, StepWriter& steps) {
     steps.failed(Step::proc_mount, errno);
   for (std::size_t i = 0; i < std::size(kProcMasks); ++i)
     if (!tree.cover(kProcMasks[i], masks, "file", "")) steps.failed(Step::proc_mount, errno, static_cast<std::uint16_t>(i));
-  mount_attr read_only{};
-  read_only.attr_set = MOUNT_ATTR_RDONLY;
+  mount_attr read_only{.attr_set = MOUNT_ATTR_RDONLY};
   if (::mount_setattr(masks, "", AT_EMPTY_PATH, &read_only, sizeof read_only) != 0) steps.failed(Step::proc_mount, errno);
   ::close(masks);
 }
@@ -146,8 +145,7 @@ void build_root(const Plan& plan, const char* stage_dir, StepWriter& steps) {
   hide_paths(plan, root, tree, steps);
 
   // pivot_root and a lazy umount of the old root, not chroot: afterwards the outside is not merely covered but gone.
-  mount_attr read_only{};
-  read_only.attr_set = MOUNT_ATTR_RDONLY;
+  mount_attr read_only{.attr_set = MOUNT_ATTR_RDONLY};
   if (faults::skip("pivot_root")) return steps.done(Step::pivot);
   if (faults::skip("pivot_root.read_only")) read_only.attr_set = 0;
   if (::fchdir(root) != 0 || raw::pivot_root(".", ".") != 0 || ::umount2(".", MNT_DETACH) != 0 || ::chdir("/") != 0 ||

@@ -203,15 +203,13 @@ class Planner {
         plan_.absent.push_back(grant.path);
         continue;
       }
-      Bind bind;
-      bind.target = grant.path;
-      bind.source = grant.source;
-      bind.read_only = grant.access == Access::read;
-      bind.execute = grant.execute;
-      bind.directory = it->second.directory;
-      bind.dev = it->second.dev;
-      bind.ino = it->second.ino;
-      plan_.binds.push_back(std::move(bind));
+      plan_.binds.push_back({.target = grant.path,
+                             .source = grant.source,
+                             .read_only = grant.access == Access::read,
+                             .execute = grant.execute,
+                             .directory = it->second.directory,
+                             .dev = it->second.dev,
+                             .ino = it->second.ino});
     }
     if (!plan_.mount_ns) return {};
 
@@ -219,13 +217,8 @@ class Planner {
     else plan_.directories.push_back(policy_.home_path);
     plan_.single_use = policy_.home == policy::Scope::private_ || policy_.tmp == policy::Scope::private_;
     if (policy_.tmp == policy::Scope::workspace && !place_.stage.empty()) {
-      Bind tmp;
-      tmp.target = "/tmp";
-      tmp.source = place_.stage;
-      tmp.read_only = false;
-      tmp.execute = policy_.exec_writable;
-      tmp.staged = true;
-      plan_.binds.push_back(std::move(tmp));
+      plan_.binds.push_back(
+          {.target = "/tmp", .source = place_.stage, .read_only = false, .execute = policy_.exec_writable, .staged = true});
     } else {
       plan_.directories.push_back("/tmp");
     }
@@ -233,11 +226,8 @@ class Planner {
         "size=" + std::to_string(policy_.limits.tmp_bytes) + ",nr_inodes=" + std::to_string(policy_.limits.tmp_inodes);
     for (const char* dir : {"/dev", "/dev/pts", "/dev/shm", "/proc", "/run", "/var"}) plan_.directories.emplace_back(dir);
     for (const std::string& device : policy_.devices) {
-      Bind bind;
-      bind.target = bind.source = "/dev/" + device;
-      bind.read_only = bind.directory = false;
-      bind.device = true;
-      plan_.binds.push_back(std::move(bind));
+      const std::string path = "/dev/" + device;
+      plan_.binds.push_back({.target = path, .source = path, .read_only = false, .device = true, .directory = false});
     }
     plan_.files.assign(policy_.files.begin(), policy_.files.end());
     plan_.links.assign(policy_.links.begin(), policy_.links.end());
@@ -256,16 +246,12 @@ class Planner {
     const auto it = sources_.find(place_.home_source);
     if (!place_.home_staged && (it == sources_.end() || !it->second.present || !it->second.directory))
       return fail(Code::unavailable, "the workspace's home " + quote(place_.home_source) + " is not a directory");
-    Bind home;
-    home.target = policy_.home_path;
-    home.source = place_.home_source;
-    home.read_only = false;
-    home.execute = policy_.exec_writable;
-    home.staged = place_.home_staged;
-    if (!home.staged) {
-      home.dev = it->second.dev;
-      home.ino = it->second.ino;
-    }
+    Bind home{.target = policy_.home_path,
+              .source = place_.home_source,
+              .read_only = false,
+              .execute = policy_.exec_writable,
+              .staged = place_.home_staged};
+    if (!home.staged) home.dev = it->second.dev, home.ino = it->second.ino;
     plan_.binds.push_back(std::move(home));
     return {};
   }

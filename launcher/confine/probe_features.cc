@@ -82,8 +82,7 @@ Outcome probe_mounts() {
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return outcome(false, "mount private");
   const int usr = ::open_tree(AT_FDCWD, "/usr", OPEN_TREE_CLONE | AT_RECURSIVE | O_CLOEXEC);
   if (usr < 0) return outcome(false, "open_tree");
-  mount_attr attr{};
-  attr.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+  mount_attr attr{.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
   if (::mount_setattr(usr, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof attr) != 0) return outcome(false, "mount_setattr");
   if (!become_inner()) return outcome(false, "setresuid inside");
   const int fs = ::fsopen("tmpfs", FSOPEN_CLOEXEC);

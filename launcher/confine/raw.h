@@ -38,9 +38,7 @@ inline int landlock_create_ruleset(const LandlockRulesetAttr* attr, std::size_t 
   return static_cast<int>(::syscall(SYS_landlock_create_ruleset, attr, size, flags));
 }
 inline int landlock_add_path(int ruleset, std::uint64_t access, int parent_fd) {
-  landlock_path_beneath_attr rule{};
-  rule.allowed_access = access;
-  rule.parent_fd = parent_fd;
+  landlock_path_beneath_attr rule{.allowed_access = access, .parent_fd = parent_fd};
   return static_cast<int>(::syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0));
 }
 inline int landlock_restrict_self(int ruleset) { return static_cast<int>(::syscall(SYS_landlock_restrict_self, ruleset, 0)); }
@@ -63,10 +61,7 @@ struct CloneArgs {  // struct clone_args of clone3(2), 88 bytes since Linux 5.7
 // that no instruction of it runs outside its limits. namespaces: CLONE_NEW* that it starts in; with CLONE_NEWUSER the others
 // belong to the new user namespace.
 inline pid_t fork_into(int* pidfd, int cgroup_fd, unsigned long namespaces = 0) {
-  CloneArgs args{};
-  args.flags = CLONE_PIDFD | namespaces;
-  args.pidfd = reinterpret_cast<std::uint64_t>(pidfd);
-  args.exit_signal = SIGCHLD;
+  CloneArgs args{.flags = CLONE_PIDFD | namespaces, .pidfd = reinterpret_cast<std::uint64_t>(pidfd), .exit_signal = SIGCHLD};
   if (cgroup_fd >= 0) {
     args.flags |= CLONE_INTO_CGROUP;
     args.cgroup = static_cast<std::uint64_t>(cgroup_fd);

@@ -118,14 +118,13 @@ Features optimistic_features() {
 
 Result<Started> Builder::start_single(const Plan& plan, const Program& seccomp, uid_t outer_uid, gid_t outer_gid,
                                       int cgroup_fd) const {
-  ChildArgs args;
-  args.plan = &plan;
-  args.seccomp = &seccomp;
-  args.stage_dir = root_dir.c_str();
-  args.init_exe = init_exe.get();
-  args.null = null.get();
-  args.uid = outer_uid;
-  args.gid = outer_gid;
+  const ChildArgs args{.plan = &plan,
+                       .seccomp = &seccomp,
+                       .stage_dir = root_dir.c_str(),
+                       .init_exe = init_exe.get(),
+                       .null = null.get(),
+                       .uid = outer_uid,
+                       .gid = outer_gid};
   Fd go;
   TRY_ASSIGN(Started started, fork_session(single_child, args, cgroup_fd, all_namespaces(plan), &go));
   start_elsewhere(started.child_pid);

@@ -68,14 +68,8 @@ Status plan_system(Plan& plan, const std::string& directory) {
   hand_on(plan.hide, std::identity(), [&without](const std::string& path) { without.push_back(path); });
   nlohmann::json what{{"tops", tops}, {"without", without}, {"copies", copies}, {"files", files}, {"links", links}};
   const std::string place = directory + "/" + sha256_hex(what.dump()).substr(0, 16);
-  for (const std::string& top : tops) {
-    Bind bind;
-    bind.target = top;
-    bind.source = place + top;
-    bind.read_only = false;
-    bind.execute = bind.staged = true;
-    mounts.push_back(std::move(bind));
-  }
+  for (const std::string& top : tops)
+    mounts.push_back({.target = top, .source = place + top, .read_only = false, .execute = true, .staged = true});
   what["directory"] = place;
   what["bytes"] = plan.policy->limits.packages_bytes;
   plan.binds = std::move(mounts);

@@ -33,9 +33,7 @@ const char* split(const char* path, char (&parent)[4096]) {
 }
 
 int set_attributes(int tree, std::uint64_t set) {
-  mount_attr attr{};
-  attr.attr_set = set;
-  attr.propagation = MS_PRIVATE;
+  mount_attr attr{.attr_set = set, .propagation = MS_PRIVATE};
   if (::mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof attr) == 0) return tree;
   drop(tree);
   return -1;
@@ -44,9 +42,7 @@ int set_attributes(int tree, std::uint64_t set) {
 }  // namespace
 
 int open_resolved(int dir, const char* path, std::uint64_t flags, std::uint64_t resolve) {
-  open_how how{};
-  how.flags = flags | O_CLOEXEC;
-  how.resolve = resolve;
+  open_how how{.flags = flags | O_CLOEXEC, .resolve = resolve};
   return static_cast<int>(::syscall(SYS_openat2, dir, path, &how, sizeof how));
 }
 

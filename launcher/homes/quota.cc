@@ -24,8 +24,7 @@ Status quota(int fd, unsigned command, unsigned id, void* data, const char* what
 }  // namespace
 
 Status limit_project(int directory, unsigned id, const Use& most) {
-  fs_quota_statv state{};
-  state.qs_version = FS_QSTATV_VERSION1;
+  fs_quota_statv state{.qs_version = FS_QSTATV_VERSION1};
   TRY(quota(directory, Q_XGETQSTATV, 0, &state, "ask for project quotas"));
   if ((state.qs_flags & FS_QUOTA_PDQ_ENFD) == 0) return fail(Code::unavailable, "project quotas are not enforced here");
   fsxattr now{};
@@ -37,10 +36,7 @@ Status limit_project(int directory, unsigned id, const Use& most) {
     now.fsx_xflags |= FS_XFLAG_PROJINHERIT;
     if (::ioctl(directory, FS_IOC_FSSETXATTR, &now) != 0) return sys_error("set the project");
   }
-  if_dqblk limits{};
-  limits.dqb_bhardlimit = most.bytes / kQuotaBlock;
-  limits.dqb_ihardlimit = most.inodes;
-  limits.dqb_valid = QIF_LIMITS;
+  if_dqblk limits{.dqb_bhardlimit = most.bytes / kQuotaBlock, .dqb_ihardlimit = most.inodes, .dqb_valid = QIF_LIMITS};
   TRY(quota(directory, Q_SETQUOTA, id, &limits, "set the quota"));
   if_dqblk set{};
   TRY(quota(directory, Q_GETQUOTA, id, &set, "read the quota back"));

@@ -49,9 +49,7 @@ struct Strings {
 
 void send_reply(const Reply& reply, int fd = -1) {
   iovec part{const_cast<Reply*>(&reply), sizeof reply};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
+  msghdr header{.msg_iov = &part, .msg_iovlen = 1};
   caisson::scm::Buffer control;
   caisson::scm::put(header, control, &fd, fd >= 0 ? 1 : 0);
   // A launcher that is gone or does not read ends the session. What is no socket at all is no launcher: then nobody is ours to
@@ -62,12 +60,7 @@ void send_reply(const Reply& reply, int fd = -1) {
 }
 
 void send_failed(std::uint32_t id, Step step, int error) {
-  Reply reply{};
-  reply.type = Type::failed;
-  reply.exec_id = id;
-  reply.step = step;
-  reply.error = error;
-  send_reply(reply);
+  send_reply({.type = Type::failed, .exec_id = id, .step = step, .error = error});
 }
 
 // Splits the message's tail into cwd, argv and envp; false when it is not exactly what the header says.
@@ -189,9 +182,7 @@ int open_pty(const Request& request, int* slave) {
   const auto master = static_cast<int>(k::open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC));
   if (master < 0) return master;
   int unlock = 0;
-  winsize size{};
-  size.ws_col = static_cast<unsigned short>(request.cols);
-  size.ws_row = static_cast<unsigned short>(request.rows);
+  winsize size{.ws_row = static_cast<unsigned short>(request.rows), .ws_col = static_cast<unsigned short>(request.cols)};
   long result = k::ioctl(master, TIOCSPTLCK, k::word(&unlock));
   if (result >= 0) result = k::ioctl(master, TIOCSWINSZ, k::word(&size));
   // TIOCGPTPEER (Linux 4.13) opens the peer without a path, so that nothing mounted on /dev/pts can be put between.
@@ -225,11 +216,7 @@ void start(const Request& request, const Strings& s, int (&stdio)[3]) {
     send_failed(request.exec_id, child.step, child.error != 0 ? child.error : ESRCH);
   } else {
     *slot = {request.exec_id, static_cast<pid_t>(pid)};
-    Reply reply{};
-    reply.type = Type::started;
-    reply.exec_id = request.exec_id;
-    reply.pid = static_cast<pid_t>(pid);
-    send_reply(reply, master);
+    send_reply({.type = Type::started, .exec_id = request.exec_id, .pid = static_cast<pid_t>(pid)}, master);
   }
   if (master >= 0) {
     k::close(master);
@@ -297,10 +284,7 @@ void probe_all(const Targets& targets) {
     else
       while (k::wait(static_cast<pid_t>(pid), &status, 0, nullptr) == -EINTR) {
       }
-    Reply reply{};
-    reply.type = Type::probed;
-    reply.exec_id = i;
-    reply.signaled = WIFSIGNALED(status) ? 1 : 0;
+    Reply reply{.type = Type::probed, .exec_id = i, .signaled = WIFSIGNALED(status) ? 1 : 0};
     if (reply.signaled != 0) reply.status = WTERMSIG(status);
     else if (attempt.result < 0) reply.error = static_cast<int>(-attempt.result);
     else reply.status = static_cast<int>(attempt.result);
@@ -319,9 +303,7 @@ void handle_request() {
   char* buffer = g_request;
   __asm__("" : "+r"(buffer));
   iovec part{buffer, kMaxRequest};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
+  msghdr header{.msg_iov = &part, .msg_iovlen = 1};
   caisson::scm::Buffer control;
   caisson::scm::expect(header, control);
   const long n = k::recvmsg(kSocketFd, &header, MSG_CMSG_CLOEXEC);
@@ -366,14 +348,13 @@ void reap() {
     if (pid <= 0) return;
     for (Exec& e : g_execs) {
       if (e.pid != pid) continue;
-      Reply reply{};
-      reply.type = Type::exited;
-      reply.exec_id = e.id;
-      reply.signaled = WIFSIGNALED(status) ? 1 : 0;
-      reply.status = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
-      reply.user_us = usage.ru_utime.tv_sec * 1'000'000L + usage.ru_utime.tv_usec;
-      reply.system_us = usage.ru_stime.tv_sec * 1'000'000L + usage.ru_stime.tv_usec;
-      reply.max_rss_bytes = usage.ru_maxrss * 1024L;
+      const Reply reply{.type = Type::exited,
+                        .exec_id = e.id,
+                        .signaled = WIFSIGNALED(status) ? 1 : 0,
+                        .status = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
+                        .user_us = usage.ru_utime.tv_sec * 1'000'000L + usage.ru_utime.tv_usec,
+                        .system_us = usage.ru_stime.tv_sec * 1'000'000L + usage.ru_stime.tv_usec,
+                        .max_rss_bytes = usage.ru_maxrss * 1024L};
       e = {};
       send_reply(reply);
       break;
@@ -397,10 +378,7 @@ extern "C" [[noreturn]] void caisson_init() {
   const auto signals = static_cast<int>(k::signalfd(std::uint64_t{1} << (SIGCHLD - 1), O_CLOEXEC | O_NONBLOCK));
   if (signals < 0) k::exit(2);
 
-  Reply ready{};
-  ready.type = Type::ready;
-  ready.pid = static_cast<pid_t>(self);
-  send_reply(ready);
+  send_reply({.type = Type::ready, .pid = static_cast<pid_t>(self)});
 
   for (;;) {
     pollfd watched[2] = {{kSocketFd, POLLIN, 0}, {signals, POLLIN, 0}};

@@ -25,10 +25,9 @@ long connect(std::uint32_t address, std::uint32_t port) {
   const int wait = address == INADDR_LOOPBACK ? 0 : SOCK_NONBLOCK;
   const long fd = k::call(SYS_socket, AF_INET, SOCK_STREAM | wait | SOCK_CLOEXEC, 0);
   if (fd < 0) return fd;
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = __builtin_bswap16(static_cast<std::uint16_t>(port));
-  to.sin_addr.s_addr = __builtin_bswap32(address);
+  const sockaddr_in to{.sin_family = AF_INET,
+                       .sin_port = __builtin_bswap16(static_cast<std::uint16_t>(port)),
+                       .sin_addr = {__builtin_bswap32(address)}};
   return k::call(SYS_connect, fd, k::word(&to), sizeof to);
 }
 

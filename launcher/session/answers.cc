@@ -22,10 +22,10 @@ ipc::Connection* Manager::connection(std::uint64_t number) {
 }
 
 std::uint64_t Manager::serve(Fd socket, Role role, std::function<void(const std::string&)> closed) {
-  ipc::Connection::Handler handler;
-  handler.request = [this](ipc::Connection& c, ipc::Connection::Request r) { on_request(c, std::move(r)); };
-  handler.violation = [this](ipc::Connection& c, const std::string& why) { on_closed(c.number(), why); };
-  handler.closed = [this](ipc::Connection& c) { on_closed(c.number(), ""); };
+  ipc::Connection::Handler handler{
+      .request = [this](ipc::Connection& c, ipc::Connection::Request r) { on_request(c, std::move(r)); },
+      .violation = [this](ipc::Connection& c, const std::string& why) { on_closed(c.number(), why); },
+      .closed = [this](ipc::Connection& c) { on_closed(c.number(), ""); }};
   auto connection = std::make_unique<ipc::Connection>(std::move(socket), loop_, std::move(handler));
   const std::uint64_t number = connection->number();
   ipc::Connection* raw = connection.get();

@@ -12,7 +12,11 @@
 namespace caisson::session {
 namespace {
 
-std::string bytes_of(const auto& value) { return {reinterpret_cast<const char*>(&value), sizeof value}; }
+std::string bytes_of(const auto& value) {
+  static_assert(
+      std::has_unique_object_representations_v<std::remove_cvref_t<decltype(value)>>);  // padding would tell of our stack
+  return {reinterpret_cast<const char*>(&value), sizeof value};
+}
 
 }  // namespace
 
@@ -35,16 +39,15 @@ Status InitLink::room_for(std::size_t bytes) const {
 }
 
 Status InitLink::exec(const ExecRequest& request, const int (&stdio)[3]) {
-  init::Request head{};
-  head.type = init::Type::exec;
-  head.exec_id = request.id;
-  head.stdio = request.pty ? init::Stdio::pty : init::Stdio::pipes;
-  head.has_stdin = !request.pty && stdio[0] >= 0 ? 1 : 0;
-  head.cols = request.cols;
-  head.rows = request.rows;
-  head.argc = static_cast<std::uint32_t>(request.argv.size());
-  head.envc = static_cast<std::uint32_t>(request.env.size());
-  head.umask = request.umask;
+  const init::Request head{.type = init::Type::exec,
+                           .exec_id = request.id,
+                           .stdio = request.pty ? init::Stdio::pty : init::Stdio::pipes,
+                           .has_stdin = !request.pty && stdio[0] >= 0 ? 1U : 0U,
+                           .cols = request.cols,
+                           .rows = request.rows,
+                           .argc = static_cast<std::uint32_t>(request.argv.size()),
+                           .envc = static_cast<std::uint32_t>(request.env.size()),
+                           .umask = request.umask};
   std::string message = bytes_of(head);
   auto add = [&message](const std::string& s) { message.append(s.c_str(), s.size() + 1); };
   for (const auto* list : {&request.argv, &request.env})
@@ -63,25 +66,14 @@ Status InitLink::exec(const ExecRequest& request, const int (&stdio)[3]) {
 }
 
 Status InitLink::signal(std::uint32_t exec_id, int signal, init::Scope scope) {
-  init::Request head{};
-  head.type = init::Type::signal;
-  head.exec_id = exec_id;
-  head.signal = static_cast<std::uint32_t>(signal);
-  head.scope = scope;
-  return send(bytes_of(head));
+  return send(bytes_of(init::Request{
+      .type = init::Type::signal, .exec_id = exec_id, .signal = static_cast<std::uint32_t>(signal), .scope = scope}));
 }
 
-Status InitLink::go(std::uint32_t exec_id) {
-  init::Request head{};
-  head.type = init::Type::go;
-  head.exec_id = exec_id;
-  return send(bytes_of(head));
-}
+Status InitLink::go(std::uint32_t exec_id) { return send(bytes_of(init::Request{.type = init::Type::go, .exec_id = exec_id})); }
 
 Status InitLink::probe(const init::Targets& targets) {
-  init::Request head{};
-  head.type = init::Type::probe;
-  return send(bytes_of(head) + bytes_of(targets));
+  return send(bytes_of(init::Request{.type = init::Type::probe}) + bytes_of(targets));
 }
 
 Result<std::optional<InitEvent>> InitLink::receive() {

@@ -330,9 +330,7 @@ void Session::gone() {
       if (execs_.contains((*event)->reply.exec_id)) take(std::move(**event));
     link_.reset();
   }
-  init::Reply killed{};
-  killed.signaled = 1;
-  killed.status = SIGKILL;
+  init::Reply killed{.signaled = 1, .status = SIGKILL};
   while (!execs_.empty()) {
     killed.exec_id = execs_.begin()->first;
     if (execs_.begin()->second.reason.empty()) execs_.begin()->second.reason = "session_end";

@@ -160,11 +160,8 @@ Proposal propose(const policy::Policy& policy, const Accesses& seen) {
       out.notes.push_back((need.write ? "writes entries of " : "reads ") + path + " itself: too broad to be granted");
       continue;
     }
-    policy::Grant grant;
-    grant.path = grant.source = path;
-    grant.access = need.write ? policy::Access::read_write : policy::Access::read;
-    grant.execute = need.execute;
-    out.grants.push_back(std::move(grant));
+    const auto access = need.write ? policy::Access::read_write : policy::Access::read;
+    out.grants.push_back({.path = path, .source = path, .access = access, .execute = need.execute});
   }
   const Peaks& peak = seen.peaks;
   propose_limit(out, "processes", policy.limits.processes, peak.processes, 2, 16);
