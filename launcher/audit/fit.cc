@@ -20,19 +20,13 @@ std::string_view start_of(std::string_view text, std::size_t max) {
   return text.substr(0, end);
 }
 
-json::Value marker(std::size_t before) {
-  json::Value out = json::Value::object();
-  out["cut"] = before;
-  return out;
-}
+json::Value marker(std::size_t before) { return {{"cut", before}}; }
 
 json::Value cut(const json::Value& value, const Cuts& cuts) {
   if (value.is_string()) {
     const auto& text = value.get_ref<const std::string&>();
     if (text.size() <= cuts.string_bytes) return value;
-    json::Value out = marker(text.size());
-    out["start"] = std::string(start_of(text, cuts.string_bytes / 2));
-    return out;
+    return {{"cut", text.size()}, {"start", std::string(start_of(text, cuts.string_bytes / 2))}};
   }
   if (value.is_array()) {
     json::Value out = json::Value::array();

@@ -260,18 +260,17 @@ Result<Verification> verify_log(const std::vector<std::string>& paths, const std
 
 json::Value verification_json(const Verification& v) {
   json::Value findings = json::Value::array();
-  for (const Finding& f : v.findings) {
-    json::Value item = json::Value::object();
-    item["file"] = f.file, item["line"] = f.line, item["offset"] = f.offset, item["what"] = f.what;
-    findings.push_back(std::move(item));
-  }
-  json::Value out = json::Value::object();
-  out["verdict"] = verdict_name(v.verdict);
-  out["records"] = v.records, out["removed"] = v.removed, out["spilled"] = v.spilled, out["head"] = v.head,
-  out["first_time"] = v.first_time, out["last_time"] = v.last_time;
-  out["end_checked_against_launcher_log"] = v.expected_checked;
-  out["findings"] = std::move(findings);
-  return out;
+  for (const Finding& f : v.findings)
+    findings.push_back({{"file", f.file}, {"line", f.line}, {"offset", f.offset}, {"what", f.what}});
+  return {{"verdict", verdict_name(v.verdict)},
+          {"records", v.records},
+          {"removed", v.removed},
+          {"spilled", v.spilled},
+          {"head", v.head},
+          {"first_time", v.first_time},
+          {"last_time", v.last_time},
+          {"end_checked_against_launcher_log", v.expected_checked},
+          {"findings", std::move(findings)}};
 }
 
 bool is_launcher_log(std::string_view name) {

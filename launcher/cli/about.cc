@@ -8,18 +8,12 @@ namespace caisson::cli {
 
 int probe_main(Arguments args, const Options& options) {
   if (const auto parsed = Args::parse(args, {}, 0, 0); !parsed) return report_error(parsed.error(), options);
-  const json::Value report = probe_report();
-  if (options.json) print_json(report);
-  else print(outline(report));
-  return 0;
+  return print_document(probe_report(), options);
 }
 
 int version_main(Arguments args, const Options& options) {
   if (const auto parsed = Args::parse(args, {}, 0, 0); !parsed) return report_error(parsed.error(), options);
-  json::Value document = json::Value::object();
-  document["version"] = CAISSON_VERSION;
-  document["protocol"] = ipc::kProtocolVersion;
-  if (options.json) print_json(document);
+  if (options.json) print_json({{"version", CAISSON_VERSION}, {"protocol", ipc::kProtocolVersion}});
   else print("caisson " CAISSON_VERSION " (protocol " + std::to_string(ipc::kProtocolVersion) + ")\n");
   return 0;
 }

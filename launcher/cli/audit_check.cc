@@ -214,10 +214,7 @@ int audit_verify(Arguments words, const Options& options) {
     if (!options.json) print(outcome.text);
     return report_error(status.error(), options);
   }
-  json::Value document = json::Value::object();
-  document["ok"] = outcome.ok;
-  document["logs"] = std::move(outcome.logs);
-  if (options.json) print_json(document);
+  if (options.json) print_json({{"ok", outcome.ok}, {"logs", std::move(outcome.logs)}});
   else print(outcome.text);
   return outcome.ok ? 0 : kExitBrokenLog;
 }
@@ -234,12 +231,7 @@ int audit_ls(Arguments args, const Options& options) {
   }
   const auto order = [](const json::Value& log) { return std::pair(log.value("started", json::Value()), log["log"]); };
   std::ranges::sort(logs, [&](const json::Value& a, const json::Value& b) { return order(a) < order(b); });
-  if (options.json) {
-    json::Value document = json::Value::object();
-    document["logs"] = std::move(logs);
-    print_json(document);
-    return 0;
-  }
+  if (options.json) return print_json({{"logs", std::move(logs)}}), 0;
   std::vector<std::vector<std::string>> rows = {{"LOG", "STARTED", "RECORDS", "BYTES", "END", "DOMAIN", "LABEL"}};
   for (const json::Value& log : logs) {
     auto& row = rows.emplace_back();

@@ -103,8 +103,7 @@ int audit_stats(Arguments words, const Options& options) {
   const auto counted = count(*args, options);
   if (!counted) return report_error(explain_access(counted.error()), options);
   const json::Value document{{"logs", counted->sessions}, {"total", counted->total.to_json()}};
-  if (options.json) print_json(document);
-  else print(outline(document));
+  print_document(document, options);
   return finish(counted->broken);
 }
 

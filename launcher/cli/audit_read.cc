@@ -78,9 +78,7 @@ Shown shown(Reading& reading, const audit::Lines::Line& line) {
   if (!record) {
     ++reading.broken;
     if (!reading.json) return {audit::show_broken(line.text, reading.style)};
-    json::Value broken = json::Value::object();
-    broken["broken"] = std::string(line.text);
-    return {ascii(broken)};
+    return {ascii({{"broken", std::string(line.text)}})};
   }
   const auto event = record->find("event");
   Shown out{.end = event != record->end() && *event == audit::event_name(audit::Event::session_end) && !record->contains("file")};

@@ -80,6 +80,8 @@ int report_error(const Error& error, const Options& options);
 // One document, ASCII only; indented on a terminal.
 void print_json(const nlohmann::json& value);
 void print(std::string_view text);
+// As JSON or as an outline, whichever is asked for; 0.
+int print_document(const nlohmann::json& value, const Options& options);
 // Any document as indented "key  value" lines, for people; strings escaped.
 [[nodiscard]] std::string outline(const nlohmann::json& value);
 

@@ -40,9 +40,7 @@ Result<ControlClient> ControlClient::connect(const Options& options) {
     return sys_error("connect " + quote(path));
   }
   ControlClient control(std::move(fd));
-  json::Value hello = json::Value::object();
-  hello["protocol"] = ipc::kProtocolVersion;
-  auto answer = control.ask("hello", std::move(hello));
+  auto answer = control.ask("hello", {{"protocol", ipc::kProtocolVersion}});
   if (!answer && answer.error().code == Code::unavailable)
     return fail(Code::permission_denied, "the launcher closed the connection: " + std::string(kRootOnly));
   if (!answer) return std::unexpected(std::move(answer.error()));

@@ -171,14 +171,9 @@ int become(const std::string& name, std::vector<std::string> words, const Option
 
 int report_error(const Error& error, const Options& options) {
   if (options.json) {
-    json::Value detail = json::Value::object();
-    detail["code"] = code_name(error.code);
-    detail["what"] = error.what;
+    json::Value detail{{"code", code_name(error.code)}, {"what", error.what}};
     if (error.sys != 0) detail["errno"] = errno_name(error.sys);
-    json::Value document = json::Value::object();
-    document["ok"] = false;
-    document["error"] = std::move(detail);
-    print_json(document);
+    print_json({{"ok", false}, {"error", std::move(detail)}});
   } else {
     std::fprintf(stderr, "caisson: %s\n", error.text().c_str());
   }

@@ -53,6 +53,12 @@ void append(std::string& out, const json::Value& value, std::size_t depth) {
 
 }  // namespace
 
+int print_document(const json::Value& value, const Options& options) {
+  if (options.json) print_json(value);
+  else print(outline(value));
+  return 0;
+}
+
 std::string outline(const json::Value& value) {
   if (!value.is_structured()) return sentence(value) + "\n";
   std::string out;

@@ -113,17 +113,9 @@ int show_problems(const std::vector<policy::Problem>& list, const std::string& d
   json::Value problems = json::Value::array();
   for (const policy::Problem& p : list) {
     if (!options.json) print(p.text() + "\n");
-    json::Value item = json::Value::object();
-    item["file"] = p.file, item["line"] = p.line, item["pointer"] = p.pointer, item["what"] = p.what, item["meant"] = p.meant;
-    problems.push_back(std::move(item));
+    problems.push_back({{"file", p.file}, {"line", p.line}, {"pointer", p.pointer}, {"what", p.what}, {"meant", p.meant}});
   }
-  if (options.json) {
-    json::Value document = json::Value::object();
-    document["ok"] = false;
-    document["directory"] = directory;
-    document["problems"] = std::move(problems);
-    print_json(document);
-  }
+  if (options.json) print_json({{"ok", false}, {"directory", directory}, {"problems", std::move(problems)}});
   return kExitBadPolicy;
 }
 
@@ -157,17 +149,14 @@ int policy_check(Arguments words, const Options& options) {
     digests[domain] = policy->digest;
     if (!options.json) print(domain + ": ok, sha256 " + policy->digest + "\n");
   }
-  if (!options.json) {
-    for (const std::string& preset : presets) print("preset " + preset + ": ok\n");
-    return 0;
-  }
-  json::Value document = json::Value::object();
-  document["ok"] = true;
-  document["directory"] = directory;
-  document["preset"] = options.preset;
-  document["presets"] = presets;
-  document["domains"] = std::move(digests);
-  print_json(document);
+  for (const std::string& preset : presets)
+    if (!options.json) print("preset " + preset + ": ok\n");
+  if (options.json)
+    print_json({{"ok", true},
+                {"directory", directory},
+                {"preset", options.preset},
+                {"presets", presets},
+                {"domains", std::move(digests)}});
   return 0;
 }
 

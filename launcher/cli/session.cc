@@ -8,12 +8,6 @@
 namespace caisson::cli {
 namespace {
 
-json::Value about(const std::string& session) {
-  json::Value request = json::Value::object();
-  request["session"] = session;
-  return request;
-}
-
 std::string cell(const json::Value& stat, const char* key) {
   const auto it = stat.find(key);
   return it == stat.end() || it->is_null() ? "-" : audit::show_value(*it);
@@ -21,12 +15,9 @@ std::string cell(const json::Value& stat, const char* key) {
 
 Status kill_all(const std::vector<std::string>& sessions, const std::string& reason, const Options& options) {
   TRY_ASSIGN(ControlClient control, ControlClient::connect(options));
-  for (const std::string& session : sessions) {
-    json::Value request = about(session);
-    request["reason"] = reason;
-    if (auto answer = control.ask("session_destroy", std::move(request)); !answer)
+  for (const std::string& session : sessions)
+    if (auto answer = control.ask("session_destroy", {{"session", session}, {"reason", reason}}); !answer)
       return std::unexpected(std::move(answer.error()).wrap("session " + quote(session)));
-  }
   return {};
 }
 
@@ -41,9 +32,9 @@ Result<json::Value> list_all(const Options& options) {
   }
 }
 
-Result<json::Value> ask_once(const Options& options, std::string_view op, json::Value request) {
+Result<json::Value> report_of(const std::string& session, const Options& options) {
   TRY_ASSIGN(ControlClient control, ControlClient::connect(options));
-  return control.ask(op, std::move(request));
+  return control.ask("session_report", {{"session", session}});
 }
 
 }  // namespace
@@ -52,12 +43,7 @@ int session_ls(Arguments args, const Options& options) {
   if (const auto parsed = Args::parse(args, {}, 0, 0); !parsed) return report_error(parsed.error(), options);
   const auto sessions = list_all(options);
   if (!sessions) return report_error(sessions.error(), options);
-  if (options.json) {
-    json::Value document = json::Value::object();
-    document["sessions"] = *sessions;
-    print_json(document);
-    return 0;
-  }
+  if (options.json) return print_json({{"sessions", *sessions}}), 0;
   static constexpr const char* kColumns[] = {"session",   "domain",       "state",      "tier", "execs",
                                              "processes", "memory_bytes", "created_at", "label"};
   std::vector<std::vector<std::string>> rows = {
@@ -76,27 +62,16 @@ int session_kill(Arguments words, const Options& options) {
   if (!args) return report_error(args.error(), options);
   const Status status = kill_all(args->words(), args->last("--reason").value_or("caisson session kill"), options);
   if (!status) return report_error(status.error(), options);
-  if (options.json) {
-    json::Value document = json::Value::object();
-    document["ok"] = true;
-    document["ended"] = args->words();
-    print_json(document);
-  }
+  if (options.json) print_json({{"ok", true}, {"ended", args->words()}});
   return 0;
 }
 
 int session_report(Arguments words, const Options& options) {
   const auto args = Args::parse(words, {}, 1, 1);
   if (!args) return report_error(args.error(), options);
-  const auto answer = ask_once(options, "session_report", about(args->words()[0]));
+  const auto answer = report_of(args->words()[0], options);
   if (!answer) return report_error(answer.error(), options);
-  const json::Value report = answer->value("report", json::Value::object());
-  if (options.json) {
-    print_json(report);
-    return 0;
-  }
-  print(outline(report));
-  return 0;
+  return print_document(answer->value("report", json::Value::object()), options);
 }
 
 }  // namespace caisson::cli
