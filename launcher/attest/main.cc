@@ -125,11 +125,8 @@ Result<int> fetch(const Args& args, const Options& options) {
   return 0;
 }
 
-int attest_main(Arguments words, const Options& options) {
-  const auto args = Args::parse(words, kFlags, 0, 0);
-  if (!args) return report_error(args.error(), options);
-  const auto status = args->last("--verify") ? verify(*args, options) : fetch(*args, options);
-  return status ? *status : report_error(status.error(), options);
+Result<int> attest(const Args& args, const Options& options) {
+  return args.has("--verify") ? verify(args, options) : fetch(args, options);
 }
 
 Status check_root(const std::string& given, const std::string& text, const std::string& signature) {
@@ -144,9 +141,10 @@ Status check_root(const std::string& given, const std::string& text, const std::
 
 constexpr Command kCommands[] = {
     {"audit verify", "proves that logs are as they were written, and signed",
-     "caisson audit verify --key; it starts this program. Its help: caisson audit verify --help\n", false, audit_verify},
+     "caisson audit verify --key; it starts this program. Its help: caisson audit verify --help\n", Syntax(kVerifyFlags, 0, 1000),
+     audit_verify},
     {"attest", "a signed statement of what is enforced",
-     "caisson attest; it starts this program. Its help: caisson attest --help\n", false, attest_main}};
+     "caisson attest; it starts this program. Its help: caisson attest --help\n", Syntax(kFlags), attest}};
 
 }  // namespace
 }  // namespace caisson::cli

@@ -6,13 +6,9 @@
 
 namespace caisson::cli {
 
-int probe_main(Arguments args, const Options& options) {
-  if (const auto parsed = Args::parse(args, {}, 0, 0); !parsed) return report_error(parsed.error(), options);
-  return print_document(probe_report(), options);
-}
+Result<int> probe_main(const Args&, const Options& options) { return print_document(probe_report(), options); }
 
-int version_main(Arguments args, const Options& options) {
-  if (const auto parsed = Args::parse(args, {}, 0, 0); !parsed) return report_error(parsed.error(), options);
+Result<int> version_main(const Args&, const Options& options) {
   if (options.json) print_json({{"version", CAISSON_VERSION}, {"protocol", ipc::kProtocolVersion}});
   else print("caisson " CAISSON_VERSION " (protocol " + std::to_string(ipc::kProtocolVersion) + ")\n");
   return 0;

@@ -23,6 +23,7 @@ Result<Args> Args::parse(std::span<const std::string> args, std::span<const Flag
     const std::string& arg = args[i];
     if (only_words || arg.size() < 2 || arg[0] != '-') {
       out.words_.push_back(arg);
+      if (!only_words) ++out.before_;
       continue;
     }
     if (arg == "--") {

@@ -28,10 +28,12 @@ class Args {
   [[nodiscard]] std::vector<std::string> all(std::string_view name) const;
   [[nodiscard]] std::optional<std::string> last(std::string_view name) const;
   [[nodiscard]] const std::vector<std::string>& words() const { return words_; }
+  [[nodiscard]] std::size_t before() const { return before_; }  // of these, before "--"
 
  private:
   std::multimap<std::string, std::string, std::less<>> values_;
   std::vector<std::string> words_;
+  std::size_t before_ = 0;
 };
 
 }  // namespace caisson::cli

@@ -6,19 +6,12 @@
 
 namespace caisson::cli {
 
-int attest_main(Arguments args, const Options& given) {
-  Options options = given;
-  std::vector<std::string> words{"caisson-attest"};
-  std::vector<std::string> own;
-  for (std::size_t i = 0; i < args.size();) {
-    const auto global = take_global(args, i, options);
-    if (!global) return report_error(global.error(), options);
-    if (!*global) own.push_back(args[i++]);
-  }
-  if (options.help) return show_help("attest");
+// What is behind its name goes on as it is: that program takes the global options, too.
+int attest_main(Arguments args, const Options& options) {
+  if (std::ranges::any_of(args, [](const auto& word) { return word == "--help" || word == "-h"; })) return show_help("attest");
+  std::vector<std::string> words{"caisson-attest", "--run", options.run, "--socket", options.socket, "attest"};
   if (options.json) words.emplace_back("--json");
-  words.insert(words.end(), {"--run", options.run, "--socket", options.socket, "attest"});
-  words.insert(words.end(), own.begin(), own.end());
+  words.insert(words.end(), args.begin(), args.end());
   return become("caisson-attest", std::move(words), options);
 }
 

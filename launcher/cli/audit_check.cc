@@ -195,34 +195,32 @@ json::Value summary(const std::string& name, const std::vector<std::string>& fil
 }
 
 // Becomes caisson-attest, which has libcrypto and the same command.
-int verify_with_key(Arguments args, const Options& options) {
-  std::vector<std::string> words{"caisson-attest", "--audit", options.audit, "audit", "verify"};
+int verify_with_key(const Args& args, const Options& options) {
+  std::vector<std::string> words{"caisson-attest", "--audit", options.audit, "audit", "verify", "--key", *args.last("--key")};
   if (options.json) words.emplace_back("--json");
-  words.insert(words.end(), args.begin(), args.end());
+  if (args.has("--complete")) words.emplace_back("--complete");
+  words.emplace_back("--");
+  words.insert(words.end(), args.words().begin(), args.words().end());
   return become("caisson-attest", words, options);
 }
 
 }  // namespace
 
-int audit_verify(Arguments words, const Options& options) {
-  static constexpr Flag kFlags[] = {{"--complete", "", false}, {"--key", "-k", true}};
-  const auto args = Args::parse(words, kFlags, 0, 1000);
-  if (!args) return report_error(args.error(), options);
-  if (args->has("--key") && g_check_signature == nullptr) return verify_with_key(words, options);
+Result<int> audit_verify(const Args& args, const Options& options) {
+  if (args.has("--key") && g_check_signature == nullptr) return verify_with_key(args, options);
   Outcome outcome;
-  if (const Status status = verify(outcome, *args, options); !status) {
+  if (const Status status = verify(outcome, args, options); !status) {
     if (!options.json) print(outcome.text);
-    return report_error(status.error(), options);
+    return std::unexpected(status.error());
   }
   if (options.json) print_json({{"ok", outcome.ok}, {"logs", std::move(outcome.logs)}});
   else print(outcome.text);
   return outcome.ok ? 0 : kExitBrokenLog;
 }
 
-int audit_ls(Arguments args, const Options& options) {
-  if (const auto parsed = Args::parse(args, {}, 0, 0); !parsed) return report_error(parsed.error(), options);
+Result<int> audit_ls(const Args&, const Options& options) {
   const auto all = audit::logs_of(options.audit);
-  if (!all) return report_error(explain_access(all.error()), options);
+  if (!all) return std::unexpected(explain_access(all.error()));
   std::vector<json::Value> logs;
   for (const auto& [name, files] : *all) {
     if (!audit::is_launcher_log(name)) logs.push_back(summary(name, files));

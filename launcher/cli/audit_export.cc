@@ -96,23 +96,18 @@ Result<std::uint64_t> write_all(const Args& args, const Options& options) {
 
 }  // namespace
 
-int audit_stats(Arguments words, const Options& options) {
-  static constexpr Flag kFlags[] = {{"--since", "-s", true}};
-  const auto args = Args::parse(words, kFlags, 0, 1000);
-  if (!args) return report_error(args.error(), options);
-  const auto counted = count(*args, options);
-  if (!counted) return report_error(explain_access(counted.error()), options);
+Result<int> audit_stats(const Args& args, const Options& options) {
+  const auto counted = count(args, options);
+  if (!counted) return std::unexpected(explain_access(counted.error()));
   const json::Value document{{"logs", counted->sessions}, {"total", counted->total.to_json()}};
   print_document(document, options);
   return finish(counted->broken);
 }
 
-int audit_export(Arguments words, const Options& options) {
-  static constexpr Flag kFlags[] = {{"--format", "-f", true}, {"--since", "-s", true}, {"--session", "", true}};
-  const auto args = Args::parse(words, kFlags, 0, 0);
-  if (!args) return report_error(args.error(), options);
-  const auto broken = write_all(*args, options);
-  return broken ? finish(*broken) : report_error(explain_access(broken.error()), options);
+Result<int> audit_export(const Args& args, const Options& options) {
+  const auto broken = write_all(args, options);
+  if (!broken) return std::unexpected(explain_access(broken.error()));
+  return finish(*broken);
 }
 
 }  // namespace caisson::cli

@@ -22,10 +22,6 @@
 namespace caisson::cli {
 namespace {
 
-constexpr Flag kReadFlags[] = {
-    {"--event", "-e", true}, {"--since", "-s", true}, {"--full", "", false}, {"--lines", "-n", true}, {"--follow", "-f", false},
-};
-
 struct Reading {
   LogReader lines;
   audit::Filter filter;
@@ -49,8 +45,7 @@ Result<audit::Filter> make_filter(const Args& args) {
   return filter;
 }
 
-Result<Reading> open_log(Arguments words, const Options& options, std::span<const Flag> flags) {
-  TRY_ASSIGN(const Args args, Args::parse(words, flags, 0, 1));
+Result<Reading> open_log(const Args& args, const Options& options) {
   TRY_ASSIGN(audit::Filter filter, make_filter(args));
   auto lines = LogReader::open(log_files(options.audit, args.words().empty() ? "launcher" : args.words()[0]));
   if (!lines) return std::unexpected(explain_access(std::move(lines.error())));
@@ -140,43 +135,38 @@ Status follow(Reading& reading) {
 
 }  // namespace
 
-int audit_show(Arguments args, const Options& options) {
-  auto reading = open_log(args, options, std::span(kReadFlags).first(3));
-  if (!reading) return report_error(reading.error(), options);
-  if (reading->json) print("[");
+Result<int> audit_show(const Args& args, const Options& options) {
+  TRY_ASSIGN(Reading reading, open_log(args, options));
+  if (reading.json) print("[");
   for (bool first = true;;) {
-    const auto line = reading->lines.next();
-    if (!line) return report_error(line.error(), options);
-    if (!*line) break;
-    const Shown record = shown(*reading, **line);
+    TRY_ASSIGN(const auto line, reading.lines.next());
+    if (!line) break;
+    const Shown record = shown(reading, *line);
     if (record.text.empty()) continue;
-    if (reading->json && !std::exchange(first, false)) print(",\n");
-    print(record.text + (reading->json ? "" : "\n"));
+    if (reading.json && !std::exchange(first, false)) print(",\n");
+    print(record.text + (reading.json ? "" : "\n"));
   }
-  if (reading->json) print("]\n");
-  return finish(*reading);
+  if (reading.json) print("]\n");
+  return finish(reading);
 }
 
-int audit_tail(Arguments args, const Options& options) {
-  auto reading = open_log(args, options, kReadFlags);
-  if (!reading) return report_error(reading.error(), options);
+Result<int> audit_tail(const Args& args, const Options& options) {
+  TRY_ASSIGN(Reading reading, open_log(args, options));
   std::deque<std::string> last;
   bool ended = false;
   for (;;) {
-    const auto line = reading->lines.next();
-    if (!line) return report_error(line.error(), options);
-    if (!*line) break;
-    Shown record = shown(*reading, **line);
+    TRY_ASSIGN(const auto line, reading.lines.next());
+    if (!line) break;
+    Shown record = shown(reading, *line);
     ended = record.end;
-    reading->ended_segment = record.ended_segment;
+    reading.ended_segment = record.ended_segment;
     if (record.text.empty()) continue;
     last.push_back(std::move(record.text));
-    if (last.size() > reading->last) last.pop_front();
+    if (last.size() > reading.last) last.pop_front();
   }
   for (const std::string& text : last) print(text + "\n");
-  if (reading->follow && !ended)
-    if (const Status status = follow(*reading); !status) return report_error(status.error(), options);
-  return finish(*reading);
+  if (reading.follow && !ended) TRY(follow(reading));
+  return finish(reading);
 }
 
 }  // namespace caisson::cli

@@ -1,5 +1,5 @@
-// The commands of `caisson` and what they share. Each takes the words behind its name and returns the exit status;
-// main.cc holds the one table of them, with their help.
+// The commands of `caisson` and what they share. Each takes what is behind its name, parsed as its row of the table says
+// (table.cc: all of them, with their help), and returns the exit status.
 #pragma once
 
 #include <span>
@@ -10,6 +10,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "launcher/base/result.h"
+#include "launcher/cli/args.h"
 
 namespace caisson::cli {
 
@@ -30,40 +31,48 @@ struct Options {
 };
 
 using Arguments = std::span<const std::string>;
+struct Syntax {
+  std::span<const Flag> flags;
+  std::size_t least_words = 0, most_words = 0;
+  int (*raw)(Arguments args, const Options& options) = nullptr;  // takes all that is behind the name itself, instead of `main`
+};
 struct Command {
   std::string_view name;  // one or two words
   std::string_view summary;
   std::string_view help;  // begins with the synopsis
-  bool raw;               // takes global options behind its name itself (take_global), as what follows "--" is a command
-  int (*main)(Arguments args, const Options& options);
+  Syntax syntax;
+  Result<int> (*main)(const Args& args, const Options& options);  // the exit status
 };
 
-int audit_show(Arguments args, const Options& options);
-int audit_tail(Arguments args, const Options& options);
-int audit_verify(Arguments args, const Options& options);
-int audit_ls(Arguments args, const Options& options);
-int audit_stats(Arguments args, const Options& options);
-int audit_export(Arguments args, const Options& options);
-int session_ls(Arguments args, const Options& options);
-int session_kill(Arguments args, const Options& options);
-int session_report(Arguments args, const Options& options);
-int policy_check(Arguments args, const Options& options);
-int policy_explain(Arguments args, const Options& options);
-int policy_learn(Arguments args, const Options& options);
-int policy_test(Arguments args, const Options& options);
-int policy_import(Arguments args, const Options& options);
-int probe_main(Arguments args, const Options& options);
-int version_main(Arguments args, const Options& options);
+Result<int> audit_show(const Args& args, const Options& options);
+Result<int> audit_tail(const Args& args, const Options& options);
+Result<int> audit_verify(const Args& args, const Options& options);
+Result<int> audit_ls(const Args& args, const Options& options);
+Result<int> audit_stats(const Args& args, const Options& options);
+Result<int> audit_export(const Args& args, const Options& options);
+Result<int> session_ls(const Args& args, const Options& options);
+Result<int> session_kill(const Args& args, const Options& options);
+Result<int> session_report(const Args& args, const Options& options);
+Result<int> policy_check(const Args& args, const Options& options);
+Result<int> policy_explain(const Args& args, const Options& options);
+Result<int> policy_learn(const Args& args, const Options& options);
+Result<int> policy_test(const Args& args, const Options& options);
+Result<int> policy_import(const Args& args, const Options& options);
+Result<int> probe_main(const Args& args, const Options& options);
+Result<int> version_main(const Args& args, const Options& options);
 int run_main(Arguments args, const Options& options);
 int attest_main(Arguments args, const Options& options);  // becomes caisson-attest
 
 // Becomes another of our programs, beside this one; returns only with the exit status of an error.
 int become(const std::string& program, std::vector<std::string> words, const Options& options);
+inline constexpr Flag kVerifyFlags[] = {{"--complete", "", false}, {"--key", "-k", true}};
 // Set in caisson-attest, which has libcrypto: `audit verify --key` is its.
 extern Status (*g_check_signature)(const std::string& key, const std::string& text, const std::string& signature);
 
 // What `caisson probe` shows: the features of this kernel and container, the tier, and what would raise it.
 [[nodiscard]] nlohmann::json probe_report();
+
+[[nodiscard]] std::span<const Command> all_commands();
 
 // Finds the command of `words` (argv without the program's name), takes the global options, answers --help.
 int dispatch(std::span<const Command> commands, Arguments words);

@@ -95,7 +95,7 @@ Result<std::vector<std::string>> split_globals(std::span<const Command> commands
     }
     raw = raw || words[i] == "--";
     rest.push_back(words[i++]);
-    for (const Command& c : commands) raw = raw || (c.raw && rest.size() == match(c, rest));
+    for (const Command& c : commands) raw = raw || (c.syntax.raw != nullptr && rest.size() == match(c, rest));
   }
   return rest;
 }
@@ -151,9 +151,14 @@ int dispatch(std::span<const Command> commands, Arguments words) {
     const std::size_t used = match(c, rest);
     if (used == 0) continue;
     const Arguments args = rest.subspan(used);
-    if (!options.help && !(c.raw && !args.empty() && (args[0] == "--help" || args[0] == "-h"))) return c.main(args, options);
-    print("usage: " + std::string(c.help));
-    return 0;
+    if (options.help || (c.syntax.raw != nullptr && !args.empty() && (args[0] == "--help" || args[0] == "-h"))) {
+      print("usage: " + std::string(c.help));
+      return 0;
+    }
+    if (c.syntax.raw != nullptr) return c.syntax.raw(args, options);
+    const auto parsed = Args::parse(args, c.syntax.flags, c.syntax.least_words, c.syntax.most_words);
+    const Result<int> status = parsed ? c.main(*parsed, options) : std::unexpected(parsed.error());
+    return status ? *status : report_error(status.error(), options);
   }
   if (rest.size() > 1 || !is_group(commands, rest[0])) return unknown_command(commands, rest, options);
   print(overview(commands, rest[0]));

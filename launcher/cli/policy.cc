@@ -66,7 +66,7 @@ std::string to_text(const std::vector<policy::Difference>& list) {
   return out;
 }
 
-int diff(const std::vector<std::string>& words, const Options& options) {
+Result<int> diff(const std::vector<std::string>& words, const Options& options) {
   policy::PolicySet sets[2];
   for (std::size_t i = 0; i < 2; ++i) {
     const Side side = parse_side(words[i], options);
@@ -74,10 +74,10 @@ int diff(const std::vector<std::string>& words, const Options& options) {
     if (!loaded.problems.empty()) return show_problems(loaded.problems, side.directory, options);
     if (side.domain.empty()) sets[i] = std::move(loaded.policies);
     else if (const auto at = loaded.policies.find(side.domain); at != loaded.policies.end()) sets[i]["*"] = at->second;
-    else return no_domain(side.domain, side.directory, domains(loaded.policies), options);
+    else return no_domain(side.domain, side.directory, domains(loaded.policies));
   }
   if (sets[0].contains("*") != sets[1].contains("*"))
-    return report_error(Error(Code::invalid_argument, "--diff: two directories or two domains, not one of each"), options);
+    return fail(Code::invalid_argument, "--diff: two directories or two domains, not one of each");
   json::Value document = json::Value::object();
   static const policy::Policy kNothing;
   std::set<std::string> names;
@@ -119,18 +119,14 @@ int show_problems(const std::vector<policy::Problem>& list, const std::string& d
   return kExitBadPolicy;
 }
 
-int no_domain(const std::string& name, const std::string& directory, const std::vector<std::string>& known,
-              const Options& options) {
+std::unexpected<Error> no_domain(const std::string& name, const std::string& directory, const std::vector<std::string>& known) {
   const std::string meant = policy::nearest(name, known);
-  return report_error(Error(Code::not_found, "no policy for domain " + quote(name) + " in " + quote(directory) +
-                                                 (meant.empty() ? "" : "; meant '" + meant + "'?")),
-                      options);
+  return fail(Code::not_found, "no policy for domain " + quote(name) + " in " + quote(directory) +
+                                   (meant.empty() ? "" : "; meant '" + meant + "'?"));
 }
 
-int policy_check(Arguments words, const Options& options) {
-  const auto args = Args::parse(words, {}, 0, 1);
-  if (!args) return report_error(args.error(), options);
-  const std::string directory = args->words().empty() ? options.policies : args->words()[0];
+Result<int> policy_check(const Args& args, const Options& options) {
+  const std::string directory = args.words().empty() ? options.policies : args.words()[0];
   const policy::LoadResult loaded = policy::load_directory(directory, {"", options.preset});
   if (!loaded.problems.empty()) return show_problems(loaded.problems, directory, options);
   // Then every preset over every domain, and every expectation beside them.
@@ -160,18 +156,15 @@ int policy_check(Arguments words, const Options& options) {
   return 0;
 }
 
-int policy_explain(Arguments words, const Options& options) {
-  static constexpr Flag kFlags[] = {{"--diff", "", false}};
-  const auto args = Args::parse(words, kFlags, 1, 2);
-  if (!args) return report_error(args.error(), options);
-  const bool two = args->words().size() == 2;
-  if (args->has("--diff") != two)
-    return report_error(Error(Code::invalid_argument, two ? "two names: is --diff missing?" : "--diff compares two"), options);
-  if (two) return diff(args->words(), options);
+Result<int> policy_explain(const Args& args, const Options& options) {
+  const bool two = args.words().size() == 2;
+  if (args.has("--diff") != two)
+    return fail(Code::invalid_argument, two ? "two names: is --diff missing?" : "--diff compares two");
+  if (two) return diff(args.words(), options);
   const policy::LoadResult loaded = policy::load_directory(options.policies, {"", options.preset});
   if (!loaded.problems.empty()) return show_problems(loaded.problems, options.policies, options);
-  const auto at = loaded.policies.find(args->words()[0]);
-  if (at == loaded.policies.end()) return no_domain(args->words()[0], options.policies, domains(loaded.policies), options);
+  const auto at = loaded.policies.find(args.words()[0]);
+  if (at == loaded.policies.end()) return no_domain(args.words()[0], options.policies, domains(loaded.policies));
   if (options.json) print_json(policy::explain(*at->second));
   else print(policy::explain_text(*at->second));
   return 0;

@@ -13,8 +13,7 @@
 namespace caisson::cli {
 
 int show_problems(const std::vector<policy::Problem>& list, const std::string& directory, const Options& options);
-int no_domain(const std::string& name, const std::string& directory, const std::vector<std::string>& known,
-              const Options& options);
+std::unexpected<Error> no_domain(const std::string& name, const std::string& directory, const std::vector<std::string>& known);
 
 // One expectation: {"can": "read", "path": "/etc/passwd"}, {"cannot": "call", "syscall": "mount", "errno": "EPERM"}, …
 struct Expectation {

@@ -28,24 +28,19 @@ std::vector<std::string> refused_calls(const policy::Policy& base) {
 
 }  // namespace
 
-int policy_import(Arguments words, const Options& options) {
-  static constexpr Flag kFlags[] = {{"--name", "", true}};
-  const auto args = Args::parse(words, kFlags, 2, 2);
-  if (!args) return report_error(args.error(), options);
-  const std::string kind = args->words()[0], file = args->words()[1];
+Result<int> policy_import(const Args& args, const Options& options) {
+  const std::string kind = args.words()[0], file = args.words()[1];
   if (kind != "seccomp" && kind != "srt")
-    return report_error(Error(Code::invalid_argument, "unknown kind " + quote(kind) + ", must be seccomp or srt"), options);
-  if (kind == "srt" && args->has("--name"))
-    return report_error(
-        Error(Code::invalid_argument, "--name goes with seccomp: the file that you save srt's policy as names it"), options);
+    return fail(Code::invalid_argument, "unknown kind " + quote(kind) + ", must be seccomp or srt");
+  if (kind == "srt" && args.has("--name"))
+    return fail(Code::invalid_argument, "--name goes with seccomp: the file that you save srt's policy as names it");
   const policy::LoadResult loaded = policy::load_directory(options.policies);
   if (!loaded.problems.empty()) return show_problems(loaded.problems, options.policies, options);
-  const auto doc = read_document(file);
-  if (!doc) return report_error(doc.error(), options);
+  TRY_ASSIGN(const json::Value doc, read_document(file));
   const auto imported = kind == "seccomp"
-                            ? import_seccomp(*doc, args->last("--name").value_or("imported"), refused_calls(*loaded.base))
-                            : import_srt(*doc, *loaded.base);
-  if (!imported) return report_error(Error(imported.error()).wrap(quote(file)), options);
+                            ? import_seccomp(doc, args.last("--name").value_or("imported"), refused_calls(*loaded.base))
+                            : import_srt(doc, *loaded.base);
+  if (!imported) return std::unexpected(Error(imported.error()).wrap(quote(file)));
   if (options.json) {
     print_json({{"ok", true}, {"document", imported->document}, {"report", imported->report}});
     return 0;

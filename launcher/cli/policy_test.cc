@@ -126,9 +126,7 @@ void run_file(const TestFile& file, const Options& options, Tally& tally) {
 
 }  // namespace
 
-int policy_test(Arguments words, const Options& options) {
-  const auto args = Args::parse(words, {}, 0, 100);
-  if (!args) return report_error(args.error(), options);
+Result<int> policy_test(const Args& args, const Options& options) {
   TestFiles tests;
   const std::string folder = options.policies + "/tests";
   const TestFiles beside = load_tests(folder);
@@ -136,14 +134,13 @@ int policy_test(Arguments words, const Options& options) {
     for (const TestFile& file : from.files)
       if (domain.empty() || file.domain == domain) tests.files.push_back(file);
   };
-  bool whole = args->words().empty();
-  for (const std::string& word : args->words()) {
+  bool whole = args.words().empty();
+  for (const std::string& word : args.words()) {
     if (!word.contains('/') && !word.ends_with(".json")) {
       const std::size_t before = tests.files.size();
       take(beside, word);
       if (tests.files.size() == before)
-        return report_error(Error(Code::not_found, "no expectations for domain " + quote(word) + " in " + quote(folder)),
-                            options);
+        return fail(Code::not_found, "no expectations for domain " + quote(word) + " in " + quote(folder));
       whole = true;  // a broken file may be the one that is asked for
       continue;
     }
@@ -151,10 +148,10 @@ int policy_test(Arguments words, const Options& options) {
     tests.problems.insert(tests.problems.end(), one.problems.begin(), one.problems.end());
     take(one, "");
   }
-  if (args->words().empty()) take(beside, "");
+  if (args.words().empty()) take(beside, "");
   if (whole) tests.problems.insert(tests.problems.end(), beside.problems.begin(), beside.problems.end());
   if (!tests.problems.empty()) return show_problems(tests.problems, folder, options);
-  if (tests.files.empty()) return report_error(Error(Code::not_found, "no expectations in " + quote(folder)), options);
+  if (tests.files.empty()) return fail(Code::not_found, "no expectations in " + quote(folder));
 
   confine::caps_prepare();
   Tally tally;

@@ -32,23 +32,16 @@ Result<json::Value> list_all(const Options& options) {
   }
 }
 
-Result<json::Value> report_of(const std::string& session, const Options& options) {
-  TRY_ASSIGN(ControlClient control, ControlClient::connect(options));
-  return control.ask("session_report", {{"session", session}});
-}
-
 }  // namespace
 
-int session_ls(Arguments args, const Options& options) {
-  if (const auto parsed = Args::parse(args, {}, 0, 0); !parsed) return report_error(parsed.error(), options);
-  const auto sessions = list_all(options);
-  if (!sessions) return report_error(sessions.error(), options);
-  if (options.json) return print_json({{"sessions", *sessions}}), 0;
+Result<int> session_ls(const Args&, const Options& options) {
+  TRY_ASSIGN(const json::Value sessions, list_all(options));
+  if (options.json) return print_json({{"sessions", sessions}}), 0;
   static constexpr const char* kColumns[] = {"session",   "domain",       "state",      "tier", "execs",
                                              "processes", "memory_bytes", "created_at", "label"};
   std::vector<std::vector<std::string>> rows = {
       {"SESSION", "DOMAIN", "STATE", "TIER", "EXECS", "PROCS", "MEMORY", "CREATED", "LABEL"}};
-  for (const json::Value& session : *sessions) {
+  for (const json::Value& session : sessions) {
     auto& row = rows.emplace_back();
     for (const char* column : kColumns) row.push_back(cell(session, column));
   }
@@ -56,22 +49,16 @@ int session_ls(Arguments args, const Options& options) {
   return 0;
 }
 
-int session_kill(Arguments words, const Options& options) {
-  static constexpr Flag kFlags[] = {{"--reason", "", true}};
-  const auto args = Args::parse(words, kFlags, 1, 1000);
-  if (!args) return report_error(args.error(), options);
-  const Status status = kill_all(args->words(), args->last("--reason").value_or("caisson session kill"), options);
-  if (!status) return report_error(status.error(), options);
-  if (options.json) print_json({{"ok", true}, {"ended", args->words()}});
+Result<int> session_kill(const Args& args, const Options& options) {
+  TRY(kill_all(args.words(), args.last("--reason").value_or("caisson session kill"), options));
+  if (options.json) print_json({{"ok", true}, {"ended", args.words()}});
   return 0;
 }
 
-int session_report(Arguments words, const Options& options) {
-  const auto args = Args::parse(words, {}, 1, 1);
-  if (!args) return report_error(args.error(), options);
-  const auto answer = report_of(args->words()[0], options);
-  if (!answer) return report_error(answer.error(), options);
-  return print_document(answer->value("report", json::Value::object()), options);
+Result<int> session_report(const Args& args, const Options& options) {
+  TRY_ASSIGN(ControlClient control, ControlClient::connect(options));
+  TRY_ASSIGN(const json::Value answer, control.ask("session_report", {{"session", args.words()[0]}}));
+  return print_document(answer.value("report", json::Value::object()), options);
 }
 
 }  // namespace caisson::cli

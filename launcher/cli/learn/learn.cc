@@ -25,9 +25,6 @@ namespace fs = std::filesystem;
 
 constexpr int kExitLost = 22;            // --verify: the learnt policy is not enough
 constexpr std::size_t kMaxGrants = 200;  // a session has at most 256 mounts of grants
-constexpr Flag kFlags[] = {{"--policy", "-p", true}, {"--cwd", "-C", true},     {"--env", "-e", true},   {"--grant", "-g", true},
-                           {"--output", "-o", true}, {"--session", "-s", true}, {"--seconds", "", true}, {"--verify", "", false}};
-
 struct Asked {
   std::string domain;
   std::vector<std::string> command;
@@ -81,18 +78,9 @@ void open_up(const policy::Policy& p, const std::string& directory, World& world
   }
 }
 
-Result<Asked> parse(Arguments words, Options& options) {
-  Asked asked;
-  std::vector<std::string> own;
-  std::size_t at = 0;
-  for (; at < words.size() && words[at] != "--"; ++at) {
-    TRY_ASSIGN(const bool global, take_global(words, at, options));
-    if (global) --at;
-    else own.push_back(words[at]);
-  }
-  if (at < words.size()) asked.command.assign(words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end());
-  if (options.help) return asked;
-  TRY_ASSIGN(const Args args, Args::parse(own, kFlags, 0, 0));
+Result<Asked> asked_for(const Args& args) {
+  Asked asked{.command = args.words()};
+  if (args.before() > 0) return fail(Code::invalid_argument, "one argument too many: " + quote(args.words()[0]));
   asked.session = args.last("--session");
   asked.output = args.last("--output");
   asked.verify = args.has("--verify");
@@ -294,15 +282,11 @@ Status show(const Outcome& out, const Asked& asked, const Options& options) {
 
 }  // namespace
 
-int policy_learn(Arguments words, const Options& given) {
-  Options options = given;
-  const auto asked = parse(words, options);
-  if (options.help) return show_help("policy learn");
-  if (!asked) return report_error(asked.error(), options);
-  const auto outcome = learn_it(*asked, options);
-  if (!outcome) return report_error(outcome.error(), options);
-  if (const Status shown = show(*outcome, *asked, options); !shown) return report_error(shown.error(), options);
-  return outcome->lost && !outcome->lost->empty() ? kExitLost : 0;
+Result<int> policy_learn(const Args& args, const Options& options) {
+  TRY_ASSIGN(const Asked asked, asked_for(args));
+  TRY_ASSIGN(const Outcome outcome, learn_it(asked, options));
+  TRY(show(outcome, asked, options));
+  return outcome.lost && !outcome.lost->empty() ? kExitLost : 0;
 }
 
 }  // namespace caisson::cli

@@ -17,19 +17,20 @@ namespace {
 
 std::vector<std::string> seen_args;
 Options seen_options;
-int record(Arguments args, const Options& options) {
+int record_raw(Arguments args, const Options& options) {
   seen_args.assign(args.begin(), args.end());
   seen_options = options;
   return 7;
 }
+Result<int> record(const Args& args, const Options& options) { return record_raw(args.words(), options); }
 
-constexpr Command kCommands[] = {
-    {"audit show", "s", "", false, audit_show},       {"audit tail", "s", "", false, audit_tail},
-    {"audit verify", "s", "", false, audit_verify},   {"audit ls", "s", "", false, audit_ls},
-    {"policy check", "s", "", false, policy_check},   {"policy explain", "s", "", false, policy_explain},
-    {"plain", "s", "caisson plain\n", false, record}, {"run", "s", "caisson run\n", true, record},
-    {"version", "s", "", false, version_main},
-};
+std::vector<Command> commands() {
+  std::vector<Command> out(all_commands().begin(), all_commands().end());
+  std::erase_if(out, [](const Command& c) { return c.name == "run"; });
+  out.push_back({"plain", "s", "caisson plain\n", Syntax({}, 0, 9), record});
+  out.push_back({"run", "s", "caisson run\n", Syntax({}, 0, 0, record_raw), nullptr});
+  return out;
+}
 
 struct Outcome {
   int status;
@@ -38,7 +39,7 @@ struct Outcome {
 Outcome caisson(std::vector<std::string> words) {
   ::testing::internal::CaptureStdout();
   ::testing::internal::CaptureStderr();
-  const int status = dispatch(kCommands, words);
+  const int status = dispatch(commands(), words);
   std::fflush(stdout);
   std::string out = ::testing::internal::GetCapturedStdout();
   return {status, std::move(out), ::testing::internal::GetCapturedStderr()};
@@ -46,7 +47,7 @@ Outcome caisson(std::vector<std::string> words) {
 
 TEST(Dispatch, GlobalOptionsAreTakenBeforeAndBehindTheCommand) {
   EXPECT_EQ(caisson({"--json", "plain", "a", "--audit", "/x", "b", "--run=/r", "--", "--json"}).status, 7);
-  EXPECT_EQ(seen_args, (std::vector<std::string>{"a", "b", "--", "--json"}));
+  EXPECT_EQ(seen_args, (std::vector<std::string>{"a", "b", "--json"}));
   EXPECT_TRUE(seen_options.json);
   EXPECT_EQ(seen_options.audit, "/x");
   EXPECT_EQ(seen_options.run, "/r");
@@ -95,6 +96,7 @@ TEST(Args, FlagsWordsAndValues) {
   EXPECT_EQ(args->words(), (std::vector<std::string>{"a", "-", "--follow"}));
   EXPECT_EQ(args->all("--lines"), (std::vector<std::string>{"5", "6"}));
   EXPECT_EQ(args->last("--lines"), "6");
+  EXPECT_EQ(args->before(), 2U);
   EXPECT_TRUE(args->has("--follow"));
 }
 

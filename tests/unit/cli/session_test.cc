@@ -36,7 +36,7 @@ class FakeLauncher {
   }
   FakeLauncher(const FakeLauncher&) = delete;
   ~FakeLauncher() { ::waitpid(child_, nullptr, 0); }
-  [[nodiscard]] Options options(bool json = true) const { return {.json = json, .run = dir_.path()}; }
+  [[nodiscard]] const std::string& directory() const { return dir_.path(); }
 
  private:
   [[nodiscard]] std::string path() const { return dir_.path() + "/control.sock"; }
@@ -44,10 +44,11 @@ class FakeLauncher {
   pid_t child_ = -1;
 };
 
-using Main = int (*)(Arguments, const Options&);
-std::pair<int, std::string> run(Main command, std::vector<std::string> words, const Options& options) {
+std::pair<int, std::string> run(std::vector<std::string> words, const std::string& launcher_dir, bool json = true) {
+  words.insert(words.end(), {"--run", launcher_dir});
+  if (json) words.emplace_back("--json");
   ::testing::internal::CaptureStdout();
-  const int status = command(words, options);
+  const int status = dispatch(all_commands(), words);
   std::fflush(stdout);
   return {status, ::testing::internal::GetCapturedStdout()};
 }
@@ -56,20 +57,20 @@ TEST(SessionCommands, ListAsTableAndAsDocument) {
   const json::Value session = {{"session", "s-1"}, {"domain", "bash"}, {"label", "\x1b[2J"}, {"execs", 2}};
   const json::Value reply = {{"ok", true}, {"sessions", json::Value::array({session})}};
   const FakeLauncher first({{{"ok", true}}, reply});
-  const auto [status, out] = run(session_ls, {}, first.options(false));
+  const auto [status, out] = run({"session", "ls"}, first.directory(), false);
   EXPECT_EQ(status, 0);
   EXPECT_TRUE(out.contains("s-1      bash    -") && out.contains("\\u001b[2J") && !out.contains('\x1b')) << out;
   const FakeLauncher second({{{"ok", true}}, reply});
-  EXPECT_EQ(json::parse(run(session_ls, {}, second.options()).second)->at("sessions").size(), 1U);
+  EXPECT_EQ(json::parse(run({"session", "ls"}, second.directory()).second)->at("sessions").size(), 1U);
 }
 
 TEST(SessionCommands, KillEndsEachAndReportsTheFirstFailure) {
   const json::Value missing = {{"ok", false}, {"error", {{"code", "not_found"}, {"what", "no such session"}}}};
   const FakeLauncher launcher({{{"ok", true}}, {{"ok", true}}, missing});
-  const auto [status, out] = run(session_kill, {"s-1", "s-2"}, launcher.options());
+  const auto [status, out] = run({"session", "kill", "s-1", "s-2"}, launcher.directory());
   EXPECT_EQ(status, 3);
   EXPECT_EQ(json::parse(out)->at("error").at("what"), "session 's-2': no such session");
-  EXPECT_EQ(run(session_kill, {}, {}).first, 2);
+  EXPECT_EQ(run({"session", "kill"}, "").first, 2);
 }
 
 TEST(SessionCommands, ReportIsShown) {
@@ -77,21 +78,21 @@ TEST(SessionCommands, ReportIsShown) {
   report["mechanisms"].push_back({{"name", "seccomp"}});
   const json::Value reply = {{"ok", true}, {"report", report}};
   const FakeLauncher launcher({{{"ok", true}}, reply});
-  const auto [status, out] = run(session_report, {"s-1"}, launcher.options(false));
+  const auto [status, out] = run({"session", "report", "s-1"}, launcher.directory(), false);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(out, "tier        T3\nmechanisms\n  - name=seccomp\n");
 }
 
 TEST(SessionCommands, WithoutALauncherTheyExit6) {
   const audit::LogDir dir;
-  const auto [status, out] = run(session_ls, {}, {.json = true, .run = dir.path()});
+  const auto [status, out] = run({"session", "ls"}, dir.path());
   EXPECT_EQ(status, 6);
   EXPECT_TRUE(out.contains("no launcher answers")) << out;
 }
 
 TEST(SessionCommands, ALauncherThatHangsUpMeansNotRoot) {
   const FakeLauncher launcher({});
-  const auto [status, out] = run(session_ls, {}, launcher.options());
+  const auto [status, out] = run({"session", "ls"}, launcher.directory());
   EXPECT_EQ(status, 4);
   EXPECT_TRUE(out.contains("serves root alone")) << out;
 }
