@@ -42,22 +42,6 @@ Status each(const std::vector<std::string>& files, const audit::Filter& filter, 
   }
 }
 
-int finish(std::uint64_t broken) {
-  if (broken == 0) return 0;
-  std::fprintf(stderr, "caisson: %s lines are no records: run caisson audit verify\n", std::to_string(broken).c_str());
-  return kExitBrokenLog;
-}
-
-Result<audit::Filter> filter_of(const Args& args) {
-  audit::Filter filter;
-  if (const auto since = args.last("--since")) {
-    auto time = audit::since_from(*since, sys::realtime_ns());
-    if (!time) return fail(Code::invalid_argument, "--since takes an age (90s, 15m, 2h, 7d) or a UTC time, not " + quote(*since));
-    filter.since = *std::move(time);
-  }
-  return filter;
-}
-
 struct Counted {
   json::Value sessions = json::Value::object();
   audit::Stats total;
@@ -101,13 +85,13 @@ Result<int> audit_stats(const Args& args, const Options& options) {
   if (!counted) return std::unexpected(explain_access(counted.error()));
   const json::Value document{{"logs", counted->sessions}, {"total", counted->total.to_json()}};
   print_document(document, options);
-  return finish(counted->broken);
+  return status_of(counted->broken);
 }
 
 Result<int> audit_export(const Args& args, const Options& options) {
   const auto broken = write_all(args, options);
   if (!broken) return std::unexpected(explain_access(broken.error()));
-  return finish(*broken);
+  return status_of(*broken);
 }
 
 }  // namespace caisson::cli

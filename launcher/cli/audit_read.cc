@@ -33,20 +33,8 @@ struct Reading {
   unsigned ended_segment = 0;  // the file that is read goes no further
 };
 
-Result<audit::Filter> make_filter(const Args& args) {
-  audit::Filter filter{.events = args.all("--event")};
-  for (const std::string& name : filter.events)
-    if (!audit::event_from(name)) return fail(Code::invalid_argument, "no such event: " + quote(name));
-  if (const auto since = args.last("--since")) {
-    auto time = audit::since_from(*since, sys::realtime_ns());
-    if (!time) return fail(Code::invalid_argument, "--since takes an age (90s, 15m, 2h, 7d) or a UTC time, not " + quote(*since));
-    filter.since = *std::move(time);
-  }
-  return filter;
-}
-
 Result<Reading> open_log(const Args& args, const Options& options) {
-  TRY_ASSIGN(audit::Filter filter, make_filter(args));
+  TRY_ASSIGN(audit::Filter filter, filter_of(args));
   auto lines = LogReader::open(log_files(options.audit, args.words().empty() ? "launcher" : args.words()[0]));
   if (!lines) return std::unexpected(explain_access(std::move(lines.error())));
   Reading reading{.lines = *std::move(lines), .filter = std::move(filter), .json = options.json, .follow = args.has("--follow")};
@@ -83,12 +71,6 @@ Shown shown(Reading& reading, const audit::Lines::Line& line) {
   if (!reading.filter.match(*record)) return out;
   out.text = reading.json ? ascii(*record) : audit::show(*record, reading.style);
   return out;
-}
-
-int finish(const Reading& reading) {
-  if (reading.broken == 0) return 0;
-  std::fprintf(stderr, "caisson: %s lines are no records: run caisson audit verify\n", std::to_string(reading.broken).c_str());
-  return kExitBrokenLog;
 }
 
 // Prints what is there; true: the session has ended.
@@ -147,7 +129,7 @@ Result<int> audit_show(const Args& args, const Options& options) {
     print(record.text + (reading.json ? "" : "\n"));
   }
   if (reading.json) print("]\n");
-  return finish(reading);
+  return status_of(reading.broken);
 }
 
 Result<int> audit_tail(const Args& args, const Options& options) {
@@ -166,7 +148,7 @@ Result<int> audit_tail(const Args& args, const Options& options) {
   }
   for (const std::string& text : last) print(text + "\n");
   if (reading.follow && !ended) TRY(follow(reading));
-  return finish(reading);
+  return status_of(reading.broken);
 }
 
 }  // namespace caisson::cli

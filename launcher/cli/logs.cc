@@ -59,6 +59,24 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
   return out;
 }
 
+Result<audit::Filter> filter_of(const Args& args) {
+  audit::Filter filter{.events = args.all("--event")};
+  for (const std::string& name : filter.events)
+    if (!audit::event_from(name)) return fail(Code::invalid_argument, "no such event: " + quote(name));
+  if (const auto since = args.last("--since")) {
+    auto time = audit::since_from(*since, sys::realtime_ns());
+    if (!time) return fail(Code::invalid_argument, "--since takes an age (90s, 15m, 2h, 7d) or a UTC time, not " + quote(*since));
+    filter.since = *std::move(time);
+  }
+  return filter;
+}
+
+int status_of(std::uint64_t broken) {
+  if (broken == 0) return 0;
+  std::fprintf(stderr, "caisson: %s lines are no records: run caisson audit verify\n", std::to_string(broken).c_str());
+  return kExitBrokenLog;
+}
+
 Error explain_access(Error error) {
   if (error.sys == EACCES || error.sys == EPERM) error.what += " (audit logs are root's alone)";
   if (error.sys == ENOENT) error.what += " (another place: --audit DIR)";

@@ -34,6 +34,10 @@ class LogReader {
 
 // Left-aligned columns two spaces apart; the first row is the head.
 [[nodiscard]] std::string table(const std::vector<std::vector<std::string>>& rows);
+// --event and --since, where a command has them.
+[[nodiscard]] Result<audit::Filter> filter_of(const Args& args);
+// The exit status after so many lines that are no records; says so.
+[[nodiscard]] int status_of(std::uint64_t broken);
 // Puts what a user can do behind an error of reading the audit directory.
 [[nodiscard]] Error explain_access(Error error);
 
