@@ -36,20 +36,9 @@ void put_caller(JsonText& out, const Caller& caller, std::int64_t now_us) {
   out.number("launcher_tid", caller.tid).number("at_us", now_us);
 }
 
-const char* want_name(Want want) {
-  switch (want) {
-    case Want::execute:
-      return "execute";
-    case Want::create:
-    case Want::remove:
-    case Want::change:
-      return "write";
-    case Want::connect:
-      return "connect";
-    default:
-      return "look";
-  }
-}
+// In the order of the enumerators; open and access have become others by then.
+constexpr const char* kWants[] = {"look", "look", "look", "look", "execute", "write", "write", "write", "connect"};
+static_assert(std::size(kWants) == static_cast<std::size_t>(Want::connect) + 1);
 
 }  // namespace
 
@@ -175,7 +164,10 @@ void Watch::look(const PathCall& call, Want want, const Texts& told, std::size_t
   if (normal.size() > kMostOfPath) untrusted.number("path_bytes", static_cast<std::int64_t>(normal.size()));
   if (*given != normal) untrusted.string("given", given->substr(0, kMostOfPath));
   if (!caller.comm.empty()) untrusted.string("comm", caller.comm);
-  out.raw("advisory", "true").string("operation", call.operation).string("wants", want_name(want)).number("nr", data.nr);
+  out.raw("advisory", "true")
+      .string("operation", call.operation)
+      .string("wants", kWants[static_cast<std::size_t>(want)])
+      .number("nr", data.nr);
   out.string("expected_errno", denied->error).string("why", denied->why);
   put_caller(out, caller, now_us);
   out.raw("untrusted", untrusted.text());

@@ -350,20 +350,6 @@ class Planner {
 
 }  // namespace
 
-const char* proc_name(Proc proc) {
-  switch (proc) {
-    case Proc::none:
-      return "none";
-    case Proc::shared:
-      return "shared";
-    case Proc::subset:
-      return "fresh, subset=pid";
-    case Proc::full:
-      return "fresh";
-  }
-  return "?";
-}
-
 namespace {
 
 // Two grants that lead to one inode with different access: whichever path a program took would decide what it may do.

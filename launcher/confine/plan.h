@@ -48,7 +48,7 @@ struct LandlockRule {
 };
 
 enum class Proc { none, shared, subset, full };
-[[nodiscard]] const char* proc_name(Proc proc);
+inline constexpr const char* kProcNames[] = {"none", "shared", "fresh, subset=pid", "fresh"};
 
 enum class MechanismState { enforced, unavailable, disabled_by_policy };
 struct MechanismPlan {

@@ -232,7 +232,7 @@ json report_json(const Plan& plan, const Verified& verified, const std::vector<S
               {"preset", plan.policy->preset},
               {"tier", tier_name(plan.tier)},
               {"tier_required", tier_name(plan.policy->min_tier)},
-              {"proc", proc_name(plan.proc)},
+              {"proc", kProcNames[static_cast<int>(plan.proc)]},
               {"residual", residual_json(plan)},
               {"absent", plan.absent},
               {"weaken", plan.policy->weaken},

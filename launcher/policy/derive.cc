@@ -72,54 +72,31 @@ Value object_schema(const std::string& pattern) {
   return out;
 }
 
-std::string kind(const Field& f) {
-  switch (f.type) {
-    case Type::text:
-      return f.form == Form::path ? "path" : "string";
-    case Type::choice: {
-      std::string out;
-      for (const auto& choice : split(f.allowed)) out += (out.empty() ? "`\"" : ", `\"") + choice + "\"`";
-      return out;
-    }
-    case Type::boolean:
-      return "true, false";
-    case Type::number:
-    case Type::integer:
-      return std::to_string(f.min) + " to " + std::to_string(f.max);
-    case Type::octal:
-      return "three octal digits";
-    case Type::list:
-      return f.form == Form::path ? "list of paths" : "list of names";
-    case Type::map:
-      return "name to string";
-    case Type::content:
-      return "path to text";
-    case Type::object:
-      return "object";
-    case Type::objects:
-      return "list of objects";
-    case Type::rows:
-      return "list of rows";
-  }
-  return {};
-}
+// In the order of the enumerators.
+constexpr const char* kKinds[] = {"string",
+                                  "",
+                                  "true, false",
+                                  "",
+                                  "three octal digits",
+                                  "",
+                                  "list of names",
+                                  "name to string",
+                                  "path to text",
+                                  "object",
+                                  "list of objects",
+                                  "list of rows"};
+constexpr const char* kWidening[] = {"", "more", "less", "adding", "removing", "more access, or a new path"};
+static_assert(std::size(kKinds) == static_cast<std::size_t>(Type::rows) + 1 &&
+              std::size(kWidening) == static_cast<std::size_t>(Widens::grants) + 1);
 
-std::string_view weakening(Widens widens) {
-  switch (widens) {
-    case Widens::never:
-      return "";
-    case Widens::larger:
-      return "more";
-    case Widens::smaller:
-      return "less";
-    case Widens::added:
-      return "adding";
-    case Widens::removed:
-      return "removing";
-    case Widens::grants:
-      return "more access, or a new path";
-  }
-  return {};
+std::string kind(const Field& f) {
+  if (f.type == Type::number || f.type == Type::integer) return std::to_string(f.min) + " to " + std::to_string(f.max);
+  if (f.form == Form::path && f.type == Type::text) return "path";
+  if (f.form == Form::path && f.type == Type::list) return "list of paths";
+  std::string out = kKinds[static_cast<std::size_t>(f.type)];
+  if (f.type == Type::choice)
+    for (const auto& choice : split(f.allowed)) out += (out.empty() ? "`\"" : ", `\"") + choice + "\"`";
+  return out;
 }
 
 }  // namespace
@@ -137,8 +114,8 @@ std::string reference_text() {
     const std::string fallback = f.type == Type::object || f.fallback.empty() ? ""
                                  : f.fallback == kRequired                    ? "required"
                                                                               : "`" + std::string(f.fallback) + "`";
-    out += "| `" + std::string(f.pointer) + "` | " + kind(f) + " | " + fallback + " | " + std::string(weakening(f.widens)) +
-           " | " + std::string(f.doc) + " |\n";
+    out += "| `" + std::string(f.pointer) + "` | " + kind(f) + " | " + fallback + " | " +
+           kWidening[static_cast<std::size_t>(f.widens)] + " | " + std::string(f.doc) + " |\n";
   }
   return out;
 }
