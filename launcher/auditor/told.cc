@@ -23,12 +23,9 @@ std::optional<Texts> parse_told(std::string_view message) {
 
 std::vector<int> refused_numbers(std::string_view refusals) {
   std::vector<int> out;
-  for (std::size_t at = 0; at < refusals.size() && out.size() < kMaxRefused;) {
-    const std::size_t end = std::min(refusals.find('\n', at), refusals.size());
-    int nr = 0;
-    if (std::from_chars(refusals.data() + at, refusals.data() + end, nr).ec == std::errc{}) out.push_back(nr);
-    at = end + 1;
-  }
+  for (const auto line : std::views::split(refusals, '\n'))
+    if (int nr = 0; out.size() < kMaxRefused && std::from_chars(line.data(), line.data() + line.size(), nr).ec == std::errc{})
+      out.push_back(nr);
   return out;
 }
 

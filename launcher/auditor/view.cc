@@ -49,11 +49,8 @@ std::string View::normal(std::string_view path, std::string_view base) const {
   std::vector<std::string> left;
   const auto push = [&left](std::string_view names) {
     const std::size_t below = left.size();
-    for (std::size_t at = 0; at < names.size();) {
-      const std::size_t end = std::min(names.find('/', at), names.size());
-      if (end > at) left.emplace_back(names.substr(at, end - at));
-      at = end + 1;
-    }
+    for (const auto name : std::views::split(names, '/'))
+      if (!name.empty()) left.emplace_back(name.begin(), name.end());
     std::reverse(left.begin() + static_cast<std::ptrdiff_t>(below), left.end());
   };
   push(path);

@@ -29,16 +29,9 @@ Result<std::string> read_at(int dir, const char* name) {
 }
 
 // "key value" lines of memory.events, cpu.stat.
-std::uint64_t field(const std::string& text, std::string_view key) {
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line(text.data() + at, end - at);
-    if (line.size() > key.size() && line.starts_with(key) && line[key.size()] == ' ')
-      return std::strtoull(std::string(line.substr(key.size() + 1)).c_str(), nullptr, 10);
-    at = end + 1;
-  }
-  return 0;
+std::uint64_t field(const std::string& text, const std::string& key) {
+  const std::size_t at = ("\n" + text).find("\n" + key + " ");
+  return at == std::string::npos ? 0 : std::strtoull(text.c_str() + at + key.size() + 1, nullptr, 10);
 }
 
 std::optional<std::uint64_t> number(int dir, const char* name) {
@@ -56,13 +49,8 @@ std::optional<std::uint64_t> pressure(int dir, const char* name) {
 }
 
 std::vector<std::string> members(const std::string& procs) {
-  std::vector<std::string> pids;
-  for (std::size_t at = 0; at < procs.size();) {
-    const std::size_t end = std::min(procs.find('\n', at), procs.size());
-    pids.push_back(procs.substr(at, end - at));
-    at = end + 1;
-  }
-  return pids;
+  std::istringstream words(procs);
+  return {std::istream_iterator<std::string>(words), {}};
 }
 
 // The root of the whole hierarchy has no limits and no cgroup.type; a container's root, a namespace's, has both.

@@ -33,12 +33,7 @@ std::unexpected<Error> broken(const std::string& what, const std::string& is) {
 }
 
 bool has(std::string_view options, std::string_view wanted) {
-  while (!options.empty()) {
-    const std::string_view one = options.substr(0, options.find(','));
-    if (one == wanted) return true;
-    options.remove_prefix(std::min(one.size() + 1, options.size()));
-  }
-  return false;
+  return std::ranges::any_of(std::views::split(options, ','), [&](auto one) { return std::string_view(one) == wanted; });
 }
 
 // "\040": space, tab, newline and backslash are written in octal.
@@ -109,13 +104,12 @@ Status check_mount(const Plan& plan, const Mounted& m) {
 Result<std::string> check_mount_tree(const Plan& plan, pid_t pid) {
   TRY_ASSIGN(const std::string text, sys::read_file("/proc/" + std::to_string(pid) + "/mountinfo", kMaxMountInfo));
   std::set<std::string, std::less<>> points;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    auto mounted = parse(std::string_view(text).substr(at, end - at));
-    if (!mounted) return broken("a line of mountinfo", quote(text.substr(at, end - at)));
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    auto mounted = parse(line);
+    if (!mounted) return broken("a line of mountinfo", quote(line));
     TRY(check_mount(plan, *mounted));
     points.insert(std::move(mounted->point));
-    at = end + 1;
   }
   // What the launcher mounts itself.
   std::vector<std::string> own{"/", "/dev/pts", "/dev/shm"};

@@ -348,10 +348,6 @@ class Planner {
   Plan plan_;
 };
 
-}  // namespace
-
-namespace {
-
 // Two grants that lead to one inode with different access: whichever path a program took would decide what it may do.
 Status check_aliases(const Policy& policy, const Sources& sources) {
   std::map<std::pair<dev_t, ino_t>, const Grant*> seen;

@@ -52,11 +52,8 @@ std::optional<Fault> form_fault(Form form, std::string_view text) {
 
 std::vector<std::string> split(std::string_view words) {
   std::vector<std::string> out;
-  for (std::size_t at = 0; at < words.size();) {
-    const std::size_t end = std::min(words.find(' ', at), words.size());
-    if (end > at) out.emplace_back(words.substr(at, end - at));
-    at = end + 1;
-  }
+  for (const auto word : std::views::split(words, ' '))
+    if (!word.empty()) out.emplace_back(word.begin(), word.end());
   return out;
 }
 

@@ -24,15 +24,13 @@ std::optional<Fault> path_fault(std::string_view path) {
 
 std::string canonical(std::string_view path) {
   std::vector<std::string_view> parts;
-  for (std::size_t at = 0; at <= path.size();) {
-    const std::size_t end = std::min(path.find('/', at), path.size());
-    const std::string_view part = path.substr(at, end - at);
+  for (const auto name : std::views::split(path, '/')) {
+    const std::string_view part(name);
     if (part == "..") {
       if (!parts.empty()) parts.pop_back();
     } else if (!part.empty() && part != ".") {
       parts.push_back(part);
     }
-    at = end + 1;
   }
   std::string out;
   for (const std::string_view part : parts) out.append("/").append(part);

@@ -103,11 +103,9 @@ Result<std::string> shadow(int root, const char* names, const char* rest) {
   if (!file && file.error().sys == ENOENT) return out;
   if (!file) return std::unexpected(std::move(file).error());
   TRY_ASSIGN(const std::string text, sys::read_fd(file->get(), 1U << 20));
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    if (const auto colon = text.find(':', at); colon < end) out += text.substr(at, colon - at) + rest;
-    at = end + 1;
-  }
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    if (const auto colon = line.find(':'); colon != std::string::npos) out += line.substr(0, colon) + rest;
   return out;
 }
 

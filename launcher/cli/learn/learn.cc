@@ -136,14 +136,8 @@ std::vector<pid_t> tree_of(pid_t first) {
     const std::string base = "/proc/" + std::to_string(out[i]) + "/task";
     std::error_code ignored;
     for (const auto& task : fs::directory_iterator(base, ignored)) {
-      const std::string children = sys::read_file(task.path().string() + "/children", 1 << 16).value_or("");
-      for (std::size_t at = 0; at < children.size();) {
-        char* end = nullptr;
-        const long child = std::strtol(children.c_str() + at, &end, 10);
-        if (child <= 0) break;
-        out.push_back(static_cast<pid_t>(child));
-        at = static_cast<std::size_t>(end - children.c_str()) + 1;
-      }
+      std::istringstream children(sys::read_file(task.path().string() + "/children", 1 << 16).value_or(""));
+      for (pid_t child = 0; children >> child;) out.push_back(child);
     }
   }
   return out;
