@@ -21,7 +21,7 @@ std::vector<std::string> environment(const Options& o) {
                                "LANG=C.UTF-8",
                                "CAISSON_PORT=" + std::to_string(o.port),
                                "CAISSON_BIND=" + o.bind,
-                               "WORKSPACE=" + o.workspace,
+                               "WORKSPACE=" + o.default_cwd,
                                "CAISSON_SECCOMP_FD=" + std::to_string(kSeccompFd),
                                "CAISSON_SHUTDOWN_SECONDS=" + std::to_string(o.shutdown_seconds),
                                o.auth_off ? "CAISSON_AUTH=none" : "CAISSON_AUTH=key"};

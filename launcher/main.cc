@@ -53,15 +53,15 @@ Status prepare_process() {
 // Not root and no directories of our own: /dev/shm is writable by everybody and granted to no session.
 Status prepare_directories(Options& options) {
   const std::string fallback = "/dev/shm/caisson-" + std::to_string(::geteuid());
-  if (::geteuid() != 0 && (!make_directory(options.run, 0700) || !make_directory(options.audit, 0700))) {
-    options.run = fallback + "/run";
-    options.audit = fallback + "/audit";
+  if (::geteuid() != 0 && (!make_directory(options.run_dir, 0700) || !make_directory(options.audit_dir, 0700))) {
+    options.run_dir = fallback + "/run";
+    options.audit_dir = fallback + "/audit";
     TRY(make_directory(fallback, 0700));
     std::fprintf(stderr, "caisson-launcher: not root, so run files and AUDIT LOGS are in memory: %s\n", fallback.c_str());
   }
-  TRY(make_directory(options.run, 0700));
-  TRY(make_directory(options.audit, 0700));
-  if (!options.workspaces.empty()) TRY(make_directory(options.workspaces, 0700));
+  TRY(make_directory(options.run_dir, 0700));
+  TRY(make_directory(options.audit_dir, 0700));
+  if (!options.homes.empty()) TRY(make_directory(options.homes, 0700));
   return {};
 }
 
@@ -89,32 +89,11 @@ Status run(Options options) {
   TRY(prepare_process());
   TRY(prepare_directories(options));
   TRY_ASSIGN(const auto loop, Loop::create({SIGTERM, SIGINT, SIGHUP}));
-  session::Settings settings{.policy_dir = options.policies,
-                             .audit_dir = options.audit,
-                             .run_dir = options.run,
-                             .init_path = options.init,
-                             .tools = options.tools,
-                             .home = options.home,
-                             .homes = options.workspaces,
-                             .preset = options.preset,
-                             .default_cwd = options.workspace,
-                             .port = options.port,
-                             .auditor_uid = options.agent_uid + 1,
-                             .attest_key = options.attest_key,
-                             .audit_max_bytes = options.audit_max_bytes,
-                             .max_sessions = options.max_sessions,
-                             .ready_sessions = options.ready_sessions};
-  settings.workspaces = {.most = options.max_workspaces,
-                         .disk_bytes = std::uint64_t{options.workspace_disk_mib} << 20,
-                         .idle_seconds = options.workspace_idle_seconds,
-                         .limits = {.processes = options.workspace_processes,
-                                    .memory_bytes = std::uint64_t{options.workspace_memory_mib} << 20,
-                                    .cpu_percent = options.workspace_cpu_percent}};
-  TRY_ASSIGN(const auto manager, session::Manager::create(settings, *loop));
+  TRY_ASSIGN(const auto manager, session::Manager::create(options, *loop));
   say_tier(manager->features());
   Fd control;
   if (::geteuid() == 0) {
-    TRY_ASSIGN(control, serve_control(options.run + "/control.sock", *manager, *loop));
+    TRY_ASSIGN(control, serve_control(options.run_dir + "/control.sock", *manager, *loop));
   } else {
     std::fprintf(stderr, "caisson-launcher: no control socket: sessions have our uid and could use it\n");
   }

@@ -51,24 +51,24 @@ struct Row {
 };
 constexpr std::uint64_t kLeastAudit = 1ULL << 20, kMostAudit = 1ULL << 50;
 constexpr Row kRows[] = {
-    {"--policies", "CAISSON_POLICY_DIR", &Options::policies, nullptr, 0},
+    {"--policies", "CAISSON_POLICY_DIR", &Options::policy_dir, nullptr, 0},
     {"--preset", "CAISSON_PRESET", &Options::preset, nullptr, 0},
-    {"--audit", "CAISSON_AUDIT_DIR", &Options::audit, nullptr, 0},
+    {"--audit", "CAISSON_AUDIT_DIR", &Options::audit_dir, nullptr, 0},
     {"--audit-max-bytes", "CAISSON_AUDIT_MAX_BYTES", nullptr, nullptr, 0, &Options::audit_max_bytes},
-    {"--run", "CAISSON_RUN_DIR", &Options::run, nullptr, 0},
+    {"--run", "CAISSON_RUN_DIR", &Options::run_dir, nullptr, 0},
     {"--home", "CAISSON_HOME", &Options::home, nullptr, 0},
     {"--agent", nullptr, &Options::agent, nullptr, 0},
-    {"--init", nullptr, &Options::init, nullptr, 0},
+    {"--init", nullptr, &Options::init_path, nullptr, 0},
     {"--tools", nullptr, &Options::tools, nullptr, 0},
     {"--port", "CAISSON_PORT", nullptr, &Options::port, 65535},
     {"--bind", "CAISSON_BIND", &Options::bind, nullptr, 0},
     {"--attest-key", "CAISSON_ATTEST_KEY", &Options::attest_key, nullptr, 0},
-    {nullptr, "WORKSPACE", &Options::workspace, nullptr, 0},
+    {nullptr, "WORKSPACE", &Options::default_cwd, nullptr, 0},
     {nullptr, "SANDBOX_API_KEY", &Options::api_key, nullptr, 0},
     {nullptr, "CAISSON_AGENT_UID", nullptr, &Options::agent_uid, 0x7ffffffe},
     {nullptr, "CAISSON_READY_SESSIONS", nullptr, &Options::ready_sessions, 64},
     {nullptr, "CAISSON_MAX_SESSIONS", nullptr, &Options::max_sessions, 16384},
-    {"--workspaces", "CAISSON_WORKSPACES", &Options::workspaces, nullptr, 0},
+    {"--workspaces", "CAISSON_WORKSPACES", &Options::homes, nullptr, 0},
     {"--max-workspaces", "CAISSON_MAX_WORKSPACES", nullptr, &Options::max_workspaces, 512},
     {nullptr, "CAISSON_WORKSPACE_IDLE_SECONDS", nullptr, &Options::workspace_idle_seconds, 604800},
     {nullptr, "CAISSON_WORKSPACE_DISK_MIB", nullptr, &Options::workspace_disk_mib, 1 << 20},
@@ -123,7 +123,7 @@ Result<Options> parse_options(int argc, char** argv) {
     options.auth_off = std::strcmp(auth, "none") == 0;
   }
   if (options.agent.empty()) options.agent = sys::program_path("caisson-agent");
-  if (options.init.empty()) options.init = sys::program_path("caisson-init");
+  if (options.init_path.empty()) options.init_path = sys::program_path("caisson-init");
   if (options.tools.empty()) options.tools = sys::program_path("tools");
   if (options.agent_uid == 0) return fail(Code::invalid_argument, "CAISSON_AGENT_UID must not be 0: the agent is not trusted");
   if (options.max_workspaces == 0 || options.workspace_idle_seconds == 0 || options.workspace_disk_mib == 0 ||
@@ -133,6 +133,13 @@ Result<Options> parse_options(int argc, char** argv) {
     options.api_key = sys::random_hex(24);
     options.key_generated = true;
   }
+  options.auditor_uid = options.agent_uid + 1;
+  options.workspaces = {.most = options.max_workspaces,
+                        .disk_bytes = std::uint64_t{options.workspace_disk_mib} << 20,
+                        .idle_seconds = options.workspace_idle_seconds,
+                        .limits = {.processes = options.workspace_processes,
+                                   .memory_bytes = std::uint64_t{options.workspace_memory_mib} << 20,
+                                   .cpu_percent = options.workspace_cpu_percent}};
   return options;
 }
 

@@ -28,16 +28,18 @@
 namespace caisson::session {
 
 struct Settings {
-  std::string policy_dir, audit_dir, run_dir, init_path, tools, home;
+  std::string policy_dir = "/etc/caisson/policies", audit_dir = "/var/log/caisson/audit", run_dir = "/run/caisson";
+  std::string home = "/home/gem";  // what sessions see as their home
+  std::string init_path, tools;
   std::string homes;                           // of persistent workspaces; empty: there are none
   std::string preset;                          // of the policies; empty: none
   std::string default_cwd;                     // where clients start, told in hello
-  unsigned port = 0;                           // where the agent listens: what a canary tries to reach
+  unsigned port = 8080;                        // where the agent listens: what a canary tries to reach
   uid_t auditor_uid = 991;                     // of caisson-auditor, where uids can be changed
   std::string attest_key;                      // PEM file of the key that signs statements; empty: one is made at each start
   std::uint64_t audit_max_bytes = 1ULL << 30;  // of all audit logs; ended sessions' go first
-  std::size_t max_sessions = 1024;
-  std::size_t ready_sessions = 2;  // kept built per domain of the default workspace that is in use; 0: none
+  unsigned max_sessions = 1024;
+  unsigned ready_sessions = 2;  // kept built per domain of the default workspace that is in use; 0: none
   WorkspaceSettings workspaces;
 };
 
