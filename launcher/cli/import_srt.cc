@@ -9,13 +9,6 @@
 namespace caisson::cli {
 namespace {
 
-const policy::Grant* ruling(const std::vector<policy::Grant>& grants, const std::string& path) {
-  const policy::Grant* best = nullptr;
-  for (const policy::Grant& g : grants)
-    if (policy::inside(path, g.path) && (best == nullptr || g.path.size() > best->path.size())) best = &g;
-  return best;
-}
-
 class SrtImport {
  public:
   SrtImport(const json::Value& settings, const policy::Policy& base) : settings_(settings), base_(base) {}
@@ -37,7 +30,7 @@ class SrtImport {
                         {"access", g.access == policy::Access::read ? "read" : "read-write"},
                         {"required", false},
                         {"description", g.description}};
-      const policy::Grant* given = ruling(base_.grants, g.path);
+      const policy::Grant* given = policy::ruling_grant(base_.grants, g.path);
       if (given == nullptr || (g.access == policy::Access::read_write && given->access == policy::Access::read))
         d["weaken"].push_back({{"field", "/grants" + g.path}, {"why", g.description + " of the imported settings"}});
       d["grants"].push_back(std::move(grant));
@@ -105,7 +98,7 @@ class SrtImport {
     if (own(path)) return say(key + " " + quote(text) + ": home and /tmp are a session's own and writable already");
     if (reserved(path))
       return say(key + " " + quote(text) + ": the launcher makes /proc and /dev itself, nothing can be granted there");
-    const policy::Grant* given = ruling(base_.grants, path);
+    const policy::Grant* given = policy::ruling_grant(base_.grants, path);
     if (access == policy::Access::read && given != nullptr) return;  // base has it
     if (std::ranges::any_of(base_.files, [&](const auto& f) { return policy::inside(f.first, path); }) ||
         std::ranges::any_of(base_.links,
@@ -121,7 +114,7 @@ class SrtImport {
     const std::string path = path_of("denyWrite", text);
     if (path.empty()) return;
     if (own(path)) return say("denyWrite " + quote(text) + ": home and /tmp are writable as a whole, a part cannot be taken out");
-    const policy::Grant* outer = ruling(grants_, path);
+    const policy::Grant* outer = policy::ruling_grant(grants_, path);
     if (outer == nullptr || outer->access == policy::Access::read) return;  // not writable anyway
     if (outer->path == path) {
       std::ranges::find(grants_, path, &policy::Grant::path)->access = policy::Access::read;
@@ -140,7 +133,7 @@ class SrtImport {
     const std::string path = path_of("denyRead", text);
     if (path.empty()) return;
     if (own(path)) return say("denyRead " + quote(text) + ": in the home or /tmp nothing can be hidden: keep it out of them");
-    const bool visible = ruling(grants_, path) != nullptr || ruling(base_.grants, path) != nullptr;
+    const bool visible = policy::ruling_grant(grants_, path) != nullptr || policy::ruling_grant(base_.grants, path) != nullptr;
     if (visible) hide_.push_back(path);
     else say("denyRead " + quote(text) + ": is in no grant, so it is not even visible");
   }

@@ -66,8 +66,8 @@ Result<std::shared_ptr<const policy::Policy>> widen(std::shared_ptr<const policy
   for (const std::string& text : grants) {
     TRY_ASSIGN(policy::Grant grant, parse_grant(text));
     // What the session makes itself would cover such a grant, or be replaced by it: refused as in a policy file.
-    if (grant.path == "/tmp" || grant.path == widened->home_path || (grant.path + "/").starts_with("/proc/") ||
-        (grant.path + "/").starts_with("/dev/"))
+    if (grant.path == "/tmp" || grant.path == widened->home_path || policy::inside(grant.path, "/proc") ||
+        policy::inside(grant.path, "/dev"))
       return fail(Code::invalid_argument, "--grant " + quote(text) + ": the session has its own " + quote(grant.path));
     std::erase_if(widened->grants, [&grant](const policy::Grant& g) { return g.path == grant.path; });
     widened->grants.push_back(std::move(grant));

@@ -61,13 +61,6 @@ Value posture(const Policy& p) {
   return out;
 }
 
-std::string why_of(const Policy& p, const std::string& field) {
-  const auto weaker = p.weaken.find(field);
-  if (weaker != p.weaken.end()) return weaker->second;
-  const auto it = p.why.find(field);
-  return it == p.why.end() ? "" : it->second;
-}
-
 }  // namespace
 
 Value explain(const Policy& p) {
@@ -75,20 +68,16 @@ Value explain(const Policy& p) {
   out.erase("sets");
   out.erase("why");
   out["digest"] = p.digest;
+  const auto explained = [&p](const Value& value, const std::string& field) {
+    Value row{{"value", value}, {"meaning", find_field(policy_fields(), field)->doc}};
+    if (const auto why = reason_of(p, field); !why.empty()) row["why"] = why;
+    return row;
+  };
   for (const char* object : {"/limits", "/audit"})
-    for (auto& [name, value] : out[object + 1].items()) {
-      const std::string field = std::string(object) + "/" + name;
-      Value row{{"value", value}, {"meaning", find_field(policy_fields(), field)->doc}};
-      if (const auto why = why_of(p, field); !why.empty()) row["why"] = why;
-      value = std::move(row);
-    }
+    for (auto& [name, value] : out[object + 1].items()) value = explained(value, std::string(object) + "/" + name);
   for (const char* name : {"home", "tmp", "exec_writable", "system_packages", "network", "proc_shared_fallback", "min_tier",
-                           "require", "disable", "hide", "devices", "umask"}) {
-    const std::string field = std::string("/") + name;
-    Value row{{"value", out[name]}, {"meaning", find_field(policy_fields(), field)->doc}};
-    if (const auto why = why_of(p, field); !why.empty()) row["why"] = why;
-    out[name] = std::move(row);
-  }
+                           "require", "disable", "hide", "devices", "umask"})
+    out[name] = explained(out[name], std::string("/") + name);
   for (Value& grant : out["grants"])
     if (const auto it = p.weaken.find("/grants" + grant["path"].get<std::string>()); it != p.weaken.end())
       grant["why"] = it->second;

@@ -67,11 +67,8 @@ class Facts {
   void add(std::string topic, std::string name, std::string value, std::string reason) {
     out_.push_back({std::move(topic), std::move(name), std::move(value), std::move(reason)});
   }
-  std::string why(const std::string& field) const {
-    if (const auto it = p_.weaken.find(field); it != p_.weaken.end()) return it->second;
-    const auto it = p_.why.find(field);
-    return it == p_.why.end() ? "" : it->second;
-  }
+  std::string why(const std::string& field) const { return reason_of(p_, field); }
+
   std::string why_of(const Grant& g) const {
     const std::string given = why("/grants" + g.path);
     return given.empty() ? g.description : given;
@@ -135,6 +132,12 @@ class Facts {
 };
 
 }  // namespace
+
+std::string reason_of(const Policy& policy, const std::string& field) {
+  if (const auto it = policy.weaken.find(field); it != policy.weaken.end()) return it->second;
+  const auto it = policy.why.find(field);
+  return it == policy.why.end() ? "" : it->second;
+}
 
 std::vector<Fact> facts(const Policy& policy) { return Facts(policy).all(); }
 

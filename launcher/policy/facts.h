@@ -19,6 +19,8 @@ struct Fact {
   std::string why;
 };
 [[nodiscard]] std::vector<Fact> facts(const Policy& policy);
+// Why a field has its value, or "".
+[[nodiscard]] std::string reason_of(const Policy& policy, const std::string& field);
 
 struct Difference {
   std::string topic, name;

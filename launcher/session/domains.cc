@@ -50,12 +50,12 @@ Manager::Taken Manager::take(const policy::LoadResult& loaded) {
 
 // A file that everybody may read outside and that no grant covers: only the walls that a session has stand before it.
 std::string Manager::ungranted_file(const confine::Plan& plan) const {
-  const auto below = [](const std::string& path, const std::string& top) { return (path + "/").starts_with(top + "/"); };
   for (const std::string& path :
        {settings_.policy_dir + "/base.json", std::string("/var/lib/dpkg/status"), std::string("/sys")}) {
-    const bool writable = std::ranges::any_of(plan.binds, [&](const auto& b) { return b.staged && below(path, b.target); });
-    const bool granted = writable || below(path, "/tmp") || below(path, settings_.home) ||
-                         std::ranges::any_of(plan.policy->grants, [&](const auto& g) { return below(path, g.source); });
+    const bool writable =
+        std::ranges::any_of(plan.binds, [&](const auto& b) { return b.staged && policy::inside(path, b.target); });
+    const bool granted = writable || policy::inside(path, "/tmp") || policy::inside(path, settings_.home) ||
+                         std::ranges::any_of(plan.policy->grants, [&](const auto& g) { return policy::inside(path, g.source); });
     if (!granted && ::access(path.c_str(), R_OK) == 0) return path;
   }
   return plan.system.empty() ? "/root" : "/sys";

@@ -40,14 +40,10 @@ std::string joined(const std::vector<std::string>& words) {
   return out.size() > 200 ? out.substr(0, 197) + "..." : out;
 }
 
-bool below(const std::string& path, const std::string& directory) {
-  return path.starts_with(directory == "/" ? directory : directory + "/");
-}
-
 // True when the domain has something of its own strictly below `path`: then its entries are granted one by one, and what the
 // domain makes there (a passwd of its own, a read-only grant) stays.
 bool has_below(const policy::Policy& p, const std::string& path) {
-  const auto under = [&path](const std::string& other) { return below(other, path); };
+  const auto under = [&path](const std::string& other) { return other != path && policy::inside(other, path); };
   return std::ranges::any_of(p.grants, [&](const policy::Grant& g) { return under(g.path); }) ||
          std::ranges::any_of(p.files, [&](const auto& f) { return under(f.first); }) ||
          std::ranges::any_of(p.links, [&](const auto& l) { return under(l.first); }) || under(p.home_path) || under("/tmp");

@@ -8,6 +8,8 @@
 namespace caisson::cli::learn {
 namespace {
 
+using policy::inside;
+
 constexpr std::size_t kSiblings = 3;  // files of one directory before the directory is proposed
 constexpr std::size_t kTogether = 8;  // grants below one directory before it is
 
@@ -30,14 +32,10 @@ std::string parent(const std::string& path) {
   return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
 }
 
-bool inside(const std::string& path, const std::string& directory) {
-  return path == directory || directory == "/" || path.starts_with(directory + "/");
-}
-
 // What the session makes itself, whatever it is granted.
 bool is_special(const policy::Policy& p, const std::string& path) {
-  for (const std::string& own :
-       {std::string("/proc"), std::string("/dev"), std::string("/sys"), std::string("/tmp"), p.home_path})
+  for (const std::string_view own : {std::string_view("/proc"), std::string_view("/dev"), std::string_view("/sys"),
+                                     std::string_view("/tmp"), std::string_view(p.home_path)})
     if (inside(path, own)) return true;
   return path == "/";
 }
@@ -135,9 +133,7 @@ bool is_broad(const policy::Policy& policy, const std::string& path) {
 std::optional<Cover> covered(const policy::Policy& policy, const std::string& path) {
   if (inside(path, policy.home_path) || inside(path, "/tmp")) return Cover{true, inside(path, policy.home_path)};
   if (policy.files.contains(path) || policy.links.contains(path)) return Cover{};
-  const policy::Grant* longest = nullptr;
-  for (const policy::Grant& grant : policy.grants)
-    if (inside(path, grant.path) && (longest == nullptr || grant.path.size() > longest->path.size())) longest = &grant;
+  const policy::Grant* longest = policy::ruling_grant(policy.grants, path);
   if (longest == nullptr) return std::nullopt;
   return Cover{longest->access == policy::Access::read_write, longest->execute};
 }
