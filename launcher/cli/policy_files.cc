@@ -59,45 +59,29 @@ Status read_lists(const json::Value& object, Expectation& e) {
   return {};
 }
 
-struct Reader {
-  policy::Problem at(int line, std::string pointer, std::string what, std::string meant = {}) const {
-    return {file, line, std::move(pointer), std::move(what), std::move(meant)};
-  }
-  int line_of(const std::string& pointer) const {
-    const auto it = lines.find(pointer);
-    return it == lines.end() ? 1 : it->second;
-  }
-  const std::string& file;
-  json::Lines lines;
-};
-
-void read_members(const json::Value& doc, const Reader& reader, TestFile& out, std::vector<policy::Problem>& problems) {
+void read_members(const policy::Source& source, TestFile& out, policy::Problems& problems) {
   static const std::vector<std::string> kKnown{"description", "domain", "preset", "expect"};
-  for (const auto& [key, value] : doc.items()) {
+  for (const auto& [key, value] : source.doc.items()) {
     const std::string pointer = "/" + json::pointer_token(key);
     if (std::ranges::find(kKnown, key) == kKnown.end())
-      problems.push_back(
-          reader.at(reader.line_of(pointer), pointer, "unknown field " + quote(key, 64), policy::nearest(key, kKnown)));
-    else if (key != "expect" && !value.is_string())
-      problems.push_back(reader.at(reader.line_of(pointer), pointer, "must be a string"));
+      problems.add(source, pointer, "unknown field " + quote(key, 64), policy::nearest(key, kKnown));
+    else if (key != "expect" && !value.is_string()) problems.add(source, pointer, "must be a string");
   }
-  if (!problems.empty()) return;
-  out.domain = doc.value("domain", "");
-  out.preset = doc.value("preset", "");
-  if (out.domain.empty()) problems.push_back(reader.at(1, "", "field 'domain' is missing"));
-  const auto list = doc.find("expect");
-  if (list == doc.end() || !list->is_array() || list->empty() || list->size() > kMaxExpectations) {
-    problems.push_back(reader.at(1, "/expect", "must be a list of 1 to " + std::to_string(kMaxExpectations) + " expectations"));
-    return;
-  }
+  if (problems.count() > 0) return;
+  out.domain = source.doc.value("domain", "");
+  out.preset = source.doc.value("preset", "");
+  if (out.domain.empty()) problems.add(source, "", "field 'domain' is missing");
+  const auto list = source.doc.find("expect");
+  if (list == source.doc.end() || !list->is_array() || list->empty() || list->size() > kMaxExpectations)
+    return problems.add(source, "/expect", "must be a list of 1 to " + std::to_string(kMaxExpectations) + " expectations");
   for (std::size_t i = 0; i < list->size(); ++i) {
     const std::string pointer = "/expect/" + std::to_string(i);
     auto e = expectation_from((*list)[i]);
     if (!e) {
-      problems.push_back(reader.at(reader.line_of(pointer), pointer, e.error().what));
+      problems.add(source, pointer, e.error().what);
       continue;
     }
-    e->line = reader.line_of(pointer);
+    e->line = source.lines.at(pointer);
     out.expect.push_back(std::move(*e));
   }
 }
@@ -172,37 +156,28 @@ Result<Expectation> expectation_from(const json::Value& object) {
 }
 
 TestFiles load_test_file(const std::string& path) {
-  TestFiles out;
-  Reader reader{path, {}};
+  policy::Source source{.file = path, .doc = {}, .lines = {}};
+  policy::Problems problems;
+  TestFile file{.file = path};
   const auto text = sys::read_file(path, kMaxFile);
-  const auto doc = text ? json::parse(*text, {.max_bytes = kMaxFile, .max_depth = 8, .max_values = 16 * 1024}, &reader.lines)
-                        : std::unexpected(text.error());
-  if (!doc) out.problems.push_back(reader.at(0, "", doc.error().text()));
-  else if (!doc->is_object()) out.problems.push_back(reader.at(1, "", "must be an object"));
-  else {
-    TestFile file;
-    file.file = path;
-    read_members(*doc, reader, file, out.problems);
-    out.files.push_back(std::move(file));
-  }
-  return out;
+  auto doc = text ? json::parse(*text, {.max_bytes = kMaxFile, .max_depth = 8, .max_values = 16 * 1024}, &source.lines)
+                  : std::unexpected(text.error());
+  if (!doc) return {{}, {{path, 0, "", doc.error().text(), ""}}};
+  source.doc = std::move(*doc);
+  if (!source.doc.is_object()) problems.add(source, "", "must be an object");
+  else read_members(source, file, problems);
+  return {{std::move(file)}, problems.take()};
 }
 
 TestFiles load_tests(const std::string& path) {
   TestFiles out;
-  DIR* entries = ::opendir(path.c_str());
-  if (entries == nullptr) return out;
-  std::vector<std::string> names;
-  while (const dirent* entry = ::readdir(entries))
-    if (const std::string name = entry->d_name; name.ends_with(".json") && name[0] != '.') names.push_back(name);
-  ::closedir(entries);
-  std::ranges::sort(names);
+  const std::vector<std::string> names = policy::json_names(path);
   if (names.size() > kMaxFiles) {
     out.problems.push_back({path, 0, "", "more than " + std::to_string(kMaxFiles) + " files", ""});
     return out;
   }
   for (const std::string& name : names) {
-    TestFiles one = load_test_file(path + "/" + name);
+    TestFiles one = load_test_file(path + "/" + name + ".json");
     out.problems.insert(out.problems.end(), one.problems.begin(), one.problems.end());
     for (TestFile& file : one.files) out.files.push_back(std::move(file));
   }

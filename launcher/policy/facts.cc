@@ -163,10 +163,10 @@ std::vector<Difference> differences(const Policy& before, const Policy& after) {
   return sorted;
 }
 
-std::vector<std::string> preset_names(const std::string& directory) {
+std::vector<std::string> json_names(const std::string& folder) {
   std::vector<std::string> out;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(directory + "/presets", error))
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error))
     if (const auto name = entry.path().filename().string(); name.ends_with(".json") && name[0] != '.')
       out.push_back(name.substr(0, name.size() - 5));
   std::ranges::sort(out);

@@ -33,7 +33,10 @@ struct Difference {
 [[nodiscard]] std::vector<Deduction> deductions(const Policy& policy);
 
 // The names of presets/*.json of a policy directory, sorted; none where there is no such folder.
-[[nodiscard]] std::vector<std::string> preset_names(const std::string& directory);
+[[nodiscard]] std::vector<std::string> json_names(const std::string& folder);
+[[nodiscard]] inline std::vector<std::string> preset_names(const std::string& directory) {
+  return json_names(directory + "/presets");
+}
 // Tables of domains and of presets for policies/README.md. presets: name (empty: none) and the domains under it.
 [[nodiscard]] std::string presets_text(const std::vector<std::pair<std::string, PolicySet>>& presets);
 
