@@ -29,94 +29,61 @@ struct Claim {
   std::optional<int> value = {};  // instead: it succeeds, with this value
 };
 
-// Which wall answers depends on the tier: the mount namespace has nothing there, Landlock refuses what is there.
-std::optional<Claim> path_claim(const Plan& plan, int by_mount) {
-  if (plan.mount_ns) return Claim{Mechanism::mount_ns, {by_mount}};
-  if (plan.landlock_fs != 0) return Claim{Mechanism::landlock, {EACCES}};
-  return std::nullopt;
-}
-
-std::optional<Claim> seccomp_claim(const Plan& plan) {
-  if (!plan.enforces(Mechanism::seccomp)) return std::nullopt;
-  return Claim{Mechanism::seccomp, {EPERM, ENOSYS}};  // known and refused, or in no set
-}
-
-std::optional<Claim> network_claim(const Plan& plan, int by_namespace) {
-  if (plan.inet) return Claim{Mechanism::net_ns, {by_namespace}};
-  return seccomp_claim(plan);
-}
-
-std::optional<Claim> foreign_call_claim(const Plan& plan) {
-  if (!plan.enforces(Mechanism::seccomp)) return std::nullopt;
-#if defined(__x86_64__)
-  return Claim{Mechanism::seccomp, {-SIGSYS}};
-#else
-  return std::nullopt;
-#endif
-}
-
 // What shows nothing in a session with a copy of the system: it may write to /usr, its uid is 0 in a namespace where that is
 // nobody, and /proc/1 is its own by name (the probe has the memory of its parent, which it may read in any case; other programs
 // may not).
 constexpr Probe kOfSystem[] = {Probe::write_read_only, Probe::read_init, Probe::set_uid_0};
 
-// nullopt: this plan claims nothing that the probe could show.
+// nullopt: this plan claims nothing that the probe could show. Else the first row of the probe whose condition holds: which wall
+// answers depends on the tier. The mount namespace has nothing there, Landlock refuses what is there.
 std::optional<Claim> claim(const Plan& plan, Probe probe) {
   if (!plan.system.empty() && std::ranges::find(kOfSystem, probe) != std::end(kOfSystem)) return std::nullopt;
-  switch (probe) {
-    case Probe::read_ungranted:
-      return path_claim(plan, ENOENT);
-    case Probe::write_read_only:
-    case Probe::write_root:
-      return path_claim(plan, EROFS);
-    case Probe::write_proc:
-      if (plan.landlock_fs == 0 || plan.proc == Proc::none) return std::nullopt;
-      return Claim{Mechanism::landlock, {EACCES}};
-    case Probe::proc_sys:
-      return Claim{Mechanism::proc, {EACCES, EROFS, ENOENT, EPERM}};
-    case Probe::read_init:
-      if (!plan.pid_ns) return std::nullopt;
-      return Claim{Mechanism::proc, {EACCES, ENOENT}};
-    case Probe::kill_launcher:
-      if (plan.pid_ns) return Claim{Mechanism::pid_ns, {ESRCH}};
-      if (plan.landlock_scoped != 0) return Claim{Mechanism::landlock, {EPERM}};
+  using enum Mechanism;
+  const bool filter = plan.enforces(seccomp), rules = plan.landlock_fs != 0;
+  const Claim refused{seccomp, {EPERM, ENOSYS}};  // known and refused, or in no set
+  const struct {
+    Probe probe;
+    bool holds;
+    Claim claim;
+  } rows[] = {
+      {Probe::read_ungranted, plan.mount_ns, {mount_ns, {ENOENT}}},
+      {Probe::read_ungranted, rules, {landlock, {EACCES}}},
+      {Probe::write_read_only, plan.mount_ns, {mount_ns, {EROFS}}},
+      {Probe::write_read_only, rules, {landlock, {EACCES}}},
+      {Probe::write_root, plan.mount_ns, {mount_ns, {EROFS}}},
+      {Probe::write_root, rules, {landlock, {EACCES}}},
+      {Probe::write_proc, rules && plan.proc != Proc::none, {landlock, {EACCES}}},
+      {Probe::proc_sys, true, {proc, {EACCES, EROFS, ENOENT, EPERM}}},
+      {Probe::read_init, plan.pid_ns, {proc, {EACCES, ENOENT}}},
+      {Probe::kill_launcher, plan.pid_ns, {pid_ns, {ESRCH}}},
+      {Probe::kill_launcher, plan.landlock_scoped != 0, {landlock, {EPERM}}},
       // The one mapped uid of a launcher that is not root is its own.
-      if (plan.change_uid && !plan.user_ns) return Claim{Mechanism::uid, {EPERM}};
-      return std::nullopt;
-    case Probe::parent_is_init:
-      if (!plan.pid_ns) return std::nullopt;
-      return Claim{Mechanism::pid_ns, {}, 1};
-    case Probe::connect_launcher:
-      return network_claim(plan, ECONNREFUSED);
-    case Probe::connect_metadata:
-      return network_claim(plan, ENETUNREACH);
-    case Probe::socket_vsock:
-    case Probe::socket_mptcp:
-    case Probe::unshare_user:
-    case Probe::keyctl:
-    case Probe::io_uring:
-    case Probe::personality:
-      return seccomp_claim(plan);
-    case Probe::tiocsti:
-      if (!plan.enforces(Mechanism::seccomp)) return std::nullopt;
-      return Claim{Mechanism::seccomp, {EPERM}};
-    case Probe::unknown_call:
-      if (!plan.enforces(Mechanism::seccomp)) return std::nullopt;
-      return Claim{Mechanism::seccomp, {ENOSYS}};
-    case Probe::i386_call:
-    case Probe::x32_call:
-      return foreign_call_claim(plan);
-    case Probe::set_uid_0:
-      return Claim{plan.user_ns ? Mechanism::user_ns : Mechanism::capabilities, {EPERM, EINVAL}};  // EINVAL: 0 is not mapped
-    case Probe::chroot:
-      return Claim{Mechanism::capabilities, {EPERM, ENOSYS}};
-    case Probe::raise_limit:
-      return Claim{Mechanism::rlimits, {EPERM}};
-    case Probe::no_new_privs:
-      return Claim{Mechanism::no_new_privs, {}, 1};
-    case Probe::descriptors:
-      return Claim{Mechanism::fds, {}, 0};
-  }
+      {Probe::kill_launcher, plan.change_uid && !plan.user_ns, {uid, {EPERM}}},
+      {Probe::parent_is_init, plan.pid_ns, {pid_ns, {}, 1}},
+      {Probe::connect_launcher, plan.inet, {net_ns, {ECONNREFUSED}}},
+      {Probe::connect_launcher, filter, refused},
+      {Probe::connect_metadata, plan.inet, {net_ns, {ENETUNREACH}}},
+      {Probe::connect_metadata, filter, refused},
+      {Probe::socket_vsock, filter, refused},
+      {Probe::socket_mptcp, filter, refused},
+      {Probe::unshare_user, filter, refused},
+      {Probe::keyctl, filter, refused},
+      {Probe::io_uring, filter, refused},
+      {Probe::personality, filter, refused},
+      {Probe::tiocsti, filter, {seccomp, {EPERM}}},
+      {Probe::unknown_call, filter, {seccomp, {ENOSYS}}},
+#if defined(__x86_64__)
+      {Probe::i386_call, filter, {seccomp, {-SIGSYS}}},
+      {Probe::x32_call, filter, {seccomp, {-SIGSYS}}},
+#endif
+      {Probe::set_uid_0, true, {plan.user_ns ? user_ns : capabilities, {EPERM, EINVAL}}},  // EINVAL: 0 is not mapped
+      {Probe::chroot, true, {capabilities, {EPERM, ENOSYS}}},
+      {Probe::raise_limit, true, {rlimits, {EPERM}}},
+      {Probe::no_new_privs, true, {no_new_privs, {}, 1}},
+      {Probe::descriptors, true, {fds, {}, 0}},
+  };
+  for (const auto& row : rows)
+    if (row.probe == probe && row.holds) return row.claim;
   return std::nullopt;
 }
 
