@@ -36,30 +36,17 @@ struct Syntax {
   std::size_t least_words = 0, most_words = 0;
   int (*raw)(Arguments args, const Options& options) = nullptr;  // takes all that is behind the name itself, instead of `main`
 };
+using Main = Result<int>(const Args& args, const Options& options);  // the exit status
 struct Command {
   std::string_view name;  // one or two words
   std::string_view summary;
   std::string_view help;  // begins with the synopsis
   Syntax syntax;
-  Result<int> (*main)(const Args& args, const Options& options);  // the exit status
+  Main* main;
 };
 
-Result<int> audit_show(const Args& args, const Options& options);
-Result<int> audit_tail(const Args& args, const Options& options);
-Result<int> audit_verify(const Args& args, const Options& options);
-Result<int> audit_ls(const Args& args, const Options& options);
-Result<int> audit_stats(const Args& args, const Options& options);
-Result<int> audit_export(const Args& args, const Options& options);
-Result<int> session_ls(const Args& args, const Options& options);
-Result<int> session_kill(const Args& args, const Options& options);
-Result<int> session_report(const Args& args, const Options& options);
-Result<int> policy_check(const Args& args, const Options& options);
-Result<int> policy_explain(const Args& args, const Options& options);
-Result<int> policy_learn(const Args& args, const Options& options);
-Result<int> policy_test(const Args& args, const Options& options);
-Result<int> policy_import(const Args& args, const Options& options);
-Result<int> probe_main(const Args& args, const Options& options);
-Result<int> version_main(const Args& args, const Options& options);
+Main audit_show, audit_tail, audit_verify, audit_ls, audit_stats, audit_export, session_ls, session_kill, session_report,
+    policy_check, policy_explain, policy_learn, policy_test, policy_import, probe_main, version_main;
 int run_main(Arguments args, const Options& options);
 int attest_main(Arguments args, const Options& options);  // becomes caisson-attest
 
