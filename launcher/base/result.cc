@@ -8,23 +8,11 @@
 namespace caisson {
 namespace {
 
-struct CodeRow {
-  Code code;
-  std::string_view name;
-  int exit_status;  // documented in `caisson --help`
-};
-constexpr CodeRow kCodes[] = {
-    {Code::invalid_argument, "invalid_argument", 2},
-    {Code::not_found, "not_found", 3},
-    {Code::permission_denied, "permission_denied", 4},
-    {Code::already_exists, "already_exists", 5},
-    {Code::unavailable, "unavailable", 6},
-    {Code::limit, "limit", 7},
-    {Code::timeout, "timeout", 8},
-    {Code::protocol, "protocol", 9},
-    {Code::io, "io", 10},
-    {Code::internal, "internal", 11},
-};
+// In the order of the enumerators. The exit status is two more, as `caisson --help` says.
+constexpr std::string_view kCodes[] = {
+    "invalid_argument", "not_found", "permission_denied", "already_exists", "unavailable", "limit", "timeout",
+    "protocol",         "io",        "internal"};
+static_assert(std::size(kCodes) == static_cast<std::size_t>(Code::internal) + 1);
 
 struct ErrnoRow {
   Code code;
@@ -38,16 +26,10 @@ constexpr ErrnoRow kErrnoCodes[] = {{Code::not_found, {ENOENT, ESRCH, ENOTDIR}},
                                     {Code::timeout, {ETIMEDOUT}},
                                     {Code::invalid_argument, {EINVAL, ENAMETOOLONG, ELOOP, E2BIG}}};
 
-const CodeRow& row(Code code) {
-  for (const CodeRow& r : kCodes)
-    if (r.code == code) return r;
-  return kCodes[std::size(kCodes) - 1];
-}
-
 }  // namespace
 
-std::string_view code_name(Code code) { return row(code).name; }
-int code_exit_status(Code code) { return row(code).exit_status; }
+std::string_view code_name(Code code) { return kCodes[static_cast<std::size_t>(code)]; }
+int code_exit_status(Code code) { return static_cast<int>(code) + 2; }
 
 std::string errno_name(int sys) {
   if (const char* name = ::strerrorname_np(sys)) return name;
