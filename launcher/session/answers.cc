@@ -82,67 +82,31 @@ Result<Manager::Entry*> Manager::find(const ipc::Connection& connection, const j
 }
 
 void Manager::on_request(ipc::Connection& c, ipc::Connection::Request request) {
-  auto done = [&]() -> Result<json::Value> {
-    switch (request.op) {
-      case ipc::Op::hello:
-        return answer_hello(c, request.body);
-      case ipc::Op::session_create:
-        return answer_create(c, request);
-      case ipc::Op::session_exec:
-        return answer_exec(c, request);
-      case ipc::Op::attest:
-        return answer_attest(c, request.body);
-      case ipc::Op::audit_list:
-        return answer_audit_list(request.body);
-      case ipc::Op::audit_open:
-        return answer_audit_open(c, request);
-      case ipc::Op::policy:
-        return answer_policy(request.body);
-      case ipc::Op::policy_reload:
-        return answer_reload(request.body, clients_.at(c.number()).role);
-      case ipc::Op::session_list:
-        return answer_list(c, request.body);
-      case ipc::Op::workspace_create:
-        return answer_workspace_create(c, request);
-      case ipc::Op::workspace_list: {
-        TRY(only(request.body, {}));
-        json::Value list = json::Value::array();
-        for (const auto& [name, workspace] : workspaces_) list.push_back(workspace_json(*workspace));
-        return json::Value{{"workspaces", std::move(list)}};
-      }
-      case ipc::Op::workspace_destroy:
-        return answer_workspace_destroy(c, request);
-      default:
-        break;
-    }
-    TRY_ASSIGN(Entry * entry, find(c, request.body));
-    switch (request.op) {
-      case ipc::Op::exec_signal:
-        return answer_signal(*entry, request.body);
-      case ipc::Op::session_stat: {
-        TRY(only(request.body, {"session"}));
-        json::Value answer = stat(*entry);
-        // For `caisson policy learn`. Processes of the host are no business of the agent.
-        if (clients_.at(c.number()).role == Role::operator_) answer["pid"] = entry->session->pid();
-        return answer;
-      }
-      case ipc::Op::session_report:
-        TRY(only(request.body, {"session"}));
-        return json::Value{{"workspace", entry->workspace->name},
-                           {"isolation", entry->request.value("isolation", "")},
-                           {"report", entry->session->report()}};
-      case ipc::Op::session_destroy: {
-        TRY(only(request.body, {"session", "reason"}));
-        TRY_ASSIGN(const auto reason, json::get_string(request.body, "reason"));
-        entry->destroyers.emplace_back(c.number(), request.id);
-        if (reason) entry->destroy_reason = reason->substr(0, kMaxLabel);
-        entry->session->end("destroyed");
-        return json::Value();  // answered when nothing is left
-      }
-      default:
-        return fail(Code::internal, "op without an answer");
-    }
-  }();
+  using ipc::Op;
+  struct Row {
+    Op op;
+    Answer Manager::* answer;
+  };
+  static constexpr Row kAnswers[] = {
+      {Op::hello, &Manager::answer_hello},
+      {Op::session_create, &Manager::answer_create},
+      {Op::session_exec, &Manager::answer_exec},
+      {Op::exec_signal, &Manager::answer_signal},
+      {Op::session_stat, &Manager::answer_stat},
+      {Op::session_report, &Manager::answer_report},
+      {Op::attest, &Manager::answer_attest},
+      {Op::audit_list, &Manager::answer_audit_list},
+      {Op::audit_open, &Manager::answer_audit_open},
+      {Op::session_list, &Manager::answer_list},
+      {Op::session_destroy, &Manager::answer_destroy},
+      {Op::workspace_create, &Manager::answer_workspace_create},
+      {Op::workspace_list, &Manager::answer_workspace_list},
+      {Op::workspace_destroy, &Manager::answer_workspace_destroy},
+      {Op::policy, &Manager::answer_policy},
+      {Op::policy_reload, &Manager::answer_reload},
+  };
+  static_assert(std::ranges::equal(kAnswers, ipc::kOps, {}, &Row::op, &ipc::OpRow::op));  // so an op is an index of both
+  auto done = (this->*kAnswers[static_cast<std::size_t>(request.op)].answer)(c, request);
   if (!done) {
     on_refused(c, request.body, done.error());
     c.reply_error(request.id, done.error(), "request");
@@ -151,9 +115,9 @@ void Manager::on_request(ipc::Connection& c, ipc::Connection::Request request) {
   }
 }
 
-Result<json::Value> Manager::answer_hello(ipc::Connection& c, const json::Value& body) {
-  TRY(only(body, {"protocol"}));
-  TRY_ASSIGN(const auto protocol, json::get_int(body, "protocol"));
+Result<json::Value> Manager::answer_hello(ipc::Connection& c, const ipc::Connection::Request& request) {
+  TRY(only(request.body, {"protocol"}));
+  TRY_ASSIGN(const auto protocol, json::get_int(request.body, "protocol"));
   if (protocol != ipc::kProtocolVersion)
     return fail(Code::protocol, "this launcher speaks protocol " + std::to_string(ipc::kProtocolVersion));
   c.opened();
@@ -284,10 +248,10 @@ Result<json::Value> Manager::answer_exec(ipc::Connection& c, const ipc::Connecti
 }
 
 // Logs are not a client's own: who may ask for them may read those of all sessions, and of none but sessions.
-Result<json::Value> Manager::answer_audit_list(const json::Value& body) const {
-  TRY(only(body, {"before", "limit"}));
-  TRY_ASSIGN(const auto before, json::get_string(body, "before"));
-  TRY_ASSIGN(const auto limit, json::get_int(body, "limit"));
+Result<json::Value> Manager::answer_audit_list(ipc::Connection&, const ipc::Connection::Request& request) {
+  TRY(only(request.body, {"before", "limit"}));
+  TRY_ASSIGN(const auto before, json::get_string(request.body, "before"));
+  TRY_ASSIGN(const auto limit, json::get_int(request.body, "limit"));
   const auto most = static_cast<std::size_t>(std::clamp<std::int64_t>(limit.value_or(100), 1, kMaxLogsListed));
   json::Value list = json::Value::array();
   for (const std::string& id : store_->list(before.value_or(""), most))
@@ -295,7 +259,7 @@ Result<json::Value> Manager::answer_audit_list(const json::Value& body) const {
   return json::Value{{"sessions", std::move(list)}};
 }
 
-Result<json::Value> Manager::answer_audit_open(ipc::Connection& c, const ipc::Connection::Request& request) const {
+Result<json::Value> Manager::answer_audit_open(ipc::Connection& c, const ipc::Connection::Request& request) {
   TRY(only(request.body, {"session", "segment"}));
   TRY_ASSIGN(const std::string id, need_string(request.body, "session"));
   TRY_ASSIGN(const auto segment, json::get_int(request.body, "segment"));
@@ -306,22 +270,23 @@ Result<json::Value> Manager::answer_audit_open(ipc::Connection& c, const ipc::Co
   return json::Value();  // answered, with the descriptor
 }
 
-Result<json::Value> Manager::answer_signal(Entry& entry, const json::Value& body) {
-  TRY(only(body, {"session", "exec", "signal"}));
-  TRY_ASSIGN(const std::string label, need_string(body, "exec"));
-  TRY_ASSIGN(const std::string name, need_string(body, "signal"));
+Result<json::Value> Manager::answer_signal(ipc::Connection& c, const ipc::Connection::Request& request) {
+  TRY_ASSIGN(const Entry* entry, find(c, request.body));
+  TRY(only(request.body, {"session", "exec", "signal"}));
+  TRY_ASSIGN(const std::string label, need_string(request.body, "exec"));
+  TRY_ASSIGN(const std::string name, need_string(request.body, "signal"));
   TRY_ASSIGN(const int number, signal_number(name));
-  const auto& execs = entry.session->execs();
+  const auto& execs = entry->session->execs();
   const auto it = std::ranges::find_if(execs, [&label](const auto& e) { return e.second.label == label; });
   if (it == execs.end()) return fail(Code::not_found, "no such command " + quote(label) + ", or it has ended");
-  TRY(entry.log->append(audit::Event::exec_signal, {{"exec", label}, {"signal", name}}));
-  TRY(entry.session->signal(it->first, number));
+  TRY(entry->log->append(audit::Event::exec_signal, {{"exec", label}, {"signal", name}}));
+  TRY(entry->session->signal(it->first, number));
   return json::Value::object();
 }
 
-Result<json::Value> Manager::answer_policy(const json::Value& body) {
-  TRY(only(body, {"domain"}));
-  TRY_ASSIGN(const auto name, json::get_string(body, "domain"));
+Result<json::Value> Manager::answer_policy(ipc::Connection&, const ipc::Connection::Request& request) {
+  TRY(only(request.body, {"domain"}));
+  TRY_ASSIGN(const auto name, json::get_string(request.body, "domain"));
   if (name) {
     const auto domain = domains_.find(*name);
     if (domain == domains_.end()) return fail(Code::not_found, "no policy domain " + quote(*name));
@@ -337,8 +302,9 @@ Result<json::Value> Manager::answer_policy(const json::Value& body) {
 }
 
 // Every reload reads and tries all policies: a client that asks for nothing else must not keep the launcher from its work.
-Result<json::Value> Manager::answer_reload(const json::Value& body, Role role) {
-  TRY(only(body, {}));
+Result<json::Value> Manager::answer_reload(ipc::Connection& c, const ipc::Connection::Request& request) {
+  const Role role = clients_.at(c.number()).role;
+  TRY(only(request.body, {}));
   const std::int64_t now = sys::monotonic_us();
   if (role == Role::agent && now < next_reload_us_) return fail(Code::limit, "the policies were reloaded a moment ago");
   const std::string before = policies_digest_;
@@ -349,12 +315,39 @@ Result<json::Value> Manager::answer_reload(const json::Value& body, Role role) {
   return json::Value{{"accepted", problems.empty()}, {"old", before}, {"new", policies_digest_}, {"problems", problems}};
 }
 
+Result<json::Value> Manager::answer_stat(ipc::Connection& c, const ipc::Connection::Request& request) {
+  TRY_ASSIGN(const Entry* entry, find(c, request.body));
+  TRY(only(request.body, {"session"}));
+  json::Value answer = stat(*entry);
+  // For `caisson policy learn`. Processes of the host are no business of the agent.
+  if (clients_.at(c.number()).role == Role::operator_) answer["pid"] = entry->session->pid();
+  return answer;
+}
+
+Result<json::Value> Manager::answer_report(ipc::Connection& c, const ipc::Connection::Request& request) {
+  TRY_ASSIGN(const Entry* entry, find(c, request.body));
+  TRY(only(request.body, {"session"}));
+  return json::Value{{"workspace", entry->workspace->name},
+                     {"isolation", entry->request.value("isolation", "")},
+                     {"report", entry->session->report()}};
+}
+
+Result<json::Value> Manager::answer_destroy(ipc::Connection& c, const ipc::Connection::Request& request) {
+  TRY_ASSIGN(Entry * entry, find(c, request.body));
+  TRY(only(request.body, {"session", "reason"}));
+  TRY_ASSIGN(const auto reason, json::get_string(request.body, "reason"));
+  entry->destroyers.emplace_back(c.number(), request.id);
+  if (reason) entry->destroy_reason = reason->substr(0, kMaxLabel);
+  entry->session->end("destroyed");
+  return json::Value();  // answered when nothing is left
+}
+
 // In order of id, as many as surely fit into one message; `next` is there when more follow it. A row of `top`: pid as the session
 // sees it, name, state, threads, bytes of memory, microseconds of processor time and of age.
-Result<json::Value> Manager::answer_list(const ipc::Connection& c, const json::Value& body) {
-  TRY(only(body, {"after", "top"}));
-  TRY_ASSIGN(const auto after, json::get_string(body, "after"));
-  TRY_ASSIGN(const auto top, json::get_int(body, "top"));
+Result<json::Value> Manager::answer_list(ipc::Connection& c, const ipc::Connection::Request& request) {
+  TRY(only(request.body, {"after", "top"}));
+  TRY_ASSIGN(const auto after, json::get_string(request.body, "after"));
+  TRY_ASSIGN(const auto top, json::get_int(request.body, "top"));
   const bool all = clients_.at(c.number()).role == Role::operator_;
   json::Value answer{{"sessions", json::Value::array()}};
   std::size_t bytes = 0;

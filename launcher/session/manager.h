@@ -118,10 +118,6 @@ class Manager {
   void end_workspace(Workspace& workspace, const std::string& reason);
   void settle(const std::string& name);  // after a session's end: ends what is ending, lets time run out for what is idle
   [[nodiscard]] json::Value workspace_json(const Workspace& workspace) const;
-  [[nodiscard]] Result<json::Value> answer_workspace_create(const ipc::Connection& connection,
-                                                            const ipc::Connection::Request& request);
-  [[nodiscard]] Result<json::Value> answer_workspace_destroy(const ipc::Connection& connection,
-                                                             const ipc::Connection::Request& request);
 
   // lifecycle.cc: life of sessions
   [[nodiscard]] Result<Entry*> start(Workspace& workspace, const std::string& domain,
@@ -151,22 +147,16 @@ class Manager {
   // statement.cc: what is attested
   [[nodiscard]] json::Value boot_statement() const;
   [[nodiscard]] json::Value session_statement(const Entry& entry) const;
-  [[nodiscard]] Result<json::Value> answer_attest(const ipc::Connection& connection, const json::Value& body);
 
   // answers.cc: one function an op
+  using Answer = Result<json::Value>(ipc::Connection& connection, const ipc::Connection::Request& request);
+  Answer answer_hello, answer_create, answer_exec, answer_signal, answer_stat, answer_report, answer_attest, answer_audit_list,
+      answer_audit_open, answer_list, answer_destroy, answer_workspace_create, answer_workspace_list, answer_workspace_destroy,
+      answer_policy, answer_reload;
   void on_request(ipc::Connection& connection, ipc::Connection::Request request);
   void on_closed(std::uint64_t number, const std::string& violation);
   void on_refused(const ipc::Connection& connection, const json::Value& body, const Error& error);
   void record_dropped(Refusals& refusals);
-  [[nodiscard]] Result<json::Value> answer_hello(ipc::Connection& connection, const json::Value& body);
-  [[nodiscard]] Result<json::Value> answer_create(ipc::Connection& connection, const ipc::Connection::Request& request);
-  [[nodiscard]] Result<json::Value> answer_exec(ipc::Connection& connection, const ipc::Connection::Request& request);
-  [[nodiscard]] Result<json::Value> answer_audit_list(const json::Value& body) const;
-  [[nodiscard]] Result<json::Value> answer_audit_open(ipc::Connection& connection, const ipc::Connection::Request& request) const;
-  [[nodiscard]] Result<json::Value> answer_signal(Entry& entry, const json::Value& body);
-  [[nodiscard]] Result<json::Value> answer_list(const ipc::Connection& connection, const json::Value& body);
-  [[nodiscard]] Result<json::Value> answer_policy(const json::Value& body);
-  [[nodiscard]] Result<json::Value> answer_reload(const json::Value& body, Role role);
   [[nodiscard]] json::Value stat(const Entry& entry) const;
   [[nodiscard]] Result<Entry*> find(const ipc::Connection& connection, const json::Value& body);
   ipc::Connection* connection(std::uint64_t number);

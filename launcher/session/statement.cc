@@ -121,13 +121,13 @@ json::Value Manager::session_statement(const Entry& entry) const {
           {"confinement", std::move(report)}};
 }
 
-Result<json::Value> Manager::answer_attest(const ipc::Connection& connection, const json::Value& body) {
-  TRY(only(body, {"nonce", "session"}));
-  TRY_ASSIGN(const auto nonce, json::get_string(body, "nonce"));
+Result<json::Value> Manager::answer_attest(ipc::Connection& c, const ipc::Connection::Request& request) {
+  TRY(only(request.body, {"nonce", "session"}));
+  TRY_ASSIGN(const auto nonce, json::get_string(request.body, "nonce"));
   if (nonce) TRY(attest::check_nonce(*nonce));
   json::Value statement;
-  if (body.contains("session")) {
-    TRY_ASSIGN(Entry * entry, find(connection, body));
+  if (request.body.contains("session")) {
+    TRY_ASSIGN(Entry * entry, find(c, request.body));
     if (entry->session->state() != State::running) return fail(Code::not_found, "the session is not running");
     TRY(entry->session->verify_again());
     statement = session_statement(*entry);

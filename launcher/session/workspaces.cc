@@ -177,7 +177,7 @@ json::Value Manager::workspace_json(const Workspace& workspace) const {
   return out;
 }
 
-Result<json::Value> Manager::answer_workspace_create(const ipc::Connection& connection, const ipc::Connection::Request& request) {
+Result<json::Value> Manager::answer_workspace_create(ipc::Connection& connection, const ipc::Connection::Request& request) {
   TRY_ASSIGN(const WorkspaceRequest wanted, workspace_request(request.body, settings_.workspaces));
   TRY(admit(wanted));
   if (!wanted.persistent) return make_workspace(wanted, json::Value::object());
@@ -193,8 +193,14 @@ Result<json::Value> Manager::answer_workspace_create(const ipc::Connection& conn
   return json::Value();  // answered by then
 }
 
-Result<json::Value> Manager::answer_workspace_destroy(const ipc::Connection& connection,
-                                                      const ipc::Connection::Request& request) {
+Result<json::Value> Manager::answer_workspace_list(ipc::Connection&, const ipc::Connection::Request& request) {
+  TRY(only(request.body, {}));
+  json::Value list = json::Value::array();
+  for (const auto& [name, workspace] : workspaces_) list.push_back(workspace_json(*workspace));
+  return json::Value{{"workspaces", std::move(list)}};
+}
+
+Result<json::Value> Manager::answer_workspace_destroy(ipc::Connection& connection, const ipc::Connection::Request& request) {
   TRY(only(request.body, {"workspace", "reason"}));
   TRY(need_string(request.body, "workspace"));
   TRY_ASSIGN(const auto reason, json::get_string(request.body, "reason"));
