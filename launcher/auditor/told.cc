@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cstring>
+#include <ranges>
 
 namespace caisson::auditor {
 

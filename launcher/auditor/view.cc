@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <ranges>
 
 namespace caisson::auditor {
 namespace {

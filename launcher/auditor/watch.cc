@@ -1,6 +1,7 @@
 #include "launcher/auditor/watch.h"
 
 #include <cerrno>
+#include <iterator>
 #include <utility>
 
 #include "launcher/auditor/caller.h"

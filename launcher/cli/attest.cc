@@ -1,4 +1,5 @@
 // `caisson attest`: becomes caisson-attest, which has libcrypto.
+#include <algorithm>
 #include <string>
 #include <vector>
 

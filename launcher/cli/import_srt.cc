@@ -4,6 +4,7 @@
 #include <set>
 
 #include "launcher/cli/policy_import.h"
+#include "launcher/policy/in_force.h"
 #include "launcher/policy/words.h"
 
 namespace caisson::cli {

@@ -4,6 +4,8 @@
 
 #include "launcher/audit/log.h"
 #include "launcher/audit/verify.h"
+#include "launcher/base/sys.h"
+#include "launcher/cli/commands.h"
 
 namespace caisson::cli {
 

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "launcher/audit/lines.h"
+#include "launcher/audit/show.h"
 #include "launcher/base/result.h"
+#include "launcher/cli/args.h"
 
 namespace caisson::cli {
 

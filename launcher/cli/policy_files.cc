@@ -8,6 +8,8 @@
 #include <algorithm>
 
 #include "launcher/base/sys.h"
+#include "launcher/policy/facts.h"
+#include "launcher/policy/fields.h"
 #include "launcher/policy/nearest.h"
 #include "launcher/policy/words.h"
 

@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
+#include <sstream>
 #include <vector>
 
 #include "launcher/base/sys.h"

@@ -7,6 +7,7 @@
 #include "launcher/confine/faults.h"
 #include "launcher/confine/plan.h"
 #include "launcher/confine/raw.h"
+#include "launcher/confine/tree.h"
 
 namespace caisson::confine {
 namespace {

@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <ranges>
 #include <set>
+#include <sstream>
 #include <string_view>
 
 #include "launcher/base/sys.h"

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <iterator>
 
+#include "launcher/base/sys.h"
 #include "launcher/confine/faults.h"
 #include "launcher/policy/terms.h"
 

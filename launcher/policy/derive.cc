@@ -2,6 +2,8 @@
 // compare both with the files in the repository; `CAISSON_UPDATE=1 unit_policy` rewrites them.
 #include "launcher/policy/fields.h"
 
+#include <iterator>
+
 namespace caisson::policy {
 namespace {
 

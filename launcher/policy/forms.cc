@@ -1,5 +1,6 @@
 // What the texts of policy files must be: no part of the launcher, which meets paths only.
 #include <algorithm>
+#include <ranges>
 
 #include "launcher/base/result.h"
 #include "launcher/policy/words.h"

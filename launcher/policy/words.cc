@@ -1,6 +1,7 @@
 #include "launcher/policy/words.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "launcher/base/result.h"
 

@@ -1,6 +1,7 @@
 // What the launcher answers to each operation. Every request comes from a client that may be hostile: types, sizes, states
 // and ownership are checked here, whatever the agent has checked before.
 #include <algorithm>
+#include <iterator>
 
 #include "launcher/session/manager.h"
 #include "launcher/session/requests.h"

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "launcher/base/sys.h"
+#include "launcher/policy/words.h"
 #include "launcher/session/canary_session.h"
 #include "launcher/session/manager.h"
 

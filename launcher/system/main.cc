@@ -24,6 +24,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <sstream>
 #include <tuple>
 
 #include "launcher/base/json.h"

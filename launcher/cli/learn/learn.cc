@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
+#include <sstream>
 
 #include "launcher/base/json.h"
 #include "launcher/base/sys.h"
@@ -17,6 +18,7 @@
 #include "launcher/cli/learn/observer.h"
 #include "launcher/cli/learn/propose.h"
 #include "launcher/policy/load.h"
+#include "launcher/policy/words.h"
 
 namespace caisson::cli {
 namespace {

@@ -4,6 +4,8 @@
 #include <set>
 
 #include "launcher/cli/learn/calls.h"
+#include "launcher/policy/in_force.h"
+#include "launcher/policy/words.h"
 
 namespace caisson::cli::learn {
 namespace {
