@@ -89,8 +89,6 @@ class Log {
     std::uint64_t first_seq = 1, last_seq = 0, bytes = 0;
     std::string head;  // hash of its last record
   };
-  [[nodiscard]] const Segment& current() const { return current_; }
-  [[nodiscard]] const std::vector<Segment>& earlier() const { return earlier_; }  // that are there
 
  private:
   Log(std::string directory, std::string name, Bounds bounds, bool dated)

@@ -109,7 +109,7 @@ Result<std::unique_ptr<Single>> SingleSession::build(confine::Features features)
   builder.root_dir = "/tmp";  // covered in the child's own mount namespace only, after every grant was opened
   const uid_t uid = ::geteuid() == 0 ? kRunUid : ::geteuid();
   const gid_t gid = ::geteuid() == 0 ? kRunUid : ::getegid();
-  TRY_ASSIGN(s->started, builder.start_single(*s->plan, s->seccomp, uid, gid, -1));
+  TRY_ASSIGN(s->started, builder.start_single(*s->plan, s->seccomp, uid, gid));
   TRY(read_steps(*s));
   return s;
 }

@@ -64,8 +64,7 @@ struct Builder {
   // uid: the session's own uid in T0 (ignored with a user namespace).
   [[nodiscard]] Result<Started> start(const Template& prepared, const Workspace& workspace, uid_t uid, int cgroup_fd) const;
   // Everything in one child, nothing shared: child_pid is the session's first process.
-  [[nodiscard]] Result<Started> start_single(const Plan& plan, const Program& seccomp, uid_t outer_uid, gid_t outer_gid,
-                                             int cgroup_fd) const;
+  [[nodiscard]] Result<Started> start_single(const Plan& plan, const Program& seccomp, uid_t outer_uid, gid_t outer_gid) const;
 };
 
 // "mount: attach_grants '/srv/data': EACCES (Permission denied)".

@@ -143,6 +143,9 @@ class Planner {
                                         ": what these show (host name, ids, objects) is the container's");
   }
 
+  // The sessions of a workspace have one uid and see each other: also where user namespaces can be made, but no mounts in them.
+  [[nodiscard]] bool peers() const { return !plan_.pid_ns && (features_.user_ns.ok() || !plan_.change_uid); }
+
   void credentials() {
     // With a user namespace the uid is the workspace's one mapped uid, and root's powers end at the namespace.
     plan_.change_uid = plan_.user_ns || features_.change_uid.ok();
@@ -153,7 +156,7 @@ class Planner {
                "descriptors of the others can be seen, their priorities and resource limits changed");
       residual("bounding-set",
                "the capability bounding set is the container's: that nothing of it can be had rests on no_new_privs");
-    } else if (plan_.user_ns && !plan_.pid_ns) {
+    } else if (peers()) {
       residual("peers-tunable",
                "no PID namespace, and one uid for the sessions of a workspace: each can change priorities, processors and "
                "resource limits of the others' processes, and list numbers of their descriptors");
@@ -267,9 +270,9 @@ class Planner {
     plan_.landlock_scoped = landlock_scopes(abi);
     state(Mechanism::landlock).reason = "ABI " + std::to_string(abi);
     if (plan_.landlock_scoped == 0)
-      residual("landlock-no-scopes", "Landlock ABI " + std::to_string(abi) +
-                                         " has no scopes (needs 6, Linux 6.12): signals and abstract sockets are "
-                                         "stopped by namespaces and uids alone");
+      residual("landlock-no-scopes", "Landlock ABI " + std::to_string(abi) + " has no scopes (needs 6, Linux 6.12): " +
+                                         (peers() ? "a session can end and stop processes of others that have its uid; " : "") +
+                                         "signals and abstract sockets are stopped by namespaces and uids alone");
     const std::uint64_t everything = landlock_read(abi, policy_.exec_writable) | landlock_write(abi);
     const std::uint64_t device = (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_IOCTL_DEV |
                                   LANDLOCK_ACCESS_FS_TRUNCATE) &

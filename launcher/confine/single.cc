@@ -116,8 +116,7 @@ Features optimistic_features() {
   return f;
 }
 
-Result<Started> Builder::start_single(const Plan& plan, const Program& seccomp, uid_t outer_uid, gid_t outer_gid,
-                                      int cgroup_fd) const {
+Result<Started> Builder::start_single(const Plan& plan, const Program& seccomp, uid_t outer_uid, gid_t outer_gid) const {
   const ChildArgs args{.plan = &plan,
                        .seccomp = &seccomp,
                        .stage_dir = root_dir.c_str(),
@@ -126,7 +125,7 @@ Result<Started> Builder::start_single(const Plan& plan, const Program& seccomp, 
                        .uid = outer_uid,
                        .gid = outer_gid};
   Fd go;
-  TRY_ASSIGN(Started started, fork_session(single_child, args, cgroup_fd, all_namespaces(plan), &go));
+  TRY_ASSIGN(Started started, fork_session(single_child, args, -1, all_namespaces(plan), &go));
   start_elsewhere(started.child_pid);
   if (!plan.user_ns) return started;
   Child guard(started.child_pid, std::move(started.child));  // a child that waits for maps must not outlive a failure

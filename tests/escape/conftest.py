@@ -13,9 +13,11 @@ HERE = pathlib.Path(__file__).parent
 sys.path[:0] = [str(HERE.parent / "session"), str(HERE)]
 import catalogue  # noqa: E402
 import harness  # noqa: E402
+import places  # noqa: E402
 import verdicts  # noqa: E402
 
 TIERS = ("T3", "T2", "T0", "T1")
+PLACES = (*TIERS, "no mounts")
 PART_SECONDS = 280
 
 
@@ -58,7 +60,7 @@ def parts(native, program, tmp_path_factory):
     """name -> what the part found."""
     out = tmp_path_factory.mktemp("parts")
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        running = {name: pool.submit(part, name, program, out / f"{name}.json") for name in ("controls", *TIERS, "packages")}
+        running = {name: pool.submit(part, name, program, out / f"{name}.json") for name in ("controls", *PLACES, "packages")}
     return {name: one.result() for name, one in running.items()}
 
 
@@ -68,16 +70,23 @@ def packages(parts, cases):
 
 
 @pytest.fixture(scope="session")
-def tiers(parts, cases):
+def judged(parts, cases):
+    """name of a place -> verdicts.Tier."""
+    found = {name: verdicts.Tier(name, cases, parts[name], parts["controls"]["controls"]) for name in PLACES}
+    assert [one.tier for one in found.values()] == [places.tier(name) for name in PLACES]
+    return found
+
+
+@pytest.fixture(scope="session")
+def tiers(judged):
     """name -> verdicts.Tier."""
-    found = {name: verdicts.Tier(name, cases, parts[name], parts["controls"]["controls"]) for name in TIERS}
-    assert [one.tier for one in found.values()] == list(TIERS)
+    found = {name: judged[name] for name in TIERS}
     if kept := os.environ.get("CAISSON_ESCAPE_OUT"):
         pathlib.Path(kept, "escape.json").write_text(verdicts.as_json(list(found.values())))
         pathlib.Path(kept, "escape.txt").write_text(verdicts.readable(list(found.values())))
     return found
 
 
-@pytest.fixture(params=TIERS)
-def tier(request, tiers):
-    return tiers[request.param]
+@pytest.fixture(params=PLACES)
+def tier(request, judged):
+    return judged[request.param]

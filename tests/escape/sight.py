@@ -23,7 +23,7 @@ DAEMONS = ("PR-09.daemon", "PR-10.daemons", "RS-22.fork-race")
 LEAKS = ("RS-14.segment", "RS-14.queue")
 LOCKS = {"RS-17.flock": False, "RS-17.ofd-lock": True}
 SERVES = ("NW-18.serve", "NW-18.serve-loopback", "NW-18.serve6")
-UIDS = {"packages": 61004, "T3": 61003, "T2": 61002, "T0": 61000, "T1": places.UID}
+UIDS = {"packages": 61004, "T3": 61003, "T2": 61002, "T0": 61000, "no mounts": 61005, "T1": places.UID}
 BURSTS = ("RS-01.burst", "RS-03.burst")
 OWN_TREE = "IP-11.mnt"
 BOX = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
@@ -119,7 +119,7 @@ class Sight:
         # Beyond T3 what was started is the container, and the launcher its first process.
         self.pid = self.launcher.pid if tier == "T3" else first_child(self.launcher.pid)
         self.control = OverHttp(self.launcher) if tier == "T1" else self.launcher.control()
-        assert self.control.hello["tier"] == tier, self.launcher.log.read_text()
+        assert self.control.hello["tier"] == places.tier(tier), self.launcher.log.read_text()
         self.settle()
 
     def configure(self):

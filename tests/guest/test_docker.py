@@ -100,3 +100,17 @@ def test_the_session_report_says_the_same(cell):
     assert {states[m] for m in ("uid", "capabilities", "no_new_privs", "landlock", "seccomp", "rlimits")} == {"enforced"}
     assert states["mount_ns"] == states["net_ns"] == ("enforced" if tier >= "T2" else "unavailable")
     assert states["cgroup"] == ("enforced" if tier == "T3" else "unavailable")
+
+
+def test_a_session_ends_processes_of_another_only_where_its_report_says_so(cell):
+    container, tier, _, _ = cell
+    if tier == "T1":
+        pytest.skip("T1 has no control socket: sessions have the launcher's uid and could use it")
+    control = container.control()
+    one, other = control.create(), control.create()
+    victim = control.call("session_exec", session=one, argv=["/usr/bin/sleep", "100"], stdin=False)[0]["pid"]
+    control.run(other, "/bin/sh", "-c", f"kill -9 {victim}")
+    left = control.output(one, "/bin/sh", "-c", f"kill -0 {victim} && echo alive || echo gone")
+    said = " ".join(one["what"] for one in control.call("session_report", session=other)[0]["report"]["residual"])
+    control.close()
+    assert (left == "gone\n") == ("can end and stop processes of others" in said), (left, said)

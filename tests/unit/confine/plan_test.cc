@@ -180,6 +180,17 @@ TEST(Plan, AKernelWithoutLandlockScopesIsStated) {
   EXPECT_TRUE(stated(**bench.plan(Tier::t3), "landlock-no-scopes"));
 }
 
+TEST(Plan, SessionsOfOneUidThatSeeEachOtherAreStated) {
+  Bench bench;
+  Features& features = bench.features.emplace(tier_features(Tier::t0));
+  EXPECT_FALSE(stated(**bench.plan(Tier::t0), "peers-tunable")) << "each has a uid of its own";
+  features.user_ns = {0, ""};  // and no mounts in it: AppArmor
+  features.landlock_abi = 5;
+  const auto plan = bench.plan(Tier::t0);
+  EXPECT_TRUE(stated(**plan, "peers-tunable"));
+  EXPECT_TRUE(std::ranges::any_of((*plan)->residual, [](const Residual& r) { return r.what.contains("can end and stop"); }));
+}
+
 TEST(Plan, AStagedHomeIsTheWorkspacesOwnAndHasAQuota) {
   Bench bench;
   EXPECT_TRUE(stated(**bench.plan(Tier::t3), "home-quota"));
