@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <iterator>
 #include <span>
 #include <string>
 
@@ -19,6 +20,7 @@ namespace caisson::session {
 
 namespace {
 
+constexpr std::size_t kMostMembers = 1'000'000;  // of one tree: whoever reads it while it changes may go in circles
 constexpr unsigned long kWorthAsking = 32UL << 20;
 constexpr std::int64_t kProportionalUs = 100'000;
 
@@ -72,7 +74,7 @@ ProcessTree ProcessTree::read() {
 
 std::vector<pid_t> ProcessTree::descendants(pid_t root) const {
   std::vector<pid_t> out, todo{root};
-  while (!todo.empty() && out.size() < 1'000'000) {
+  while (!todo.empty() && out.size() < kMostMembers) {
     const pid_t at = todo.back();
     todo.pop_back();
     const auto [from, to] = children_.equal_range(at);
@@ -189,9 +191,12 @@ void kill_uid(uid_t uid) {
 void kill_tree(pid_t root, uid_t uid, int rounds) {
   for (int i = 0; i < rounds; ++i) {
     if (uid != 0) kill_uid(uid);
-    const auto members = ProcessTree::read().descendants(root);
+    // By its own branches, not a pass over /proc: at the end of a launcher with hundreds of sessions each would read all of them.
+    std::vector<pid_t> members{root};
+    for (std::size_t at = 0; at < members.size() && members.size() < kMostMembers; ++at)
+      std::ranges::copy(children_of(members[at]), std::back_inserter(members));
     bool alive = false;
-    for (const pid_t pid : members)
+    for (const pid_t pid : std::span(members).subspan(1))
       if (::kill(pid, SIGKILL) == 0) alive = true;  // a zombie answers too, until its parent reaps it
     // Orphans become root's children. Whoever forks and ends is met here, between two of its forks.
     for (int sweep = 0; sweep < kSweeps; ++sweep) {

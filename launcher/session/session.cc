@@ -292,6 +292,11 @@ void Session::sweep_orphans() {
     bool found = false;
     for (const pid_t pid : ours) {
       if (loop_.expects(pid)) continue;
+      // A dead one need not be asked whose it was: of sessions that end together there are hundreds.
+      if (::waitpid(pid, nullptr, WNOHANG) == pid) {
+        found = true;
+        continue;
+      }
       // Of another uid: what somebody has left in our container, such as `docker exec`.
       const std::string status = sys::read_file("/proc/" + std::to_string(pid) + "/status", 16384).value_or("");
       if (!sys::status_field(status, "Uid").starts_with(std::to_string(uid_) + "\t")) continue;

@@ -65,6 +65,19 @@ def test_a_launcher_that_ends_makes_no_session(fresh):
     fresh.process.wait(10)
 
 
+@pytest.mark.parametrize("name", ["T2", "T0"])
+def test_hundreds_of_sessions_end_in_the_time_that_docker_stop_gives(weakened, fresh, name):
+    control = weakened(name)
+    sessions = [control.create() for _ in range(500)]
+    for session in sessions:
+        for fd in control.start(session, "sleep", "1000", stdin=False)[1]:
+            os.close(fd)
+    fresh.process.send_signal(signal.SIGTERM)
+    fresh.process.wait(10)
+    unended = [session for session in sessions if fresh.records(session)[-1]["event"] != "session_end"]
+    assert not unended
+
+
 def test_who_does_not_read_stderr_does_not_stop_the_launcher(fresh):
     os.mkfifo(fresh.log)
     reader = os.open(fresh.log, os.O_RDONLY | os.O_NONBLOCK)
