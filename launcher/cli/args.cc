@@ -37,7 +37,7 @@ Result<Args> Args::parse(std::span<const std::string> args, std::span<const Flag
     if (flag == nullptr) return unknown(name, flags);
     const bool attached = name.size() < arg.size();
     if (!flag->value && attached) return fail(Code::invalid_argument, "option " + quote(name) + " takes no value");
-    if (flag->value && !attached && i + 1 == args.size())
+    if (flag->value && !attached && (i + 1 == args.size() || args[i + 1] == "--"))
       return fail(Code::invalid_argument, "option " + quote(name) + " needs a value");
     const std::string value = !flag->value ? "" : attached ? arg.substr(name.size() + 1) : args[++i];
     out.values_.emplace(flag->name, value);

@@ -196,7 +196,7 @@ json::Value summary(const std::string& name, const std::vector<std::string>& fil
 
 // Becomes caisson-attest, which has libcrypto and the same command.
 int verify_with_key(const Args& args, const Options& options) {
-  std::vector<std::string> words{"caisson-attest", "--audit", options.audit, "audit", "verify", "--key", *args.last("--key")};
+  std::vector<std::string> words{"caisson-attest", "--audit", options.audit, "audit", "verify", "--key=" + *args.last("--key")};
   if (options.json) words.emplace_back("--json");
   if (args.has("--complete")) words.emplace_back("--complete");
   words.emplace_back("--");

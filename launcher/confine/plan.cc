@@ -264,15 +264,17 @@ class Planner {
   }
 
   void landlock() {
-    const int abi = features_.landlock_abi;
-    if (state(Mechanism::landlock).state != MechanismState::enforced) return;
-    plan_.landlock_fs = landlock_fs_rights(abi);
+    const bool enforced = state(Mechanism::landlock).state == MechanismState::enforced;
+    const int abi = enforced ? features_.landlock_abi : 0;
     plan_.landlock_scoped = landlock_scopes(abi);
-    state(Mechanism::landlock).reason = "ABI " + std::to_string(abi);
     if (plan_.landlock_scoped == 0)
-      residual("landlock-no-scopes", "Landlock ABI " + std::to_string(abi) + " has no scopes (needs 6, Linux 6.12): " +
+      residual("landlock-no-scopes", (enforced ? "Landlock ABI " + std::to_string(abi) + " has no scopes (needs 6, Linux 6.12): "
+                                               : "without Landlock there are no scopes: ") +
                                          (peers() ? "a session can end and stop processes of others that have its uid; " : "") +
                                          "signals and abstract sockets are stopped by namespaces and uids alone");
+    if (!enforced) return;
+    plan_.landlock_fs = landlock_fs_rights(abi);
+    state(Mechanism::landlock).reason = "ABI " + std::to_string(abi);
     const std::uint64_t everything = landlock_read(abi, policy_.exec_writable) | landlock_write(abi);
     const std::uint64_t device = (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_IOCTL_DEV |
                                   LANDLOCK_ACCESS_FS_TRUNCATE) &

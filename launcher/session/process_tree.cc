@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <iterator>
 #include <span>
 #include <string>
 
@@ -147,11 +146,13 @@ std::uint64_t ProcessTree::proportional_bytes(pid_t root) const {
   return sum;
 }
 
-std::vector<pid_t> children_of(pid_t parent) {
-  std::vector<pid_t> out;
+namespace {
+
+// false: perhaps not all of them, for a thread has ended since, or this kernel has no such list.
+bool list_children(pid_t parent, std::vector<pid_t>& out) {
   const std::string base = "/proc/" + std::to_string(parent) + "/task/";
   DIR* tasks = ::opendir(base.c_str());
-  if (tasks == nullptr) return out;
+  if (tasks == nullptr) return true;  // it is gone
   bool listed = true;
   while (const dirent* entry = ::readdir(tasks)) {
     if (entry->d_name[0] == '.') continue;
@@ -164,8 +165,28 @@ std::vector<pid_t> children_of(pid_t parent) {
     for (char* end = nullptr; const long pid = std::strtol(at, &end, 10); at = end) out.push_back(static_cast<pid_t>(pid));
   }
   ::closedir(tasks);
-  // A thread that has ended since, or a kernel without the list: the pass has both.
-  return listed ? out : ProcessTree::read().children(parent);
+  return listed;
+}
+
+// Below `root`. By its own branches, not a pass over /proc: at the end of a launcher with hundreds of sessions each would read
+// all of them. Whom this misses has lost or will lose its parent, and is root's by the next round.
+std::vector<pid_t> members_of(pid_t root) {
+  static const bool lists = ::access("/proc/thread-self/children", F_OK) == 0;
+  if (!lists) return ProcessTree::read().descendants(root);
+  std::vector<pid_t> out;
+  (void)list_children(root, out);
+  for (std::size_t at = 0; at < out.size() && out.size() < kMostMembers; ++at) {
+    const pid_t parent = out[at];
+    (void)list_children(parent, out);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<pid_t> children_of(pid_t parent) {
+  std::vector<pid_t> out;
+  return list_children(parent, out) ? out : ProcessTree::read().children(parent);
 }
 
 namespace {
@@ -191,12 +212,8 @@ void kill_uid(uid_t uid) {
 void kill_tree(pid_t root, uid_t uid, int rounds) {
   for (int i = 0; i < rounds; ++i) {
     if (uid != 0) kill_uid(uid);
-    // By its own branches, not a pass over /proc: at the end of a launcher with hundreds of sessions each would read all of them.
-    std::vector<pid_t> members{root};
-    for (std::size_t at = 0; at < members.size() && members.size() < kMostMembers; ++at)
-      std::ranges::copy(children_of(members[at]), std::back_inserter(members));
     bool alive = false;
-    for (const pid_t pid : std::span(members).subspan(1))
+    for (const pid_t pid : members_of(root))
       if (::kill(pid, SIGKILL) == 0) alive = true;  // a zombie answers too, until its parent reaps it
     // Orphans become root's children. Whoever forks and ends is met here, between two of its forks.
     for (int sweep = 0; sweep < kSweeps; ++sweep) {

@@ -292,9 +292,10 @@ void Session::sweep_orphans() {
     bool found = false;
     for (const pid_t pid : ours) {
       if (loop_.expects(pid)) continue;
-      // A dead one need not be asked whose it was: of sessions that end together there are hundreds.
-      if (::waitpid(pid, nullptr, WNOHANG) == pid) {
-        found = true;
+      // A dead one says whose it was as it is reaped: of sessions that end together there are hundreds.
+      siginfo_t dead{};
+      if (::waitid(P_PID, static_cast<id_t>(pid), &dead, WEXITED | WNOHANG) == 0 && dead.si_pid == pid) {
+        found = found || dead.si_uid == uid_;
         continue;
       }
       // Of another uid: what somebody has left in our container, such as `docker exec`.

@@ -105,6 +105,7 @@ TEST(Args, WhatIsWrongIsNamed) {
   const auto error = [](std::vector<std::string> words) { return Args::parse(words, kFlags, 1, 1).error().what; };
   EXPECT_TRUE(error({"--follw"}).contains("meant '--follow'?"));
   EXPECT_TRUE(error({"x", "--lines"}).contains("needs a value"));
+  EXPECT_TRUE(error({"--lines", "--", "x"}).contains("needs a value"));
   EXPECT_TRUE(error({"x", "--follow=1"}).contains("takes no value"));
   EXPECT_TRUE(error({}).contains("missing"));
   EXPECT_TRUE(error({"x", "y"}).contains("'y'"));

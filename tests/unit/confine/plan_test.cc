@@ -191,6 +191,15 @@ TEST(Plan, SessionsOfOneUidThatSeeEachOtherAreStated) {
   EXPECT_TRUE(std::ranges::any_of((*plan)->residual, [](const Residual& r) { return r.what.contains("can end and stop"); }));
 }
 
+TEST(Plan, WithoutLandlockNoScopesIsStated) {
+  Bench bench;
+  Features& features = bench.features.emplace(tier_features(Tier::t2));
+  features.landlock_abi = 0;
+  const auto plan = bench.plan(Tier::t2);
+  ASSERT_TRUE(plan) << plan.error().text();
+  EXPECT_TRUE(std::ranges::any_of((*plan)->residual, [](const Residual& r) { return r.what.contains("can end and stop"); }));
+}
+
 TEST(Plan, AStagedHomeIsTheWorkspacesOwnAndHasAQuota) {
   Bench bench;
   EXPECT_TRUE(stated(**bench.plan(Tier::t3), "home-quota"));
