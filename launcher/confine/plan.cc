@@ -275,6 +275,12 @@ class Planner {
     if (!enforced) return;
     plan_.landlock_fs = landlock_fs_rights(abi);
     state(Mechanism::landlock).reason = "ABI " + std::to_string(abi);
+    if (!plan_.mount_ns && (plan_.landlock_fs & LANDLOCK_ACCESS_FS_TRUNCATE) == 0)
+      residual("landlock-no-truncate",
+               "Landlock ABI " + std::to_string(abi) +
+                   " does not govern truncation (needs 3, Linux 6.2): files that the session's user may "
+                   "write by their modes can be emptied, outside the grants and in those for reading, too" +
+                   (plan_.change_uid ? "" : "; audit logs are among them"));
     const std::uint64_t everything = landlock_read(abi, policy_.exec_writable) | landlock_write(abi);
     const std::uint64_t device = (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_IOCTL_DEV |
                                   LANDLOCK_ACCESS_FS_TRUNCATE) &

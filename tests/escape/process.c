@@ -211,7 +211,7 @@ static int daemon_survives(const struct attack* row) {
 #define NOBODY "ESRCH EPERM"
 #define TRACE(id, what, fn, target, ...) {id, what, "/syscalls", "seccomp " WALLS, NOBODY, fn, target, __VA_ARGS__}
 #define SIGNAL(id, what, target, call, number) \
-  {id, what, "/require", WALLS, NOBODY, signal_it, target, call, number, .flags = ALONE}
+  {id, what, "/require", WALLS, NOBODY, signal_it, target, call, number, .flags = ALONE, .residual = "landlock-no-scopes"}
 #define TUNE(id, what, fn, ...) {id, what, "/require", "pid_ns", NOBODY, fn, "victim", __VA_ARGS__ .flags = ALONE, .residual = "one-uid peers-tunable"}
 #define DOWN(id, what, by, fn, ...) {id, what, "/env", by, "ENOENT EBADF EPERM", fn, __VA_ARGS__}
 
@@ -234,9 +234,9 @@ static const struct attack kRows[] = {
     SIGNAL("PR-05.pidfd", "end by a process descriptor", "victim", SYS_pidfd_send_signal, SIGTERM),
     {"PR-05.getfd", "take a descriptor of another session", "/syscalls", "seccomp pid_ns", NOBODY, signal_it, "victim", SYS_pidfd_getfd},
     {"PR-05.getfd-launcher", "take a descriptor of the launcher", "/syscalls", "seccomp pid_ns", NOBODY, signal_it, "launcher", SYS_pidfd_getfd},
-    {"PR-05.group", "end a process group of another session", "/require", WALLS, NOBODY, signal_group, "victim", .flags = ALONE},
-    {"PR-05.owner", "send a signal as the owner of a pipe", "/require", WALLS, NOBODY, signal_by_owner, "victim", .flags = ALONE},
-    {"PR-05.stop", "stop a process of another session", "/require", WALLS, NOBODY, signal_it, "victim", SYS_kill, SIGSTOP, .flags = ALONE},
+    {"PR-05.group", "end a process group of another session", "/require", WALLS, NOBODY, signal_group, "victim", .flags = ALONE, .residual = "landlock-no-scopes"},
+    {"PR-05.owner", "send a signal as the owner of a pipe", "/require", WALLS, NOBODY, signal_by_owner, "victim", .flags = ALONE, .residual = "landlock-no-scopes"},
+    {"PR-05.stop", "stop a process of another session", "/require", WALLS, NOBODY, signal_it, "victim", SYS_kill, SIGSTOP, .flags = ALONE, .residual = "landlock-no-scopes"},
     {"PR-07.stop-launcher", "signal the launcher", "/require", WALLS, NOBODY, signal_it, "launcher", SYS_kill, 0},
     {"PR-06.kill-all", "kill everything", "/require", WALLS, NOBODY " SIGKILL", signal_all, NULL, SIGKILL, .flags = ALONE | BOX},
     {"PR-06.stop-all", "stop everything", "/require", WALLS, NOBODY " SIGSTOP", signal_all, NULL, SIGSTOP, .flags = ALONE | BOX},

@@ -1,10 +1,12 @@
 """Which tier each set of Docker's flags gives on a host with AppArmor and cgroup v2, and what the report says is in the way."""
 
+import pathlib
+import shutil
 import subprocess
 
 import pytest
 from docker_engine import Container, Engine, docker, make_image
-from harness import ROOT
+from harness import BUILD, ROOT
 
 CAPABILITIES = ["--cap-drop=ALL", "--cap-add=SETUID", "--cap-add=SETGID", "--cap-add=KILL"]
 SECCOMP = ["--security-opt", f"seccomp={ROOT}/image/seccomp.json"]
@@ -100,6 +102,24 @@ def test_the_session_report_says_the_same(cell):
     assert {states[m] for m in ("uid", "capabilities", "no_new_privs", "landlock", "seccomp", "rlimits")} == {"enforced"}
     assert states["mount_ns"] == states["net_ns"] == ("enforced" if tier >= "T2" else "unavailable")
     assert states["cgroup"] == ("enforced" if tier == "T3" else "unavailable")
+
+
+def test_a_session_cuts_a_file_that_is_not_granted_only_where_its_report_says_so(cell):
+    container, tier, _, _ = cell
+    if tier == "T1":
+        pytest.skip("T1 has no control socket: sessions have the launcher's uid and could use it")
+    root = pathlib.Path(f"/proc/{container.pid}/root")
+    shutil.copy(BUILD / "tests" / "escape" / "escape", root / "usr/bin/escape")
+    kept = root / "srv/kept/file"
+    kept.parent.mkdir()
+    kept.write_text("kept")
+    kept.chmod(0o666)
+    control = container.control()
+    session = control.create()
+    tried = control.output(session, "/usr/bin/escape", "--only", "FS-04.truncate", "outside=/srv/kept")
+    stated = {one["id"] for one in control.call("session_report", session=session)[0]["report"]["residual"]}
+    control.close()
+    assert (kept.read_text() != "kept") == ("landlock-no-truncate" in stated), (tried, stated)
 
 
 def test_a_session_ends_processes_of_another_only_where_its_report_says_so(cell):

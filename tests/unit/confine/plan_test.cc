@@ -191,6 +191,16 @@ TEST(Plan, SessionsOfOneUidThatSeeEachOtherAreStated) {
   EXPECT_TRUE(std::ranges::any_of((*plan)->residual, [](const Residual& r) { return r.what.contains("can end and stop"); }));
 }
 
+TEST(Plan, ALandlockThatDoesNotGovernTruncationIsStatedWhereMountsDoNot) {
+  Bench bench;
+  Features& features = bench.features.emplace(tier_features(Tier::t0));
+  EXPECT_FALSE(stated(**bench.plan(Tier::t0), "landlock-no-truncate"));
+  features.landlock_abi = 2;
+  EXPECT_TRUE(stated(**bench.plan(Tier::t0), "landlock-no-truncate"));
+  bench.features.emplace(tier_features(Tier::t2)).landlock_abi = 2;
+  EXPECT_FALSE(stated(**bench.plan(Tier::t2), "landlock-no-truncate"));
+}
+
 TEST(Plan, WithoutLandlockNoScopesIsStated) {
   Bench bench;
   Features& features = bench.features.emplace(tier_features(Tier::t2));
