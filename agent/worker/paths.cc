@@ -25,6 +25,11 @@ int open_at(int dir, const char* path, int flags, mode_t mode) {
   long fd = -1;
   do fd = ::syscall(SYS_openat2, dir, path, &how, sizeof how);
   while (fd < 0 && (errno == EINTR || errno == EAGAIN));  // EAGAIN: a rename during the resolution
+  if (fd >= 0 || errno != ENOSYS) return static_cast<int>(fd);
+  // Sessions without a mount namespace have no openat2 before Linux 6.2 (SECURITY.md, T0 and T1). A magic link then leads to what
+  // the session may open anyway, and what is no regular file is refused once it is open.
+  do fd = ::openat(dir, path, static_cast<int>(how.flags), how.mode);
+  while (fd < 0 && errno == EINTR);
   return static_cast<int>(fd);
 }
 

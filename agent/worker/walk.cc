@@ -40,6 +40,21 @@ Entry entry_of(int dir, const dirent& found, const std::string& above, std::size
 
 }  // namespace
 
+// Where there is no openat2 (see open_at in paths.cc): name by name, none of which may be a link. They are of readdir(3): no "..".
+static int open_by_steps(const Fd& top, const std::string& relative, int flags) {
+  Fd above;
+  for (std::size_t begin = 0;;) {
+    const std::size_t end = relative.find('/', begin);
+    const bool last = end == std::string::npos;
+    const std::string name = relative.substr(begin, end - begin);
+    const int next = ::openat(above ? above.get() : top.get(), name.empty() ? "." : name.c_str(),
+                              last ? flags : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (next < 0 || last) return next;
+    above.reset(next);
+    begin = end + 1;
+  }
+}
+
 static int open_at(const Fd& top, const std::string& relative, int flags) {
   open_how how{};
   how.flags = static_cast<std::uint64_t>(flags | O_NOFOLLOW | O_CLOEXEC);
@@ -47,7 +62,7 @@ static int open_at(const Fd& top, const std::string& relative, int flags) {
   long fd = -1;
   do fd = ::syscall(SYS_openat2, top.get(), relative.empty() ? "." : relative.c_str(), &how, sizeof how);
   while (fd < 0 && (errno == EINTR || errno == EAGAIN));
-  return static_cast<int>(fd);
+  return fd < 0 && errno == ENOSYS ? open_by_steps(top, relative, static_cast<int>(how.flags)) : static_cast<int>(fd);
 }
 
 int open_below(const Fd& top, const std::string& relative) { return open_at(top, relative, O_RDONLY | O_DIRECTORY | O_NONBLOCK); }

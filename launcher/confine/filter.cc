@@ -1,5 +1,6 @@
 #include "launcher/confine/filter.h"
 
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
@@ -272,6 +273,14 @@ std::string refusals(const std::vector<policy::SyscallSet>& sets) {
 
 namespace {
 
+// What open(2) can cut without write access: no access at all (3, for ioctl alone) or that for reading.
+SyscallRule cuts_by_opening(const char* name, unsigned flags) {
+  const auto with = [flags](int access) {
+    return std::vector{ArgRule{flags, "masked_eq", static_cast<unsigned>(O_TRUNC | access), O_TRUNC | O_ACCMODE}};
+  };
+  return {.name = name, .refuse_if = {with(O_RDONLY), with(O_ACCMODE)}};
+}
+
 struct Asked {
   std::string name, rules;
   bool applies = false;
@@ -299,16 +308,25 @@ Result<Filter> asked_filter(std::string_view request) {
   policy::Reader reader(request);
   std::string mark;
   unsigned char refusal = 0;
+  bool no_truncation = false;
   std::vector<Asked> asked;
-  reader(mark, refusal, asked);
+  reader(mark, refusal, no_truncation, asked);
   if (mark != policy::frozen_mark() || !reader.whole() || refusal > static_cast<int>(Refusal::observe))
     return fail(Code::protocol, "this is no question of this version");
-  TRY_ASSIGN(const auto sets, asked_sets(asked));
+  TRY_ASSIGN(auto sets, asked_sets(asked));
+  if (no_truncation) sets.push_back(truncation_refused());
   TRY_ASSIGN(Program program, compile_seccomp(sets, static_cast<Refusal>(refusal)));
   return Filter{std::move(program), refusals(sets)};
 }
 
 }  // namespace
+
+policy::SyscallSet truncation_refused() {
+  return {.name = "no-truncation",
+          .allow = {cuts_by_opening("open", 1), cuts_by_opening("openat", 2)},
+          .refuse = {"truncate"},
+          .pretend = {{"openat2", ENOSYS, {}}}};
+}
 
 std::string filter_answer(const Result<Filter>& filter) {
   policy::Writer writer;

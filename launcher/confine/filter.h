@@ -24,6 +24,10 @@ namespace caisson::confine {
 // What a program of these sets can refuse with EPERM, and by which rule (base/auditor_protocol.h).
 [[nodiscard]] std::string refusals(const std::vector<policy::SyscallSet>& sets);
 
+// For a Landlock that does not govern truncation (before Linux 6.2), where no mount is read-only: truncate(2) is refused, and
+// O_TRUNC of open(2) without writing, which only modes would stop. No filter sees the flags of openat2(2): there is none then.
+[[nodiscard]] policy::SyscallSet truncation_refused();
+
 // What ask_filter() sends, answered: any bytes at all, in bounded time and memory.
 [[nodiscard]] std::string answer_filter(std::string_view request);
 [[nodiscard]] std::string filter_answer(const Result<Filter>& filter);

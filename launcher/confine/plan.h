@@ -79,7 +79,8 @@ struct Plan {
   bool single_use = false;         // private home or /tmp: the prepared tree serves one session only
   bool inet = false;               // inet sockets allowed (only ever inside an own network namespace)
   bool change_uid = false;
-  bool observe = false;  // paths: calls that name files are told of, too
+  bool observe = false;        // paths: calls that name files are told of, too
+  bool no_truncation = false;  // the filter refuses what Landlock would let pass: truncation_refused() (confine/filter.h)
   Proc proc = Proc::none;
   std::vector<Bind> binds;               // parents before children
   std::vector<std::string> directories;  // empty directories of the root

@@ -1,6 +1,7 @@
 // Files: changing what is granted for reading only, or not at all. Every decoy here has mode 0777 or 0666 and belongs to the
 // session's user, so that only the grants stand between.
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -33,6 +34,16 @@ static int do_write(const struct attack* row) {
 static int do_truncate(const struct attack* row) {
   IN(row);
   return outcome(truncate(path, 1));
+}
+// Without write access, whose right Landlock has always governed: for reading, or with no access at all (3, for ioctl).
+static int do_cut_by_opening(const struct attack* row) {
+  IN(row);
+  return close_effect(open(path, O_TRUNC | (int)row->a));
+}
+static int do_cut_by_openat2(const struct attack* row) {
+  IN(row);
+  struct open_how how = {.flags = O_TRUNC | (unsigned)row->a};
+  return close_effect((int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how));
 }
 static int do_create(const struct attack* row) {
   NEW(row);
@@ -152,6 +163,9 @@ static int do_open(const struct attack* row) { return close_effect(open(row->pat
 #define O(id, what, fn) {"FS-04." id, what " outside the grants", "/grants", WALLS, "ENOENT EACCES", fn, "outside"}
 #define P(id, what, fn) \
   {"FS-04." id, what " outside the grants", "/grants", "mount_ns", "ENOENT EACCES EPERM", fn, "outside", .residual = "metadata-changeable"}
+// Before Linux 6.2 Landlock does not govern it, and seccomp stands in.
+#define CUT(id, what, errnos, fn, target, ...) \
+  {id, "cut a file " what, "/grants", WALLS " seccomp", errnos " EPERM ENOSYS", fn, target, __VA_ARGS__, .residual = "landlock-no-truncate"}
 #define MAKE(id, path) {"FS-03." id, "make a file in " path, "/grants", WALLS " uid", "EROFS EACCES ENOENT", do_make, path}
 #define OPEN(id, path) {"FS-03." id, "write " path, "/grants", WALLS " uid", "EROFS EACCES ENOENT", do_open, path, O_WRONLY}
 
@@ -159,7 +173,10 @@ static const struct attack kRows[] = {
     {"FS-02.write", "write a file in a read-only grant", "/grants", WALLS, RO, do_write, "ro", O_WRONLY},
     {"FS-02.append", "append to a file in a read-only grant", "/grants", WALLS, RO, do_write, "ro", O_WRONLY | O_APPEND},
     {"FS-02.open-truncate", "empty a file in a read-only grant", "/grants", WALLS, RO, do_write, "ro", O_RDWR | O_TRUNC},
-    {"FS-02.truncate", "cut a file by name in a read-only grant", "/grants", WALLS, RO, do_truncate, "ro", .residual = "landlock-no-truncate"},
+    CUT("FS-02.truncate", "by name in a read-only grant", RO, do_truncate, "ro", 0),
+    CUT("FS-02.open-for-reading", "by opening it for reading in a read-only grant", RO, do_cut_by_opening, "ro", O_RDONLY),
+    CUT("FS-02.open-for-nothing", "by opening it for nothing in a read-only grant", RO, do_cut_by_opening, "ro", O_ACCMODE),
+    CUT("FS-02.openat2", "by openat2 in a read-only grant", RO, do_cut_by_openat2, "ro", O_RDONLY),
     R("create", "make a file", do_create),
     R("tmpfile", "make a file without a name", do_temporary),
     R("unlink", "remove a file", do_unlink),
@@ -186,8 +203,9 @@ static const struct attack kRows[] = {
     {"RS-17.ofd-lock", "hold a read lock that keeps writers out", "/grants", "", "EPERM EACCES", do_lock, "ro", 1, .flags = ALONE, .residual = "file-locks"},
     {"RS-17.lease", "take a lease on a file of another", "/grants", "capabilities uid", "EACCES EPERM", do_lease, "lease"},
     {"FS-04.write", "write a file outside the grants", "/grants", WALLS, "ENOENT EACCES", do_write, "outside", O_WRONLY},
-    {"FS-04.truncate", "cut a file by name outside the grants", "/grants", WALLS, "ENOENT EACCES", do_truncate, "outside",
-     .residual = "landlock-no-truncate"},
+    CUT("FS-04.truncate", "by name outside the grants", "ENOENT EACCES", do_truncate, "outside", 0),
+    CUT("FS-04.open-for-nothing", "by opening it for nothing outside the grants", "ENOENT EACCES", do_cut_by_opening, "outside", O_ACCMODE),
+    CUT("FS-04.openat2", "by openat2 outside the grants", "ENOENT EACCES", do_cut_by_openat2, "outside", O_ACCMODE),
     O("create", "make a file", do_create),
     O("unlink", "remove a file", do_unlink),
     O("mkdir", "make a directory", do_mkdir),

@@ -191,14 +191,29 @@ TEST(Plan, SessionsOfOneUidThatSeeEachOtherAreStated) {
   EXPECT_TRUE(std::ranges::any_of((*plan)->residual, [](const Residual& r) { return r.what.contains("can end and stop"); }));
 }
 
-TEST(Plan, ALandlockThatDoesNotGovernTruncationIsStatedWhereMountsDoNot) {
+TEST(Plan, WhereNeitherLandlockNorMountsGovernTruncationSeccompDoes) {
   Bench bench;
   Features& features = bench.features.emplace(tier_features(Tier::t0));
-  EXPECT_FALSE(stated(**bench.plan(Tier::t0), "landlock-no-truncate"));
+  EXPECT_FALSE((*bench.plan(Tier::t0))->no_truncation);
   features.landlock_abi = 2;
-  EXPECT_TRUE(stated(**bench.plan(Tier::t0), "landlock-no-truncate"));
+  const auto plan = bench.plan(Tier::t0);
+  EXPECT_TRUE((*plan)->no_truncation);
+  EXPECT_FALSE(stated(**plan, "landlock-no-truncate"));
+  const auto& landlock = (*plan)->mechanisms[static_cast<int>(Mechanism::landlock)];
+  EXPECT_TRUE(landlock.reason.contains("seccomp refuses truncate(2)")) << landlock.reason;
   bench.features.emplace(tier_features(Tier::t2)).landlock_abi = 2;
-  EXPECT_FALSE(stated(**bench.plan(Tier::t2), "landlock-no-truncate"));
+  EXPECT_FALSE((*bench.plan(Tier::t2))->no_truncation);
+}
+
+TEST(Plan, WithoutSeccompEitherTruncationIsStated) {
+  Bench bench;
+  bench.features.emplace(tier_features(Tier::t0)).landlock_abi = 2;
+  bench.policy.require.erase(Mechanism::seccomp);
+  bench.policy.disable.insert(Mechanism::seccomp);
+  const auto plan = bench.plan(Tier::t0);
+  ASSERT_TRUE(plan) << plan.error().text();
+  EXPECT_FALSE((*plan)->no_truncation);
+  EXPECT_TRUE(stated(**plan, "landlock-no-truncate"));
 }
 
 TEST(Plan, WithoutLandlockNoScopesIsStated) {

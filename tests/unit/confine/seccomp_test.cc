@@ -2,6 +2,7 @@
 // definition of the instructions, so that a wrong jump shows without loading anything.
 #include "launcher/confine/filter.h"
 
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
@@ -248,6 +249,26 @@ TEST(Seccomp, ObservedAreTheCallsThatNameFiles) {
     else EXPECT_EQ(now, auditor::path_call(nr) != nullptr ? std::uint32_t{SECCOMP_RET_USER_NOTIF} : was) << nr;
   }
   EXPECT_TRUE(refused.contains("\n" + std::to_string(SYS_rename) + " ")) << "what is refused is never one of them";
+}
+
+// Cut by name, and by opening without write access; everything else of open(2) stays, the flags' garbage above 32 bits included.
+TEST(Seccomp, WhatCutsAFileWithoutWriteAccessIsRefused) {
+  const auto loaded = policy::load_directory(CAISSON_SOURCE_DIR "/policies");
+  ASSERT_TRUE(loaded.problems.empty());
+  auto sets = loaded.policies.at("bash")->sets;
+  sets.push_back(truncation_refused());
+  const Program program = compile(sets);
+  EXPECT_EQ(answer(program, SYS_truncate), kEperm);
+  EXPECT_EQ(answer(program, SYS_openat2), kEnosys);
+  EXPECT_EQ(answer(program, SYS_ftruncate), SECCOMP_RET_ALLOW);
+  for (const std::uint64_t above : {std::uint64_t{0}, std::uint64_t{1} << 32, std::uint64_t{1} << 63})
+    for (std::uint64_t flags = 0; flags < 0x1000; ++flags) {
+      const bool cuts = (flags & O_TRUNC) != 0 && ((flags & O_ACCMODE) == O_RDONLY || (flags & O_ACCMODE) == O_ACCMODE);
+      seccomp_data data{.nr = SYS_openat, .arch = AUDIT_ARCH_X86_64};
+      data.args[2] = above | flags;
+      EXPECT_EQ(interpret(program, data), cuts ? kEperm : SECCOMP_RET_ALLOW) << flags;
+      EXPECT_EQ(answer(program, SYS_open, 0, above | flags), cuts ? kEperm : SECCOMP_RET_ALLOW) << flags;
+    }
 }
 
 // Each call that can be told of has its line, and no other has.
