@@ -40,7 +40,8 @@ Entry entry_of(int dir, const dirent& found, const std::string& above, std::size
 
 }  // namespace
 
-// Where there is no openat2 (see open_at in paths.cc): name by name, none of which may be a link. They are of readdir(3): no "..".
+// Where there is no openat2 (see open_at in paths.cc): name by name, none of which may be a link. They are of readdir(3): no
+// "..".
 static int open_by_steps(const Fd& top, const std::string& relative, int flags) {
   Fd above;
   for (std::size_t begin = 0;;) {

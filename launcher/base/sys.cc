@@ -4,7 +4,6 @@
 #include <limits.h>
 #include <linux/openat2.h>
 #include <poll.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -42,15 +41,6 @@ Status pidfd_send_signal(int pidfd, int signal) {
   if (::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0) != 0)
     return sys_error("pidfd_send_signal " + std::to_string(signal));
   return {};
-}
-
-Result<Fd> sealed_memfd(const char* name, std::string_view content) {
-  Fd fd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!fd) return sys_error("memfd_create");
-  TRY(write_all(fd.get(), content));
-  if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0)
-    return sys_error("seal memfd");
-  return fd;
 }
 
 Result<std::pair<Fd, Fd>> pipe() {

@@ -26,8 +26,6 @@ namespace caisson::sys {
 [[nodiscard]] Result<Fd> pidfd_open(pid_t pid);
 // pidfd_send_signal(2), Linux 5.1.
 [[nodiscard]] Status pidfd_send_signal(int pidfd, int signal);
-// memfd_create(2) holding `content`, sealed against any change.
-[[nodiscard]] Result<Fd> sealed_memfd(const char* name, std::string_view content);
 [[nodiscard]] Result<std::pair<Fd, Fd>> pipe();            // read end, write end; O_CLOEXEC
 [[nodiscard]] Result<std::pair<Fd, Fd>> seqpacket_pair();  // SOCK_CLOEXEC | SOCK_NONBLOCK on the first only
 [[nodiscard]] Status set_nonblocking(int fd, bool on);

@@ -22,6 +22,7 @@
 #include "launcher/confine/landlock.h"
 #include "launcher/confine/raw.h"
 #include "launcher/policy/words.h"
+#include "launcher/seal/sealed_memfd.h"
 
 namespace caisson::seal {
 namespace {
@@ -128,8 +129,8 @@ Status become_agent(const char* uid_text, char* program) {
   TRY_ASSIGN(const Fd executable, sys::open(program, O_PATH));
   TRY_ASSIGN(const Fd landlock, agent_landlock(program));
   TRY_ASSIGN(const confine::Program calls, confine::compile_seccomp({agent_set()}));
-  TRY_ASSIGN(const Fd seccomp, sys::sealed_memfd("agent-seccomp", {reinterpret_cast<const char*>(calls.data()),
-                                                                   calls.size() * sizeof(sock_filter)}));
+  TRY_ASSIGN(const Fd seccomp,
+             sealed_memfd("agent-seccomp", {reinterpret_cast<const char*>(calls.data()), calls.size() * sizeof(sock_filter)}));
   // Fd 4 may be one of these; the copies are out of its way.
   const int program_fd = ::fcntl(executable.get(), F_DUPFD_CLOEXEC, 16), seccomp_fd = ::fcntl(seccomp.get(), F_DUPFD_CLOEXEC, 16),
             landlock_fd = landlock ? ::fcntl(landlock.get(), F_DUPFD_CLOEXEC, 16) : -1;

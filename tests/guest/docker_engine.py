@@ -46,13 +46,16 @@ def make_image(folder):
     for program in [*BUILD.glob("launcher/caisson-*"), BUILD / "agent/caisson-agent"]:
         shutil.copy2(program, tree / "usr/lib/caisson")
     shutil.copy2(BUILD / "launcher/caisson", tree / "usr/bin")
+    tools = tree / "usr/lib/caisson/tools"
+    shutil.copytree(BUILD / "launcher/tools", tools)
     shutil.copytree(ROOT / "policies", tree / "etc/caisson/policies")
     subprocess.run(["chmod", "-R", "a+rX,go-w", tree], check=True)
     whole = folder / "image.tar"
     shutil.copy(BASE, whole)
     # Nothing twice in one tar file: Docker refuses it. The base has the two folders named caisson.
-    programs = [p.relative_to(tree) for p in tree.glob("usr/**/*") if p.is_file()]
-    append = ["tar", "-C", tree, "--owner=0", "--group=0", "--numeric-owner", "-rf", whole, "etc/caisson/policies", *programs]
+    programs = [p.relative_to(tree) for p in tree.glob("usr/**/*") if p.is_file() and p.parent != tools]
+    folders = ["etc/caisson/policies", "usr/lib/caisson/tools"]
+    append = ["tar", "-C", tree, "--owner=0", "--group=0", "--numeric-owner", "-rf", whole, *folders, *programs]
     subprocess.run(append, check=True, timeout=120)
     docker("import", "--change", 'ENTRYPOINT ["/usr/lib/caisson/caisson-launcher"]', whole, IMAGE)
     whole.unlink()

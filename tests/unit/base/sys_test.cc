@@ -5,12 +5,13 @@
 #include <gtest/gtest.h>
 #include <linux/openat2.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <filesystem>
+
+#include "launcher/seal/sealed_memfd.h"
 
 namespace caisson::sys {
 namespace {
@@ -32,7 +33,7 @@ TEST_F(Sys, EveryDescriptorIsCloseOnExec) {
   EXPECT_TRUE(close_on_exec(pair->first) && close_on_exec(pair->second));
   const auto sockets = seqpacket_pair();
   EXPECT_TRUE(close_on_exec(sockets->first) && close_on_exec(sockets->second));
-  EXPECT_TRUE(close_on_exec(*sealed_memfd("x", "y")));
+  EXPECT_TRUE(close_on_exec(*seal::sealed_memfd("x", "y")));
   EXPECT_TRUE(close_on_exec(*pidfd_open(::getpid())));
 }
 
@@ -74,7 +75,7 @@ TEST_F(Sys, WriteFileWritesExistingFilesOnly) {
 }
 
 TEST_F(Sys, SealedMemoryCannotChange) {
-  const auto fd = sealed_memfd("program", "content");
+  const auto fd = seal::sealed_memfd("program", "content");
   ASSERT_TRUE(fd);
   EXPECT_EQ(::write(fd->get(), "x", 1), -1);
   EXPECT_EQ(::ftruncate(fd->get(), 0), -1);
