@@ -82,7 +82,9 @@ Result<Manager::Entry*> Manager::start(Workspace& workspace, const std::string& 
 
 Manager::Entry* Manager::ready_entry(const std::string& domain) {
   for (auto& [id, entry] : entries_)
-    if (entry->owner == 0 && entry->domain == domain && entry->session->state() == State::idle && entry->session->check_covers())
+    // Without PID namespaces others of its uid may have killed it a moment ago.
+    if (entry->owner == 0 && entry->domain == domain && entry->session->state() == State::idle &&
+        entry->session->check_covers() && !sys::exiting(entry->session->pid()))
       return entry.get();
   return nullptr;
 }

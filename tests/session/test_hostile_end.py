@@ -1,9 +1,14 @@
 """Sessions that work against their own end: they kill or stop caisson-init, or what it waits for."""
 
+import os
+import pathlib
+import signal
+import socket
+import struct
 import time
 
 import pytest
-from harness import eventually, marked
+from harness import descendants, eventually, marked, processes
 
 MARK = "86421.5"
 STOP_ALL = """
@@ -57,3 +62,21 @@ def test_a_session_cannot_stop_what_kills_it(weakened):
         control.start(session, "python3", "-c", f"import os\nif os.fork(): os.fork()\n{STOP_ALL}")
         time.sleep(0.1)
         control.destroy(session)
+
+
+def test_a_session_built_ahead_that_was_killed_is_given_to_nobody(weakened):
+    control = weakened("T0")
+    control.create()
+    launcher = struct.unpack("3i", control.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+    inits = lambda: [p for p, (_, name, _) in processes().items() if name == "caisson-init" and p in descendants(launcher)]  # noqa: E731
+    eventually(lambda: len(inits()) > 1, what="one is built ahead")
+    there = inits()
+    # The request is there before the launcher can know of the deaths.
+    os.kill(launcher, signal.SIGSTOP)
+    asked = control.send("session_create", domain="bash")
+    for init in there:
+        os.kill(init, signal.SIGKILL)
+    eventually(lambda: all(") Z " in pathlib.Path(f"/proc/{init}/stat").read_text() for init in there))
+    os.kill(launcher, signal.SIGCONT)
+    answer, _ = control.wait(asked)
+    assert answer["ok"] and control.output(answer["session"], "echo", "here") == "here\n"
