@@ -68,15 +68,22 @@ def test_a_session_built_ahead_that_was_killed_is_given_to_nobody(weakened):
     control = weakened("T0")
     control.create()
     launcher = struct.unpack("3i", control.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
-    inits = lambda: [p for p, (_, name, _) in processes().items() if name == "caisson-init" and p in descendants(launcher)]  # noqa: E731
+
+    def inits():
+        found = [p for p, (_, name, _) in processes().items() if name == "caisson-init" and p in descendants(launcher)]
+        time.sleep(0.3)  # those of the canaries end
+        return [p for p in found if p in processes()]
+
     eventually(lambda: len(inits()) > 1, what="one is built ahead")
     there = inits()
     # The request is there before the launcher can know of the deaths.
     os.kill(launcher, signal.SIGSTOP)
-    asked = control.send("session_create", domain="bash")
-    for init in there:
-        os.kill(init, signal.SIGKILL)
-    eventually(lambda: all(") Z " in pathlib.Path(f"/proc/{init}/stat").read_text() for init in there))
-    os.kill(launcher, signal.SIGCONT)
+    try:
+        asked = control.send("session_create", domain="bash")
+        for init in there:
+            os.kill(init, signal.SIGKILL)
+        eventually(lambda: all(") Z " in pathlib.Path(f"/proc/{init}/stat").read_text() for init in there))
+    finally:
+        os.kill(launcher, signal.SIGCONT)
     answer, _ = control.wait(asked)
     assert answer["ok"] and control.output(answer["session"], "echo", "here") == "here\n"
