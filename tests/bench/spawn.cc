@@ -147,9 +147,10 @@ json::Value summary(std::vector<double>& us) {
 
 }  // namespace
 
-// bench_spawn CONTROL_SOCKET CAISSON BWRAP PORT KEY ROUNDS FLOOR
+// bench_spawn CONTROL_SOCKET CAISSON BWRAP PORT KEY ROUNDS FLOOR [BIND...]: what a session binds for reading, for bwrap to bind,
+// too
 int main(int argc, char** argv) {
-  if (argc != 8) die("usage: bench_spawn CONTROL_SOCKET CAISSON BWRAP PORT KEY ROUNDS FLOOR");
+  if (argc < 8) die("usage: bench_spawn CONTROL_SOCKET CAISSON BWRAP PORT KEY ROUNDS FLOOR [BIND...]");
   Client client(argv[1]);
   Http http(std::atoi(argv[4]), argv[5]);
   const std::string caisson = argv[2], bwrap = argv[3], floor = argv[7];
@@ -167,11 +168,15 @@ int main(int argc, char** argv) {
   };
   add("posix_spawn true", [] { spawn({"/usr/bin/true"}); });
   add("posix_spawn bash -c true", [] { spawn({"/usr/bin/bash", "-c", "true"}); });
-  add("bwrap --unshare-all true", [&] {
-    spawn({bwrap,    "--unshare-all", "--ro-bind", "/usr",   "/usr",      "--symlink", "usr/lib",
-           "/lib",   "--symlink",     "usr/lib64", "/lib64", "--symlink", "usr/bin",   "/bin",
-           "--proc", "/proc",         "--dev",     "/dev",   "--tmpfs",   "/tmp",      "/usr/bin/true"});
-  });
+  const auto bwrap_with = [&bwrap](const std::vector<std::string>& binds) {
+    std::vector<std::string> argv{bwrap, "--unshare-all"};
+    for (const std::string& path : binds) argv.insert(argv.end(), {"--ro-bind", path, path});
+    argv.insert(argv.end(), {"--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--symlink", "usr/bin", "/bin",
+                             "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "/usr/bin/true"});
+    return argv;
+  };
+  add("bwrap --unshare-all true", [argv = bwrap_with({"/usr"})] { spawn(argv); });
+  add("bwrap with the binds of caisson run", [argv = bwrap_with({argv + 8, argv + argc})] { spawn(argv); });
   add("floor: the same namespaces, nothing else", [&] { spawn({floor, "/usr/bin/true"}); });
   add("session: create, exec true, destroy", [&] {
     const std::string session = client.create();
