@@ -33,7 +33,7 @@ constexpr std::uint32_t kPlain[] = {
     SYS_epoll_wait,
 #endif
 };
-constexpr std::uint32_t kObserver[] = {SYS_process_vm_readv, SYS_readlinkat};
+constexpr std::uint32_t kObserverCalls[] = {SYS_process_vm_readv, SYS_readlinkat};
 
 void load(std::vector<sock_filter>& code, std::size_t offset) {
   code.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(offset)));
@@ -64,7 +64,7 @@ bool seal(Role role) {
   ret(code, SECCOMP_RET_KILL_PROCESS);
   load(code, offsetof(seccomp_data, nr));
   allow(code, kPlain);
-  if (role == Role::observer) allow(code, kObserver);
+  if (role == Role::observer) allow(code, kObserverCalls);
   else allow_reading_files(code);
   // ioctl: of a listener, and not to give a session descriptors.
   code.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 2 + 2 * std::size(kRequests)));

@@ -38,7 +38,7 @@ std::vector<std::string> strings(const json::Value& object, const char* key) {
   return out;
 }
 
-std::string joined(const std::vector<std::string>& words) {
+std::string listed(const std::vector<std::string>& words) {
   std::string out;
   for (std::size_t i = 0; i < words.size() && i < 12; ++i) out += (i == 0 ? "" : " ") + words[i];
   return words.size() > 12 ? out + " and " + std::to_string(words.size() - 12) + " more" : out;
@@ -84,7 +84,7 @@ class SeccompImport {
                                  [](const std::string& a) { return std::ranges::find(kArchNames, a) != std::end(kArchNames); });
     };
     if (const auto caps = strings(includes, "caps"); !caps.empty()) {
-      say("with " + joined(caps) + " only, which no session has: " + joined(names) + " left out");
+      say("with " + listed(caps) + " only, which no session has: " + listed(names) + " left out");
       return false;
     }
     if (const auto arches = strings(includes, "arches"); !arches.empty() && !ours(arches)) return false;
@@ -92,7 +92,7 @@ class SeccompImport {
     for (const json::Value* when : {&includes, &excludes})
       for (const auto& [key, value] : when->items())
         if (key != "caps" && key != "arches") {
-          say(quote(key, 64) + " " + json::dump(value) + " is not asked here: " + joined(names) + " left out");
+          say(quote(key, 64) + " " + json::dump(value) + " is not asked here: " + listed(names) + " left out");
           return false;
         }
     return true;
@@ -110,15 +110,15 @@ class SeccompImport {
     if (action == "SCMP_ACT_ALLOW") return allow(rule, names);
     const bool has_args = rule.contains("args") && rule["args"].is_array() && !rule["args"].empty();
     if (has_args) {
-      say(action + " with conditions on " + joined(names) + " has no counterpart: these calls are refused altogether");
+      say(action + " with conditions on " + listed(names) + " has no counterpart: these calls are refused altogether");
       denied_.insert(names.begin(), names.end());
       return {};
     }
     const auto error = json::get_int(rule, "errnoRet");
     const std::int64_t number = error && *error ? **error : 1;
     if (action == "SCMP_ACT_ERRNO" && number == ENOSYS) return {};  // as every call in no set
-    if (action != "SCMP_ACT_ERRNO") say(action + " on " + joined(names) + " has no counterpart: they answer EPERM");
-    else if (number != EPERM) say("errno " + errno_name(static_cast<int>(number)) + " of " + joined(names) + " becomes EPERM");
+    if (action != "SCMP_ACT_ERRNO") say(action + " on " + listed(names) + " has no counterpart: they answer EPERM");
+    else if (number != EPERM) say("errno " + errno_name(static_cast<int>(number)) + " of " + listed(names) + " becomes EPERM");
     denied_.insert(names.begin(), names.end());
     return {};
   }
@@ -163,13 +163,13 @@ class SeccompImport {
       if (good && !indexes.insert((*c)["index"].get<std::uint64_t>()).second) good = false;
     }
     if (!good) {
-      say("conditions on " + joined(names) + " have no counterpart (form, or one argument compared twice): left out");
+      say("conditions on " + listed(names) + " have no counterpart (form, or one argument compared twice): left out");
       return {};
     }
     // "Not 40" on an int passes with garbage in the upper half, which the kernel cuts off: said as an exception, it does not.
     const json::Value& only = row[0];
     const bool exception = row.size() == 1 && only["op"] == "ne" && only["value"].get<std::uint64_t>() <= kInt;
-    if (exception) say("a comparison NE of " + joined(names) + " looks at the lower half of the argument, as the kernel does");
+    if (exception) say("a comparison NE of " + listed(names) + " looks at the lower half of the argument, as the kernel does");
     for (const std::string& call : names) {
       Call& known = calls_[call];
       if (exception)
@@ -211,7 +211,7 @@ class SeccompImport {
     if (rules.empty()) return fail(Code::invalid_argument, "nothing of the profile can be allowed");
     if (rules.size() > kMaxRules) return fail(Code::limit, "more than " + std::to_string(kMaxRules) + " calls with conditions");
     if (!dangerous.empty())
-      say("WIDER than the shipped sets, which refuse by name: " + joined(dangerous) + "; take out what is not needed");
+      say("WIDER than the shipped sets, which refuse by name: " + listed(dangerous) + "; take out what is not needed");
     out_.document = {
         {"name", name_}, {"why", "Imported from a seccomp profile; each call is allowed as it is there."}, {"allow", rules}};
     std::vector<std::string> names(denied_.begin(), denied_.end());

@@ -10,11 +10,11 @@
 namespace caisson::cli {
 namespace {
 
-constexpr std::size_t kMaxFile = 1 << 20;
+constexpr std::size_t kMaxImported = 1 << 20;
 
 Result<json::Value> read_document(const std::string& path) {
-  TRY_ASSIGN(const std::string text, path == "-" ? sys::read_fd(0, kMaxFile) : sys::read_file(path, kMaxFile));
-  auto doc = json::parse(text, {.max_bytes = kMaxFile, .max_depth = 16, .max_values = 64 * 1024});
+  TRY_ASSIGN(const std::string text, path == "-" ? sys::read_fd(0, kMaxImported) : sys::read_file(path, kMaxImported));
+  auto doc = json::parse(text, {.max_bytes = kMaxImported, .max_depth = 16, .max_values = 64 * 1024});
   if (!doc) return std::unexpected(std::move(doc.error()).wrap(quote(path)));
   return doc;
 }

@@ -36,7 +36,7 @@ struct Asked {
   bool verify = false;
 };
 
-std::string joined(const std::vector<std::string>& words) {
+std::string command_line(const std::vector<std::string>& words) {
   std::string out;
   for (const std::string& word : words) out += (out.empty() ? "" : " ") + word;
   return out.size() > 200 ? out.substr(0, 197) + "..." : out;
@@ -218,7 +218,7 @@ Result<Outcome> learn_it(const Asked& asked, const Options& options) {
     TRY_ASSIGN(out.seen, observe_session(asked, options, domain));
     TRY_ASSIGN(out.policy, find_policy(options.policies, domain));
   } else {
-    source = joined(asked.command);
+    source = command_line(asked.command);
     TRY_ASSIGN(out.policy, find_policy(options.policies, domain));
     open_up(*out.policy, "/", world);
     learn::Observer observer;
