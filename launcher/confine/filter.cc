@@ -273,12 +273,13 @@ std::string refusals(const std::vector<policy::SyscallSet>& sets) {
 
 namespace {
 
-// What open(2) can cut without write access: no access at all (3, for ioctl alone) or that for reading.
-SyscallRule cuts_by_opening(const char* name, unsigned flags) {
+// What open(2) can cut without write access, for reading or for nothing (3, ioctl alone), is answered as by a Landlock that governs
+// it. Asked before the sets' own rule, which stays: what they do not allow, or under conditions, this does not widen.
+policy::Pretence no_cut_by_opening(const char* name, unsigned flags) {
   const auto with = [flags](int access) {
     return std::vector{ArgRule{flags, "masked_eq", static_cast<unsigned>(O_TRUNC | access), O_TRUNC | O_ACCMODE}};
   };
-  return {.name = name, .refuse_if = {with(O_RDONLY), with(O_ACCMODE)}};
+  return {name, EACCES, {with(O_RDONLY), with(O_ACCMODE)}};
 }
 
 struct Asked {
@@ -323,9 +324,8 @@ Result<Filter> asked_filter(std::string_view request) {
 
 policy::SyscallSet truncation_refused() {
   return {.name = "no-truncation",
-          .allow = {cuts_by_opening("open", 1), cuts_by_opening("openat", 2)},
           .refuse = {"truncate"},
-          .pretend = {{"openat2", ENOSYS, {}}}};
+          .pretend = {no_cut_by_opening("open", 1), no_cut_by_opening("openat", 2), {"openat2", ENOSYS, {}}}};
 }
 
 std::string filter_answer(const Result<Filter>& filter) {

@@ -22,7 +22,7 @@ namespace {
 using policy::ArgRule;
 using policy::SyscallSet;
 
-constexpr std::uint32_t kEperm = SECCOMP_RET_ERRNO | EPERM, kEnosys = SECCOMP_RET_ERRNO | ENOSYS;
+constexpr std::uint32_t kEperm = SECCOMP_RET_ERRNO | EPERM, kEacces = SECCOMP_RET_ERRNO | EACCES, kEnosys = SECCOMP_RET_ERRNO | ENOSYS;
 
 std::uint32_t interpret(const Program& program, const seccomp_data& data) {
   std::uint32_t a = 0;
@@ -266,8 +266,24 @@ TEST(Seccomp, WhatCutsAFileWithoutWriteAccessIsRefused) {
       const bool cuts = (flags & O_TRUNC) != 0 && ((flags & O_ACCMODE) == O_RDONLY || (flags & O_ACCMODE) == O_ACCMODE);
       seccomp_data data{.nr = SYS_openat, .arch = AUDIT_ARCH_X86_64};
       data.args[2] = above | flags;
-      EXPECT_EQ(interpret(program, data), cuts ? kEperm : SECCOMP_RET_ALLOW) << flags;
-      EXPECT_EQ(answer(program, SYS_open, 0, above | flags), cuts ? kEperm : SECCOMP_RET_ALLOW) << flags;
+      EXPECT_EQ(interpret(program, data), cuts ? kEacces : SECCOMP_RET_ALLOW) << flags;
+      EXPECT_EQ(answer(program, SYS_open, 0, above | flags), cuts ? kEacces : SECCOMP_RET_ALLOW) << flags;
+    }
+}
+
+// Whoever allows less keeps it: nothing is allowed that the sets do not allow.
+TEST(Seccomp, RefusingTruncationWidensNothing) {
+  SyscallSet few;
+  few.name = "few";
+  few.allow.push_back({"read", {}, {}, ""});
+  few.allow.push_back({"openat", {{{2, "masked_eq", O_RDONLY, O_ACCMODE}}}, {}, ""});
+  const Program less = compile({few}), refused = compile({few, truncation_refused()});
+  for (int nr = 0; nr < 700; ++nr)
+    for (const int flags : {O_RDONLY, O_WRONLY, O_RDWR, O_ACCMODE, O_TRUNC, O_TRUNC | O_WRONLY, O_TRUNC | O_ACCMODE}) {
+      seccomp_data data{.nr = nr, .arch = AUDIT_ARCH_X86_64};
+      data.args[1] = data.args[2] = static_cast<unsigned>(flags);
+      const bool was = interpret(less, data) == SECCOMP_RET_ALLOW, is = interpret(refused, data) == SECCOMP_RET_ALLOW;
+      EXPECT_EQ(is, was && !(nr == SYS_openat && flags == O_TRUNC)) << nr << " " << flags;
     }
 }
 
