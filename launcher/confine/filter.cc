@@ -273,8 +273,8 @@ std::string refusals(const std::vector<policy::SyscallSet>& sets) {
 
 namespace {
 
-// What open(2) can cut without write access, for reading or for nothing (3, ioctl alone), is answered as by a Landlock that governs
-// it. Asked before the sets' own rule, which stays: what they do not allow, or under conditions, this does not widen.
+// What open(2) can cut without write access, for reading or for nothing (3, ioctl alone), is answered as by a Landlock that
+// governs it. Asked before the sets' own rule, which stays: what they do not allow, or under conditions, this does not widen.
 policy::Pretence no_cut_by_opening(const char* name, unsigned flags) {
   const auto with = [flags](int access) {
     return std::vector{ArgRule{flags, "masked_eq", static_cast<unsigned>(O_TRUNC | access), O_TRUNC | O_ACCMODE}};

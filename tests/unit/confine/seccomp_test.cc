@@ -22,7 +22,8 @@ namespace {
 using policy::ArgRule;
 using policy::SyscallSet;
 
-constexpr std::uint32_t kEperm = SECCOMP_RET_ERRNO | EPERM, kEacces = SECCOMP_RET_ERRNO | EACCES, kEnosys = SECCOMP_RET_ERRNO | ENOSYS;
+constexpr std::uint32_t kEperm = SECCOMP_RET_ERRNO | EPERM, kEacces = SECCOMP_RET_ERRNO | EACCES,
+                        kEnosys = SECCOMP_RET_ERRNO | ENOSYS;
 
 std::uint32_t interpret(const Program& program, const seccomp_data& data) {
   std::uint32_t a = 0;
