@@ -14,6 +14,7 @@ namespace caisson::worker {
 namespace {
 
 constexpr std::size_t kReadStep = 256 * 1024;
+constexpr int kTries = 1000;
 
 // errno as it is left, -1 on failure.
 int open_at(int dir, const char* path, int flags, mode_t mode) {
@@ -23,8 +24,9 @@ int open_at(int dir, const char* path, int flags, mode_t mode) {
   how.mode = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? mode : 0;  // no others may have one
   how.resolve = RESOLVE_NO_MAGICLINKS;
   long fd = -1;
+  int tries = 0;  // EAGAIN: a rename during the resolution, or a lease that somebody holds
   do fd = ::syscall(SYS_openat2, dir, path, &how, sizeof how);
-  while (fd < 0 && (errno == EINTR || errno == EAGAIN));  // EAGAIN: a rename during the resolution
+  while (fd < 0 && (errno == EINTR || (errno == EAGAIN && ++tries < kTries)));
   if (fd >= 0 || errno != ENOSYS) return static_cast<int>(fd);
   // Sessions without a mount namespace have no openat2 before Linux 6.2 (SECURITY.md, T0 and T1). A magic link then leads to what
   // the session may open anyway, and what is no regular file is refused once it is open.

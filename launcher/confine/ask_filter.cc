@@ -28,7 +28,7 @@ std::string filter_request(const Plan& plan) {
   std::string out;
   put(out, policy::frozen_mark());
   out += static_cast<char>(plan.enforces(Mechanism::denial_audit) ? told : Refusal::answer);
-  out += plan.no_truncation ? '\1' : '\0';
+  out += static_cast<char>(plan.ungoverned);
   put(out, plan.policy->sets.size());
   for (const policy::SyscallSet& set : plan.policy->sets) {
     put(out, set.name);

@@ -273,13 +273,16 @@ std::string refusals(const std::vector<policy::SyscallSet>& sets) {
 
 namespace {
 
-// What open(2) can cut without write access, for reading or for nothing (3, ioctl alone), is answered as by a Landlock that
-// governs it. Asked before the sets' own rule, which stays: what they do not allow, or under conditions, this does not widen.
-policy::Pretence no_cut_by_opening(const char* name, unsigned flags) {
-  const auto with = [flags](int access) {
-    return std::vector{ArgRule{flags, "masked_eq", static_cast<unsigned>(O_TRUNC | access), O_TRUNC | O_ACCMODE}};
+// Answered as by a Landlock that governs it. Asked before the sets' own rule, which stays: what they do not allow, or under
+// conditions, this does not widen. Access mode 3 is for ioctl(2) alone: neither reading nor writing is asked for, and both of the
+// file's mode are needed.
+policy::Pretence no_opening(const char* name, unsigned flags, bool cuts) {
+  const auto with = [flags](int bits, int mask) {
+    return std::vector{ArgRule{flags, "masked_eq", static_cast<unsigned>(bits), static_cast<unsigned>(mask)}};
   };
-  return {name, EACCES, {with(O_RDONLY), with(O_ACCMODE)}};
+  policy::Pretence out{name, EACCES, {with(O_ACCMODE, O_ACCMODE)}};
+  if (cuts) out.when.push_back(with(O_TRUNC | O_RDONLY, O_TRUNC | O_ACCMODE));
+  return out;
 }
 
 struct Asked {
@@ -309,23 +312,26 @@ Result<Filter> asked_filter(std::string_view request) {
   policy::Reader reader(request);
   std::string mark;
   unsigned char refusal = 0;
-  bool no_truncation = false;
+  unsigned char ungoverned = 0;
   std::vector<Asked> asked;
-  reader(mark, refusal, no_truncation, asked);
-  if (mark != policy::frozen_mark() || !reader.whole() || refusal > static_cast<int>(Refusal::observe))
+  reader(mark, refusal, ungoverned, asked);
+  if (mark != policy::frozen_mark() || !reader.whole() || refusal > static_cast<int>(Refusal::observe) ||
+      ungoverned > static_cast<int>(Ungoverned::truncation))
     return fail(Code::protocol, "this is no question of this version");
   TRY_ASSIGN(auto sets, asked_sets(asked));
-  if (no_truncation) sets.push_back(truncation_refused());
+  if (ungoverned != 0) sets.push_back(stands_in(static_cast<Ungoverned>(ungoverned)));
   TRY_ASSIGN(Program program, compile_seccomp(sets, static_cast<Refusal>(refusal)));
   return Filter{std::move(program), refusals(sets)};
 }
 
 }  // namespace
 
-policy::SyscallSet truncation_refused() {
-  return {.name = "no-truncation",
-          .refuse = {"truncate"},
-          .pretend = {no_cut_by_opening("open", 1), no_cut_by_opening("openat", 2), {"openat2", ENOSYS, {}}}};
+policy::SyscallSet stands_in(Ungoverned ungoverned) {
+  const bool cuts = ungoverned == Ungoverned::truncation;
+  policy::SyscallSet set{.name = "ungoverned",
+                         .pretend = {no_opening("open", 1, cuts), no_opening("openat", 2, cuts), {"openat2", ENOSYS, {}}}};
+  if (cuts) set.refuse.push_back("truncate");
+  return set;
 }
 
 std::string filter_answer(const Result<Filter>& filter) {

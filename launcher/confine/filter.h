@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "launcher/base/result.h"
+#include "launcher/confine/plan.h"
 #include "launcher/confine/seccomp.h"
 #include "launcher/policy/policy.h"
 
@@ -24,9 +25,9 @@ namespace caisson::confine {
 // What a program of these sets can refuse with EPERM, and by which rule (base/auditor_protocol.h).
 [[nodiscard]] std::string refusals(const std::vector<policy::SyscallSet>& sets);
 
-// For a Landlock that does not govern truncation (before Linux 6.2), where no mount is read-only: truncate(2) is refused, and
-// O_TRUNC of open(2) without writing, which only modes would stop. No filter sees the flags of openat2(2): there is none then.
-[[nodiscard]] policy::SyscallSet truncation_refused();
+// What a filter refuses in place of a Landlock that does not govern it (`ungoverned`: not nothing). No filter sees the flags of
+// openat2(2): there is none then.
+[[nodiscard]] policy::SyscallSet stands_in(Ungoverned ungoverned);
 
 // What ask_filter() sends, answered: any bytes at all, in bounded time and memory.
 [[nodiscard]] std::string answer_filter(std::string_view request);

@@ -275,15 +275,19 @@ class Planner {
     if (!enforced) return;
     plan_.landlock_fs = landlock_fs_rights(abi);
     state(Mechanism::landlock).reason = "ABI " + std::to_string(abi);
-    if (!plan_.mount_ns && (plan_.landlock_fs & LANDLOCK_ACCESS_FS_TRUNCATE) == 0) {
-      plan_.no_truncation = plan_.enforces(Mechanism::seccomp);
-      state(Mechanism::landlock).reason += ", which does not govern truncation (needs 3, Linux 6.2)";
-      if (plan_.no_truncation)
-        state(Mechanism::landlock).reason += ": seccomp refuses truncate(2), openat2(2), and O_TRUNC without writing";
-      else
-        residual("landlock-no-truncate",
-                 "neither Landlock nor seccomp governs truncation: files that the session's user may write by their modes can be "
-                 "emptied, outside the grants and in those for reading, too");
+    if (!plan_.mount_ns && (plan_.landlock_fs & LANDLOCK_ACCESS_FS_IOCTL_DEV) == 0) {
+      const bool cuts = (plan_.landlock_fs & LANDLOCK_ACCESS_FS_TRUNCATE) == 0;
+      state(Mechanism::landlock).reason += cuts ? ", which does not govern truncation (needs 3, Linux 6.2)"
+                                                : ", which does not govern ioctl of devices (needs 5, Linux 6.10)";
+      if (plan_.enforces(Mechanism::seccomp)) {
+        plan_.ungoverned = cuts ? Ungoverned::truncation : Ungoverned::ioctl;
+        state(Mechanism::landlock).reason += ": seccomp refuses what would get past it, and openat2(2)";
+      } else {
+        residual(
+            "landlock-no-truncate",
+            "neither Landlock nor seccomp governs truncation and ioctl: files that the session's user may write by their modes "
+            "can be emptied before Linux 6.2, and devices be opened for ioctl before Linux 6.10, granted or not");
+      }
     }
     const std::uint64_t everything = landlock_read(abi, policy_.exec_writable) | landlock_write(abi);
     const std::uint64_t device = (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_IOCTL_DEV |

@@ -70,6 +70,13 @@ struct SystemCopy {
   [[nodiscard]] bool empty() const { return directory.empty(); }
 };
 
+// What this Landlock lets pass though nobody granted it, and no mount stops: the filter refuses it (confine/filter.h).
+enum class Ungoverned : unsigned char {
+  nothing,
+  ioctl,       // before ABI 5 (Linux 6.10): opening a device for ioctl(2) alone
+  truncation,  // before ABI 3 (Linux 6.2): that, and cutting a file without write access
+};
+
 struct Plan {
   std::shared_ptr<const policy::Policy> policy;
   Tier tier = Tier::t1;
@@ -79,8 +86,8 @@ struct Plan {
   bool single_use = false;         // private home or /tmp: the prepared tree serves one session only
   bool inet = false;               // inet sockets allowed (only ever inside an own network namespace)
   bool change_uid = false;
-  bool observe = false;        // paths: calls that name files are told of, too
-  bool no_truncation = false;  // the filter refuses what Landlock would let pass: truncation_refused() (confine/filter.h)
+  bool observe = false;  // paths: calls that name files are told of, too
+  Ungoverned ungoverned = Ungoverned::nothing;
   Proc proc = Proc::none;
   std::vector<Bind> binds;               // parents before children
   std::vector<std::string> directories;  // empty directories of the root

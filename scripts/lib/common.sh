@@ -66,7 +66,8 @@ jobs_count() { nproc 2>/dev/null || echo 2; }
 
 # build_tree PRESET TARGET...: configures when needed and builds; the folder is build/PRESET. Who builds once, builds faster.
 build_tree() {
-  local name=$1
+  local name=$1 unity=OFF
   shift
-  (cd "$ROOT" && cmake --preset "$name" ${CI:+-DCAISSON_UNITY=ON} >/dev/null && cmake --build "build/$name" -j "$(jobs_count)" ${1:+--target "$@"})
+  if [ -n "${CI:-}" ] || [ "$name" = faults ]; then unity=ON; fi
+  (cd "$ROOT" && cmake --preset "$name" "-DCAISSON_UNITY=$unity" >/dev/null && cmake --build "build/$name" -j "$(jobs_count)" ${1:+--target "$@"})
 }

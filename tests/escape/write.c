@@ -40,6 +40,10 @@ static int do_cut_by_opening(const struct attack* row) {
   IN(row);
   return close_effect(open(path, O_TRUNC | (int)row->a));
 }
+static int do_open_for_ioctl(const struct attack* row) {
+  IN(row);
+  return close_effect(open(path, O_ACCMODE));
+}
 static int do_cut_by_openat2(const struct attack* row) {
   IN(row);
   struct open_how how = {.flags = O_TRUNC | (unsigned)row->a};
@@ -206,6 +210,7 @@ static const struct attack kRows[] = {
     CUT("FS-04.truncate", "by name outside the grants", "ENOENT EACCES", do_truncate, "outside", 0),
     CUT("FS-04.open-for-nothing", "by opening it for nothing outside the grants", "ENOENT EACCES", do_cut_by_opening, "outside", O_ACCMODE),
     CUT("FS-04.openat2", "by openat2 outside the grants", "ENOENT EACCES", do_cut_by_openat2, "outside", O_ACCMODE),
+    P("open-for-ioctl", "open a file for ioctl alone", do_open_for_ioctl),
     O("create", "make a file", do_create),
     O("unlink", "remove a file", do_unlink),
     O("mkdir", "make a directory", do_mkdir),

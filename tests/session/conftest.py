@@ -42,13 +42,13 @@ def fresh(here, tmp_path):
 def weakened(fresh):
     """weakened(tier, *without): a launcher in that tier (places.py) whose sessions do without these mechanisms; its control."""
 
-    def start(tier, *without):
+    def start(tier, *without, **environment):
         required = [m for m in ("capabilities", "no_new_privs", "landlock", "seccomp") if m not in without]
         harness.edit(fresh.policies / "base.json", require=required)
         why = [{"field": "/disable", "why": "a test of tiers without it"}] if without else []
         for domain in ("bash", "shell", "run"):
             harness.edit(fresh.policies / f"{domain}.json", disable=list(without), weaken=why)
-        fresh.start(wrapper=places.wrapper(tier, fresh.home))
+        fresh.start(wrapper=places.wrapper(tier, fresh.home), **environment)
         return fresh.control()
 
     return start

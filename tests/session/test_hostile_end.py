@@ -65,7 +65,7 @@ def test_a_session_cannot_stop_what_kills_it(weakened):
 
 
 def test_a_session_built_ahead_that_was_killed_is_given_to_nobody(weakened):
-    control = weakened("T0")
+    control = weakened("T0", CAISSON_READY_SESSIONS="1")
     control.create()
     launcher = struct.unpack("3i", control.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
 

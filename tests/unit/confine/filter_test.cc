@@ -51,16 +51,18 @@ TEST_F(AskedFilter, IsTheOneOfTheRules) {
       }
 }
 
-TEST_F(AskedFilter, RefusesTruncationWhereThePlanSaysSo) {
-  Plan plan = plan_for("bash");
-  plan.no_truncation = true;
-  plan.mechanisms[static_cast<int>(Mechanism::denial_audit)].state = MechanismState::enforced;
-  const auto answer = read_filter(answer_filter(filter_request(plan)));
-  ASSERT_TRUE(answer) << answer.error().text();
-  auto sets = policy::effective_sets(*loaded.policies.at("bash"), enforced_mechanisms(plan));
-  sets.push_back(truncation_refused());
-  EXPECT_TRUE(same(answer->program, *compile_seccomp(sets, Refusal::notify)));
-  EXPECT_TRUE(answer->refusals.contains("seccomp/no-truncation: refused here")) << answer->refusals;
+TEST_F(AskedFilter, StandsInForLandlockWhereThePlanSaysSo) {
+  for (const Ungoverned what : {Ungoverned::ioctl, Ungoverned::truncation}) {
+    Plan plan = plan_for("bash");
+    plan.ungoverned = what;
+    plan.mechanisms[static_cast<int>(Mechanism::denial_audit)].state = MechanismState::enforced;
+    const auto answer = read_filter(answer_filter(filter_request(plan)));
+    ASSERT_TRUE(answer) << answer.error().text();
+    auto sets = policy::effective_sets(*loaded.policies.at("bash"), enforced_mechanisms(plan));
+    sets.push_back(stands_in(what));
+    EXPECT_TRUE(same(answer->program, *compile_seccomp(sets, Refusal::notify)));
+    EXPECT_EQ(answer->refusals.contains("truncate seccomp/ungoverned: refused here"), what == Ungoverned::truncation);
+  }
 }
 
 TEST_F(AskedFilter, WithoutRulesThereIsNone) {

@@ -191,18 +191,19 @@ TEST(Plan, SessionsOfOneUidThatSeeEachOtherAreStated) {
   EXPECT_TRUE(std::ranges::any_of((*plan)->residual, [](const Residual& r) { return r.what.contains("can end and stop"); }));
 }
 
-TEST(Plan, WhereNeitherLandlockNorMountsGovernTruncationSeccompDoes) {
+TEST(Plan, WhatNeitherLandlockNorMountsGovernSeccompDoes) {
   Bench bench;
-  Features& features = bench.features.emplace(tier_features(Tier::t0));
-  EXPECT_FALSE((*bench.plan(Tier::t0))->no_truncation);
-  features.landlock_abi = 2;
-  const auto plan = bench.plan(Tier::t0);
-  EXPECT_TRUE((*plan)->no_truncation);
-  EXPECT_FALSE(stated(**plan, "landlock-no-truncate"));
-  const auto& landlock = (*plan)->mechanisms[static_cast<int>(Mechanism::landlock)];
-  EXPECT_TRUE(landlock.reason.contains("seccomp refuses truncate(2)")) << landlock.reason;
-  bench.features.emplace(tier_features(Tier::t2)).landlock_abi = 2;
-  EXPECT_FALSE((*bench.plan(Tier::t2))->no_truncation);
+  for (const auto& [abi, wanted] : {std::pair(2, Ungoverned::truncation), std::pair(3, Ungoverned::ioctl),
+                                    std::pair(4, Ungoverned::ioctl), std::pair(5, Ungoverned::nothing)}) {
+    bench.features.emplace(tier_features(Tier::t0)).landlock_abi = abi;
+    const auto plan = bench.plan(Tier::t0);
+    EXPECT_EQ((*plan)->ungoverned, wanted) << abi;
+    EXPECT_FALSE(stated(**plan, "landlock-no-truncate"));
+    const auto& reason = (*plan)->mechanisms[static_cast<int>(Mechanism::landlock)].reason;
+    EXPECT_EQ(reason.contains("seccomp refuses"), wanted != Ungoverned::nothing) << reason;
+    bench.features.emplace(tier_features(Tier::t2)).landlock_abi = abi;
+    EXPECT_EQ((*bench.plan(Tier::t2))->ungoverned, Ungoverned::nothing) << abi;
+  }
 }
 
 TEST(Plan, WithoutSeccompEitherTruncationIsStated) {
@@ -212,7 +213,7 @@ TEST(Plan, WithoutSeccompEitherTruncationIsStated) {
   bench.policy.disable.insert(Mechanism::seccomp);
   const auto plan = bench.plan(Tier::t0);
   ASSERT_TRUE(plan) << plan.error().text();
-  EXPECT_FALSE((*plan)->no_truncation);
+  EXPECT_EQ((*plan)->ungoverned, Ungoverned::nothing);
   EXPECT_TRUE(stated(**plan, "landlock-no-truncate"));
 }
 

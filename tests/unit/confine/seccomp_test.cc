@@ -252,33 +252,37 @@ TEST(Seccomp, ObservedAreTheCallsThatNameFiles) {
   EXPECT_TRUE(refused.contains("\n" + std::to_string(SYS_rename) + " ")) << "what is refused is never one of them";
 }
 
-// Cut by name, and by opening without write access; everything else of open(2) stays, the flags' garbage above 32 bits included.
-TEST(Seccomp, WhatCutsAFileWithoutWriteAccessIsRefused) {
+// Cut by name, by opening without write access, opened for nothing; everything else of open(2) stays, the flags' garbage above 32
+// bits included.
+TEST(Seccomp, WhatLandlockDoesNotGovernIsRefused) {
   const auto loaded = policy::load_directory(CAISSON_SOURCE_DIR "/policies");
   ASSERT_TRUE(loaded.problems.empty());
-  auto sets = loaded.policies.at("bash")->sets;
-  sets.push_back(truncation_refused());
-  const Program program = compile(sets);
-  EXPECT_EQ(answer(program, SYS_truncate), kEperm);
-  EXPECT_EQ(answer(program, SYS_openat2), kEnosys);
-  EXPECT_EQ(answer(program, SYS_ftruncate), SECCOMP_RET_ALLOW);
-  for (const std::uint64_t above : {std::uint64_t{0}, std::uint64_t{1} << 32, std::uint64_t{1} << 63})
-    for (std::uint64_t flags = 0; flags < 0x1000; ++flags) {
-      const bool cuts = (flags & O_TRUNC) != 0 && ((flags & O_ACCMODE) == O_RDONLY || (flags & O_ACCMODE) == O_ACCMODE);
-      seccomp_data data{.nr = SYS_openat, .arch = AUDIT_ARCH_X86_64};
-      data.args[2] = above | flags;
-      EXPECT_EQ(interpret(program, data), cuts ? kEacces : SECCOMP_RET_ALLOW) << flags;
-      EXPECT_EQ(answer(program, SYS_open, 0, above | flags), cuts ? kEacces : SECCOMP_RET_ALLOW) << flags;
-    }
+  for (const bool cuts : {false, true}) {
+    auto sets = loaded.policies.at("bash")->sets;
+    sets.push_back(stands_in(cuts ? Ungoverned::truncation : Ungoverned::ioctl));
+    const Program program = compile(sets);
+    EXPECT_EQ(answer(program, SYS_truncate), cuts ? kEperm : SECCOMP_RET_ALLOW);
+    EXPECT_EQ(answer(program, SYS_openat2), kEnosys);
+    EXPECT_EQ(answer(program, SYS_ftruncate), SECCOMP_RET_ALLOW);
+    for (const std::uint64_t above : {std::uint64_t{0}, std::uint64_t{1} << 32, std::uint64_t{1} << 63})
+      for (std::uint64_t flags = 0; flags < 0x1000; ++flags) {
+        const bool refused =
+            (flags & O_ACCMODE) == O_ACCMODE || (cuts && (flags & O_TRUNC) != 0 && (flags & O_ACCMODE) == O_RDONLY);
+        seccomp_data data{.nr = SYS_openat, .arch = AUDIT_ARCH_X86_64};
+        data.args[2] = above | flags;
+        EXPECT_EQ(interpret(program, data), refused ? kEacces : SECCOMP_RET_ALLOW) << flags;
+        EXPECT_EQ(answer(program, SYS_open, 0, above | flags), refused ? kEacces : SECCOMP_RET_ALLOW) << flags;
+      }
+  }
 }
 
 // Whoever allows less keeps it: nothing is allowed that the sets do not allow.
-TEST(Seccomp, RefusingTruncationWidensNothing) {
+TEST(Seccomp, StandingInForLandlockWidensNothing) {
   SyscallSet few;
   few.name = "few";
   few.allow.push_back({"read", {}, {}, ""});
   few.allow.push_back({"openat", {{{2, "masked_eq", O_RDONLY, O_ACCMODE}}}, {}, ""});
-  const Program less = compile({few}), refused = compile({few, truncation_refused()});
+  const Program less = compile({few}), refused = compile({few, stands_in(Ungoverned::truncation)});
   for (int nr = 0; nr < 700; ++nr)
     for (const int flags : {O_RDONLY, O_WRONLY, O_RDWR, O_ACCMODE, O_TRUNC, O_TRUNC | O_WRONLY, O_TRUNC | O_ACCMODE}) {
       seccomp_data data{.nr = nr, .arch = AUDIT_ARCH_X86_64};
