@@ -84,7 +84,7 @@ Manager::Entry* Manager::ready_entry(const std::string& domain) {
   for (auto& [id, entry] : entries_)
     // Without PID namespaces others of its uid may have killed it a moment ago.
     if (entry->owner == 0 && entry->domain == domain && entry->session->state() == State::idle &&
-        entry->session->check_covers() && !sys::exiting(entry->session->pid()))
+        entry->session->check_covers() && (entry->session->plan().pid_ns || !sys::exiting(entry->session->pid())))
       return entry.get();
   return nullptr;
 }
