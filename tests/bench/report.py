@@ -17,7 +17,7 @@ targets = [
     ("POST /v1/bash/exec, living / (1.5 x bash + 0.5 ms)", median["POST /v1/bash/exec true, living session"] / (1.5 * bash + 500), 1.0),
     ("POST /v1/bash/exec, new session / the same", median["POST /v1/bash/exec true, new session"] / (1.5 * bash + 500), 1.0),
 ]
-same = median["caisson run -- true"] / median["bwrap with the binds of caisson run"]
+same = median["caisson run -- true, beside it"] / median["bwrap with the binds of caisson run"]
 floor = median["floor: the same namespaces, nothing else"] / bwrap
 print(f"\n{'floor: namespaces and true alone / bwrap':52s} {floor:5.2f}")
 print(f"{'caisson run -- true / bwrap with the same binds':52s} {same:5.2f}")
