@@ -1,7 +1,6 @@
 #include "agent/worker/paths.h"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -14,7 +13,6 @@ namespace caisson::worker {
 namespace {
 
 constexpr std::size_t kReadStep = 256 * 1024;
-constexpr int kTries = 1000;
 
 // errno as it is left, -1 on failure.
 int open_at(int dir, const char* path, int flags, mode_t mode) {
@@ -23,16 +21,12 @@ int open_at(int dir, const char* path, int flags, mode_t mode) {
   if ((flags & O_PATH) != 0) how.flags = static_cast<std::uint64_t>((flags & (O_PATH | O_DIRECTORY | O_NOFOLLOW)) | O_CLOEXEC);
   how.mode = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? mode : 0;  // no others may have one
   how.resolve = RESOLVE_NO_MAGICLINKS;
-  long fd = -1;
-  int tries = 0;  // EAGAIN: a rename during the resolution, or a lease that somebody holds
-  do fd = ::syscall(SYS_openat2, dir, path, &how, sizeof how);
-  while (fd < 0 && (errno == EINTR || (errno == EAGAIN && ++tries < kTries)));
-  if (fd >= 0 || errno != ENOSYS) return static_cast<int>(fd);
-  // Sessions without a mount namespace have no openat2 before Linux 6.2 (SECURITY.md, T0 and T1). A magic link then leads to what
-  // the session may open anyway, and what is no regular file is refused once it is open.
+  int fd = openat2(dir, path, how);
+  if (fd >= 0 || errno != ENOSYS) return fd;
+  // A magic link then leads to what the session may open anyway, and what is no regular file is refused once it is open.
   do fd = ::openat(dir, path, static_cast<int>(how.flags), how.mode);
   while (fd < 0 && errno == EINTR);
-  return static_cast<int>(fd);
+  return fd;
 }
 
 // The directory of a path's last name, made with its parents; `name` points into `path`.
@@ -70,6 +64,15 @@ std::string tidy(const std::string& path) {
 }
 
 }  // namespace
+
+int openat2(int dir, const char* path, const open_how& how) {
+  constexpr int kTries = 1000;  // EAGAIN: a rename during the resolution, or a lease that somebody holds
+  long fd = -1;
+  int tries = 0;
+  do fd = ::syscall(SYS_openat2, dir, path, &how, sizeof how);
+  while (fd < 0 && (errno == EINTR || (errno == EAGAIN && ++tries < kTries)));
+  return static_cast<int>(fd);
+}
 
 Done<std::string> absolute(const std::string& path) {
   if (path.empty()) return failed(ENOENT, path);

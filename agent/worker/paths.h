@@ -3,12 +3,17 @@
 // the same as for its shell.
 #pragma once
 
+#include <linux/openat2.h>
 #include <sys/stat.h>
 
 #include "agent/worker/outcome.h"
 #include "launcher/base/fd.h"
 
 namespace caisson::worker {
+
+// openat2(2), asked again where the kernel says so; errno as it is left, -1 on failure. ENOSYS in sessions without a mount
+// namespace before Linux 6.10 (SECURITY.md, T0 and T1).
+[[nodiscard]] int openat2(int dir, const char* path, const open_how& how);
 
 // As the client means it: relative paths start at the home. Errors: empty, NUL.
 [[nodiscard]] Done<std::string> absolute(const std::string& path);

@@ -2,8 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <climits>
@@ -40,8 +38,7 @@ Entry entry_of(int dir, const dirent& found, const std::string& above, std::size
 
 }  // namespace
 
-// Where there is no openat2 (see open_at in paths.cc): name by name, none of which may be a link. They are of readdir(3): no
-// "..".
+// Where there is no openat2: name by name, none of which may be a link. They are of readdir(3): no "..".
 static int open_by_steps(const Fd& top, const std::string& relative, int flags) {
   Fd above;
   for (std::size_t begin = 0;;) {
@@ -60,10 +57,8 @@ static int open_at(const Fd& top, const std::string& relative, int flags) {
   open_how how{};
   how.flags = static_cast<std::uint64_t>(flags | O_NOFOLLOW | O_CLOEXEC);
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  long fd = -1;
-  do fd = ::syscall(SYS_openat2, top.get(), relative.empty() ? "." : relative.c_str(), &how, sizeof how);
-  while (fd < 0 && (errno == EINTR || errno == EAGAIN));
-  return fd < 0 && errno == ENOSYS ? open_by_steps(top, relative, static_cast<int>(how.flags)) : static_cast<int>(fd);
+  const int fd = openat2(top.get(), relative.empty() ? "." : relative.c_str(), how);
+  return fd < 0 && errno == ENOSYS ? open_by_steps(top, relative, static_cast<int>(how.flags)) : fd;
 }
 
 int open_below(const Fd& top, const std::string& relative) { return open_at(top, relative, O_RDONLY | O_DIRECTORY | O_NONBLOCK); }

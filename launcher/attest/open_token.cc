@@ -55,9 +55,9 @@ std::optional<std::string> from_base64url(std::string_view text) {
 
 Status verify(std::string_view public_key, std::string_view data, std::string_view signature) {
   (void)OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, nullptr);  // as attest/key.cc: no openssl.cnf
-  constexpr std::size_t kKeyBytes = 32;
+  constexpr std::size_t kPublicBytes = 32;
   const auto bytes = [](std::string_view text) { return reinterpret_cast<const unsigned char*>(text.data()); };
-  if (public_key.size() != kKeyBytes) return fail(Code::invalid_argument, "an Ed25519 public key has 32 bytes");
+  if (public_key.size() != kPublicBytes) return fail(Code::invalid_argument, "an Ed25519 public key has 32 bytes");
   const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(
       EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr, bytes(public_key), public_key.size()), EVP_PKEY_free);
   const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(), EVP_MD_CTX_free);

@@ -82,7 +82,8 @@ Result<SingleSession> SingleSession::load(const std::string& policies, const pol
 Result<confine::Program> SingleSession::filter(const confine::Plan& plan) const {
   const auto enforced = confine::enforced_mechanisms(plan);
   const auto needs = filter_needs(*loaded, enforced);
-  if (frozen && frozen->needs == needs && plan.ungoverned == confine::Ungoverned::nothing) return frozen->filter;
+  const bool kept = plan.ungoverned == confine::Ungoverned::nothing;  // what is kept is for kernels of today
+  if (kept && frozen && frozen->needs == needs) return frozen->filter;
   std::shared_ptr<const policy::Policy> whole = loaded;
   if (frozen) {
     TRY_ASSIGN(whole, read_policy(policies, choice));
@@ -90,10 +91,9 @@ Result<confine::Program> SingleSession::filter(const confine::Plan& plan) const 
       return fail(Code::unavailable, "the policies changed while the session was being made: try again");
   }
   auto sets = policy::effective_sets(*whole, enforced);
-  if (plan.ungoverned != confine::Ungoverned::nothing) sets.push_back(confine::stands_in(plan.ungoverned));
+  if (!kept) sets.push_back(confine::stands_in(plan.ungoverned));
   TRY_ASSIGN(auto program, confine::compile_seccomp(sets));
-  if (plan.ungoverned != confine::Ungoverned::nothing) return program;  // what is kept is for kernels of today
-  FrozenPolicies(policies, choice).store({whole, needs, program});
+  if (kept) FrozenPolicies(policies, choice).store({whole, needs, program});
   return program;
 }
 

@@ -64,10 +64,9 @@ preset() {
 
 jobs_count() { nproc 2>/dev/null || echo 2; }
 
-# build_tree PRESET TARGET...: configures when needed and builds; the folder is build/PRESET. Who builds once, builds faster.
+# build_tree PRESET TARGET...: configures when needed and builds; the folder is build/PRESET.
 build_tree() {
-  local name=$1 unity=OFF
+  local name=$1
   shift
-  if [ -n "${CI:-}" ] || [ "$name" = faults ]; then unity=ON; fi
-  (cd "$ROOT" && cmake --preset "$name" "-DCAISSON_UNITY=$unity" >/dev/null && cmake --build "build/$name" -j "$(jobs_count)" ${1:+--target "$@"})
+  (cd "$ROOT" && cmake --preset "$name" >/dev/null && cmake --build "build/$name" -j "$(jobs_count)" ${1:+--target "$@"})
 }

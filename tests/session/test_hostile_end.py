@@ -70,9 +70,9 @@ def test_a_session_built_ahead_that_was_killed_is_given_to_nobody(weakened):
     launcher = struct.unpack("3i", control.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
 
     def inits():
-        found = [p for p, (_, name, _) in processes().items() if name == "caisson-init" and p in descendants(launcher)]
+        found = {p for p, (_, name, _) in processes().items() if name == "caisson-init"} & descendants(launcher)
         time.sleep(0.3)  # those of the canaries end
-        return [p for p in found if p in processes()]
+        return found & set(processes())
 
     eventually(lambda: len(inits()) > 1, what="one is built ahead")
     there = inits()
