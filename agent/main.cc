@@ -4,6 +4,7 @@
 #include <string>
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <boost/asio/signal_set.hpp>
 
 #include "agent/bridge/launcher_client.h"
+#include "agent/http/lane.h"
 #include "agent/http/log.h"
 #include "agent/http/server.h"
 #include "agent/routes/app.h"
@@ -27,7 +29,7 @@ namespace caisson {
 namespace {
 
 constexpr int kLauncherFd = 3;
-constexpr std::chrono::seconds kGrace{5};
+constexpr std::chrono::seconds kGrace{5}, kAnswering{1};
 
 // At once, without destructors: coroutines of requests may still hold references into main's frame.
 [[noreturn]] void leave(int status) { ::_exit(status); }
@@ -43,6 +45,10 @@ Status harden() {
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return sys_error("prctl PR_SET_NO_NEW_PRIVS");
   return {};
 }
+
+// What is large goes back to the kernel when it ends. Without this the allocator, once it has seen something large end, takes the
+// next from its heap, where what is small and stays keeps the holes between: those count against the limit as well.
+void settle_memory() { ::mallopt(M_MMAP_THRESHOLD, 256 * 1024); }
 
 // Connections, pipes and terminals count against the soft limit, which some engines leave at 1024. Not fatal.
 void raise_descriptor_limit() {
@@ -80,7 +86,11 @@ struct Agent {
                  .code = &tenants.standard()->code,
                  .box = &tenants.standard()->box,
                  .tenants = &tenants},
-        app(services, {.api_key = settings.api_key, .auth_off = settings.auth_off, .allow_origin = settings.allow_origin},
+        app(services,
+            {.api_key = settings.api_key,
+             .auth_off = settings.auth_off,
+             .allow_origin = settings.allow_origin,
+             .allow_host = settings.allow_host},
             routes::all_routes()),
         server(io, app) {}
   bridge::LauncherClient launcher;
@@ -102,9 +112,12 @@ asio::awaitable<void> run_hooks(Agent& agent, const Settings& settings, std::str
 
 // The first message to the launcher must be hello, so no request is accepted before its answer.
 task<void> serve(Agent& agent, const Settings& settings) {
-  auto greeting = co_await agent.launcher.hello();
+  auto greeting = co_await agent.launcher.hello(session::Keep::file_bytes());
   if (!greeting) die(std::move(greeting).error().wrap("greet the launcher"));
   agent.sandbox.set_places(greeting->home, settings.workspace.empty() ? greeting->workspace : settings.workspace);
+  CO_TRY(co_await agent.tenants.look());
+  CO_TRY(co_await agent.tenants.wake(agent.tenants.standard()));  // what is asked of it below would wait
+  CO_TRY(co_await agent.tenants.take_up());
   co_await run_hooks(agent, settings, session::Hooks::kInit);
   co_await run_hooks(agent, settings, session::Hooks::kPreServices);
   agent.server.start();
@@ -115,12 +128,20 @@ task<void> serve(Agent& agent, const Settings& settings) {
   co_return Status{};
 }
 
+// What still runs when most of the grace is over ends while its request can be answered, and says why.
+task<void> end_sessions(Agent& agent, std::vector<std::shared_ptr<bridge::SessionHandle>> sessions) {
+  co_await sleep_for(kGrace - kAnswering);
+  for (const auto& session : sessions) CO_TRY(co_await agent.launcher.session_destroy(session, "shutdown"));
+  co_return Status{};
+}
+
 task<void> stop_on_signal(Agent& agent, const Settings& settings) {
   asio::signal_set signals(co_await asio::this_coro::executor, SIGTERM, SIGINT);
   auto [error, number] = co_await signals.async_wait(as_values);
   if (error) co_return asio_error("wait for signals", error);
   log::info("stopping");
   agent.status = {.ready = false, .reason = "the server is stopping"};
+  spawn(agent.launcher.executor(), "last sessions", end_sessions(agent, agent.launcher.living()));  // hooks have theirs later
   using asio::experimental::awaitable_operators::operator&&;
   auto both = agent.server.stop(kGrace) && agent.tenants.shut_down(bridge::deadline_after(settings.shutdown_seconds));
   co_await std::move(both);
@@ -129,6 +150,7 @@ task<void> stop_on_signal(Agent& agent, const Settings& settings) {
 
 Status run() {
   TRY(harden());
+  settle_memory();
   raise_descriptor_limit();
   TRY_ASSIGN(const Settings settings, settings_from_env());
   TRY_ASSIGN(std::vector<session::Hook> hooks, session::hooks_from_env());
@@ -142,7 +164,7 @@ Status run() {
   TRY(seal());
   spawn(io.get_executor(), "signals", stop_on_signal(agent, settings));
   spawn(io.get_executor(), "start", serve(agent, settings));
-  io.run();
+  http::run(io);
   return {};
 }
 

@@ -36,6 +36,10 @@ Result<Settings> settings_from_env() {
   if (!settings.auth_off && settings.api_key.empty())
     return fail(Code::invalid_argument, "SANDBOX_API_KEY is not set; set it, or CAISSON_AUTH=none to serve everybody");
   settings.allow_origin = env("CAISSON_ALLOW_ORIGIN");
+  settings.allow_host = env("CAISSON_ALLOW_HOST");
+  if (settings.allow_host.find_first_of("/*") != std::string::npos)
+    return fail(Code::invalid_argument,
+                "CAISSON_ALLOW_HOST must be names of hosts with commas between them, not " + quote(settings.allow_host));
   settings.user = env("USER", settings.user);
   settings.workspace = env("WORKSPACE");
   settings.timezone = env("TZ");

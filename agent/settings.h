@@ -13,6 +13,7 @@ struct Settings {
   std::string api_key;             // SANDBOX_API_KEY; the launcher makes one when the user gave none
   bool auth_off = false;           // CAISSON_AUTH=none
   std::string allow_origin;        // CAISSON_ALLOW_ORIGIN: origins of web pages that may call, comma-separated
+  std::string allow_host;          // CAISSON_ALLOW_HOST: names under which we are called without a key, comma-separated
   std::string user = "gem";        // USER
   std::string workspace;           // WORKSPACE; empty: what the launcher's hello says
   std::string timezone;            // TZ

@@ -15,6 +15,8 @@ namespace {
 constexpr int kSeccompFd = 4;                  // as caisson-seal leaves it
 constexpr std::int64_t kDropDelayUs = 10'000;  // what it said last is read, so that a violation is on record
 constexpr std::int64_t kFirstDelayUs = 50'000, kLongestDelayUs = 10'000'000, kSettledUs = 30'000'000;
+constexpr std::int64_t kServedDelayUs = 1'000'000, kShortUs = 5'000'000;
+constexpr int kShortLives = 3;
 
 std::vector<std::string> environment(const Options& o) {
   std::vector<std::string> env{"PATH=/usr/bin:/bin",
@@ -28,7 +30,7 @@ std::vector<std::string> environment(const Options& o) {
   if (!o.auth_off) env.push_back("SANDBOX_API_KEY=" + o.api_key);
   for (const char* name :
        {"TZ", "USER", "MAX_SHELL_SESSIONS", "MAX_BASH_SESSIONS", "MAX_JUPYTER_SESSIONS", "MAX_CODE_SESSIONS",
-        "CAISSON_WARM_SESSIONS", "CAISSON_ALLOW_ORIGIN", "PYTHON_VERSION", "CAISSON_SESSION_IDLE_SECONDS",
+        "CAISSON_WARM_SESSIONS", "CAISSON_ALLOW_ORIGIN", "CAISSON_ALLOW_HOST", "PYTHON_VERSION", "CAISSON_SESSION_IDLE_SECONDS",
         "CAISSON_JUPYTER_IDLE_SECONDS", "CAISSON_KERNEL_POOL", "CAISSON_OUTPUT_CAP_BYTES", "CAISSON_OUTPUT_TOTAL_BYTES",
         "CAISSON_HOOK_SECONDS", "RUN_HOOK_INIT", "RUN_HOOK_PRE_SERVICES", "RUN_HOOK_POST_READY"})
     if (const char* value = std::getenv(name)) env.push_back(std::string(name) + "=" + value);
@@ -39,7 +41,7 @@ std::vector<std::string> environment(const Options& o) {
 
 Status AgentProcess::start() {
   const bool change_uid = manager_.features().change_uid.ok();
-  TRY_ASSIGN(const Fd there, sys::open(options_.agent, O_PATH));
+  if (::stat(options_.agent.c_str(), &program_) != 0) return sys_error(quote(options_.agent));
   TRY_ASSIGN(auto pair, sys::seqpacket_pair());
   TRY(sys::set_nonblocking(pair.second.get(), true));
   std::vector<std::string> env = environment(options_);
@@ -71,6 +73,16 @@ void AgentProcess::exited(const ChildExit& exit) {
   manager_.record(audit::Event::agent_exit, {{"pid", pid_}, {"signaled", exit.signaled}, {"status", exit.status}});
   pid_ = 0;
   pidfd_.reset();
+  // The state that the last agent left may have caused the crash. SIGKILL comes from outside, so it does not count.
+  const bool killed = exit.signaled && exit.status == SIGKILL;
+  const bool served = manager_.took_up() && (killed || sys::monotonic_us() - started_us_ > kShortUs);
+  short_lives_ = served ? 0 : short_lives_ + 1;
+  if (short_lives_ >= kShortLives) {
+    short_lives_ = 0;
+    manager_.record(audit::Event::agent_violation, {{"what", "agents end as they take up what one has left: it is dropped"}});
+    sys::say("caisson-launcher: agents end as they take up what one has left: its sessions end");
+    manager_.forget_kept();
+  }
   // Usually closed by now. Whoever else holds its end must not go on in its name, beside the next agent.
   loop_.after(kDropDelayUs, [this, client = client_] { manager_.drop(client); });
   if (stopped_) return stopped_();
@@ -81,7 +93,9 @@ void AgentProcess::exited(const ChildExit& exit) {
 
 void AgentProcess::restart_later() {
   const bool settled = sys::monotonic_us() - started_us_ > kSettledUs;
-  delay_us_ = settled || delay_us_ == 0 ? kFirstDelayUs : std::min(delay_us_ * 2, kLongestDelayUs);
+  delay_us_ = std::exchange(asked_, false) || settled || delay_us_ == 0
+                  ? kFirstDelayUs
+                  : std::min(delay_us_ * 2, manager_.took_up() ? kServedDelayUs : kLongestDelayUs);
   loop_.after(delay_us_, [this] {
     if (stopped_) return;
     const Status done = start();
@@ -89,6 +103,17 @@ void AgentProcess::restart_later() {
     sys::say("caisson-launcher: the agent cannot be started: " + done.error().text());
     restart_later();
   });
+}
+
+void AgentProcess::restart(bool changed_only) {
+  struct stat now{};
+  if (pid_ == 0 || stopped_) return;  // one is about to start
+  if (changed_only && (::stat(options_.agent.c_str(), &now) != 0 ||
+                       (now.st_dev == program_.st_dev && now.st_ino == program_.st_ino && now.st_size == program_.st_size &&
+                        now.st_mtim.tv_sec == program_.st_mtim.tv_sec && now.st_mtim.tv_nsec == program_.st_mtim.tv_nsec)))
+    return;
+  asked_ = true;
+  (void)sys::pidfd_send_signal(pidfd_.get(), SIGKILL);  // as if it had died: there is one way to be taken up
 }
 
 void AgentProcess::stop(std::function<void()> done) {

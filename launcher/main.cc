@@ -12,6 +12,7 @@
 #include "launcher/base/sys.h"
 #include "launcher/confine/caps.h"
 #include "launcher/control.h"
+#include "launcher/directories.h"
 #include "launcher/options.h"
 #include "launcher/session/manager.h"
 
@@ -23,14 +24,6 @@ namespace {
   std::exit(code_exit_status(error.code));
 }
 
-Status make_directory(const std::string& path, mode_t mode) {
-  for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
-    if (::mkdir(path.substr(0, at).c_str(), 0755) != 0 && errno != EEXIST) return sys_error("mkdir " + quote(path.substr(0, at)));
-  if (::mkdir(path.c_str(), mode) != 0 && errno != EEXIST) return sys_error("mkdir " + quote(path));
-  if (::access(path.c_str(), W_OK) != 0) return sys_error("write to " + quote(path));
-  return {};
-}
-
 // What is inherited by everything that the launcher starts.
 Status prepare_process() {
   ::signal(SIGPIPE, SIG_IGN);
@@ -40,28 +33,14 @@ Status prepare_process() {
   if (::geteuid() == 0 && ::setgroups(0, nullptr) != 0 && errno != EPERM) return sys_error("setgroups");
   if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return sys_error("prctl PR_SET_CHILD_SUBREAPER");
   // In T1 sessions have our uid: nothing of us may be read or traced by them.
-  if (::geteuid() != 0 && ::prctl(PR_SET_DUMPABLE, 0) != 0) return sys_error("prctl PR_SET_DUMPABLE");
+  if ((::geteuid() != 0 || !confine::caps_change_uid()) && ::prctl(PR_SET_DUMPABLE, 0) != 0)
+    return sys_error("prctl PR_SET_DUMPABLE");
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
     files.rlim_cur = files.rlim_max;
     if (::setrlimit(RLIMIT_NOFILE, &files) != 0) return sys_error("setrlimit RLIMIT_NOFILE");
   }
   confine::caps_prepare();
-  return {};
-}
-
-// Not root and no directories of our own: /dev/shm is writable by everybody and granted to no session.
-Status prepare_directories(Options& options) {
-  const std::string fallback = "/dev/shm/caisson-" + std::to_string(::geteuid());
-  if (::geteuid() != 0 && (!make_directory(options.run_dir, 0700) || !make_directory(options.audit_dir, 0700))) {
-    options.run_dir = fallback + "/run";
-    options.audit_dir = fallback + "/audit";
-    TRY(make_directory(fallback, 0700));
-    std::fprintf(stderr, "caisson-launcher: not root, so run files and AUDIT LOGS are in memory: %s\n", fallback.c_str());
-  }
-  TRY(make_directory(options.run_dir, 0700));
-  TRY(make_directory(options.audit_dir, 0700));
-  if (!options.homes.empty()) TRY(make_directory(options.homes, 0700));
   return {};
 }
 
@@ -87,18 +66,19 @@ void say_key(const Options& o) {
 
 Status run(Options options) {
   TRY(prepare_process());
-  TRY(prepare_directories(options));
+  TRY(settle_directories(options));
   TRY_ASSIGN(const auto loop, Loop::create({SIGTERM, SIGINT, SIGHUP}));
   TRY_ASSIGN(const auto manager, session::Manager::create(options, *loop));
   say_tier(manager->features());
   Fd control;
-  if (::geteuid() == 0) {
+  if (::geteuid() == 0 && confine::caps_change_uid()) {
     TRY_ASSIGN(control, serve_control(options.run_dir + "/control.sock", *manager, *loop));
   } else {
     std::fprintf(stderr, "caisson-launcher: no control socket: sessions have our uid and could use it\n");
   }
   AgentProcess agent(options, *manager, *loop);
   TRY(agent.start());
+  manager->on_restart([&] { agent.restart(); });
   say_key(options);
 
   bool stopping = false;
@@ -110,10 +90,12 @@ Status run(Options options) {
   loop->on_signal(SIGTERM, stop);
   loop->on_signal(SIGINT, stop);
   loop->on_signal(SIGHUP, [&] {
-    const auto problems = manager->reload("SIGHUP");
-    sys::say(problems.empty() ? "caisson-launcher: policies reloaded"
-                              : "caisson-launcher: the policies have problems, the old ones stay:");
-    for (const auto& p : problems) sys::say("  " + p.text());
+    manager->reload("SIGHUP", [](const auto& problems) {
+      sys::say(problems.empty() ? "caisson-launcher: policies reloaded"
+                                : "caisson-launcher: the policies have problems, the old ones stay:");
+      for (const auto& p : problems) sys::say("  " + p.text());
+    });
+    agent.restart(true);
   });
   return loop->run();
 }

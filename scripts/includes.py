@@ -21,6 +21,8 @@ ALLOWED = {
     "launcher/init": ["launcher/base"],
     "launcher/auditor": ["launcher/base"],
     "launcher/homes": ["launcher/base", "launcher/confine"],  # of confine: id maps
+    "launcher/logs": ["launcher/base", "launcher/audit"],
+    "launcher/protect": ["launcher/base", "launcher/confine"],  # of confine: names below a root, the inner user
     "launcher/system": ["launcher/base", "launcher/confine"],  # of confine: mounts and names below a root
     "launcher/reader": ["launcher/base", "launcher/policy", "launcher/confine"],
     "launcher/probe": ["launcher/base", "launcher/policy", "launcher/confine"],  # of policy: bytes

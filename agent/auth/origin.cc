@@ -1,6 +1,9 @@
 #include "agent/auth/origin.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
+#include <array>
 
 #include "agent/http/token.h"
 
@@ -19,21 +22,52 @@ std::string without_port(std::string authority, std::string_view default_port) {
   return authority;
 }
 
-bool is_local_name(std::string_view authority) {
-  if (authority.starts_with('[')) return true;  // an IPv6 address
-  const std::string_view host = authority.substr(0, authority.find(':'));
-  if (host == "localhost" || host.ends_with(".localhost")) return true;
-  return !host.empty() && std::ranges::all_of(host, [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
+std::vector<std::string> listed(std::string_view list) {
+  std::vector<std::string> out;
+  while (!list.empty()) {
+    const std::size_t comma = std::min(list.find(','), list.size());
+    if (std::string one = normal(list.substr(0, comma)); !one.empty()) out.push_back(std::move(one));
+    list.remove_prefix(std::min(comma + 1, list.size()));
+  }
+  return out;
+}
+
+// The host of a normalized "host:port", or "" if the text is not one.
+std::string_view host_of(std::string_view authority) {
+  const std::size_t end = authority.starts_with('[') ? authority.find(']') + 1 : std::min(authority.find(':'), authority.size());
+  std::string_view host = authority.substr(0, end), port = authority.substr(end);
+  if (!port.empty() && !port.starts_with(':')) return "";
+  if (!port.empty()) port.remove_prefix(1);
+  if (!std::ranges::all_of(port, [](char c) { return c >= '0' && c <= '9'; })) return "";
+  if (host.ends_with('.')) host.remove_suffix(1);
+  return host;
+}
+
+bool is_address(std::string_view host) {
+  std::array<unsigned char, 16> ignored{};
+  if (!host.starts_with('[')) return ::inet_pton(AF_INET, std::string(host).c_str(), ignored.data()) == 1;
+  if (!host.ends_with(']')) return false;
+  return ::inet_pton(AF_INET6, std::string(host.substr(1, host.size() - 2)).c_str(), ignored.data()) == 1;
 }
 
 }  // namespace
 
-OriginRule::OriginRule(std::string_view allowed, bool auth_off) : auth_off_(auth_off) {
-  while (!allowed.empty()) {
-    const std::size_t comma = std::min(allowed.find(','), allowed.size());
-    if (std::string origin = normal(allowed.substr(0, comma)); !origin.empty()) allowed_.push_back(std::move(origin));
-    allowed.remove_prefix(std::min(comma + 1, allowed.size()));
-  }
+OriginRule::OriginRule(std::string_view allowed, bool auth_off, std::string_view hosts)
+    : allowed_(listed(allowed)), hosts_(listed(hosts)), auth_off_(auth_off) {
+  for (std::string& host : hosts_) host = host_of(host);
+  for (const std::string& origin : allowed_)
+    if (const std::size_t scheme = origin.find("://"); scheme != std::string::npos)
+      hosts_.emplace_back(host_of(std::string_view(origin).substr(scheme + 3)));
+}
+
+// An attacker's name can be made to resolve to us, an address or localhost cannot be made his.
+bool OriginRule::knows_host(const http::Request& request) const {
+  if (!auth_off_) return true;
+  const std::string authority = normal(request.header("host").value_or(""));
+  const std::string_view host = host_of(authority);
+  if (host.empty()) return false;
+  return host == "localhost" || host.ends_with(".localhost") || is_address(host) ||
+         std::ranges::find(hosts_, host) != hosts_.end();
 }
 
 bool OriginRule::is_listed(std::string_view origin) const {
@@ -45,7 +79,6 @@ bool OriginRule::permits(const http::Request& request) const {
   if (!header || is_listed(*header)) return true;
   const std::string origin = normal(*header);
   const std::string host = normal(request.header("host").value_or(""));
-  if (auth_off_ && !is_local_name(host)) return false;
   if (origin.starts_with("http://")) return without_port(origin.substr(7), ":80") == without_port(host, ":80");
   if (origin.starts_with("https://")) return without_port(origin.substr(8), ":443") == without_port(host, ":443");
   return false;  // "null", extensions, files

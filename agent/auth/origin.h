@@ -1,6 +1,7 @@
 // Cross-site protection. Only browsers send Origin; one that names another site than the Host asked for is refused, on
-// plain requests and WebSocket upgrades alike. With auth switched off, Host must also be an address or localhost then: a
-// page of an attacker whose name was rebound to our address has matching Origin and Host, but a foreign name.
+// plain requests and WebSocket upgrades alike. With auth switched off, Host must also be an address, localhost or a listed
+// name: a page of an attacker whose name was rebound to our address is of our origin for the browser, which then sends no
+// Origin at all with GET, or a matching one; only the name tells it.
 #pragma once
 
 #include <string>
@@ -13,15 +14,18 @@ namespace caisson::auth {
 
 class OriginRule {
  public:
-  // `allowed`: comma-separated origins ("https://app.example"), from CAISSON_ALLOW_ORIGIN.
-  OriginRule(std::string_view allowed, bool auth_off);
+  // `allowed`: comma-separated origins ("https://app.example"), from CAISSON_ALLOW_ORIGIN. `hosts`: comma-separated names
+  // under which this server is called, from CAISSON_ALLOW_HOST; those of the origins are among them.
+  OriginRule(std::string_view allowed, bool auth_off, std::string_view hosts = "");
 
+  // With auth on the key protects, whatever the name.
+  [[nodiscard]] bool knows_host(const http::Request& request) const;
   [[nodiscard]] bool permits(const http::Request& request) const;
   // The request's Origin when it is one of the listed: it then gets CORS headers.
   [[nodiscard]] bool is_listed(std::string_view origin) const;
 
  private:
-  std::vector<std::string> allowed_;
+  std::vector<std::string> allowed_, hosts_;
   bool auth_off_;
 };
 

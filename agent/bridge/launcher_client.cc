@@ -37,6 +37,7 @@ json::Value exec_body(const std::string& session, const ExecRequest& request) {
   for (const auto& [name, value] : request.env) body["env"][name] = value ? json::Value(*value) : json::Value(nullptr);
   if (request.pty) body["pty"] = {{"cols", request.pty->cols}, {"rows", request.pty->rows}};
   else body["stdin"] = request.with_stdin;
+  if (request.keep) body["keep"] = true;
   if (request.hard_timeout_ms) body["hard_timeout_ms"] = *request.hard_timeout_ms;
   return body;
 }
@@ -96,6 +97,8 @@ task<std::shared_ptr<LauncherClient::Pending>> LauncherClient::call(ipc::Op op, 
   body["op"] = name;
   auto entry = std::make_shared<Pending>(executor_, op);
   entry->session = json::text_of(body, "session");
+  entry->hard_timeout_ms = json::number_of(body, "hard_timeout_ms").value_or(0);
+  entry->keep = op == ipc::Op::session_exec && json::flag_of(body, "keep");
   if (auto sent = link->submit(std::move(body)); !sent) co_return std::unexpected(std::move(sent).error().wrap(name));
   link->pending[id] = entry;
   if (!link->outbox.empty() && !std::exchange(link->writing, true)) spawn(executor_, "launcher requests", write_loop(link));
@@ -120,9 +123,13 @@ task<json::Value> LauncherClient::query(ipc::Op op, json::Value body, std::chron
   co_return std::move(entry->reply->body);
 }
 
-task<Greeting> LauncherClient::hello() {
+task<Greeting> LauncherClient::hello(std::size_t keep_bytes) {
   json::Value body = {{"protocol", ipc::kProtocolVersion}};
-  CO_TRY_ASSIGN(const json::Value reply, co_await query(ipc::Op::hello, std::move(body), seconds(10)));
+  if (keep_bytes > 0) body["keep"] = keep_bytes;
+  CO_TRY_ASSIGN(const auto entry, co_await call(ipc::Op::hello, std::move(body), seconds(10)));
+  if (!is_ok(entry->reply->body)) co_return std::unexpected(refusal(entry->reply->body).error);
+  if (entry->reply->fds.size() == 1) keep_ = std::move(entry->reply->fds[0]);
+  const json::Value& reply = entry->reply->body;
   Greeting greeting;
   greeting.version = json::text_of(reply, "version");
   greeting.tier = json::text_of(reply, "tier");
@@ -138,10 +145,11 @@ task<Greeting> LauncherClient::hello() {
 }
 
 task<std::shared_ptr<SessionHandle>> LauncherClient::session_create(std::string domain, std::string label, std::string workspace,
-                                                                    bool isolated, std::uint64_t memory_bytes) {
+                                                                    bool isolated, std::uint64_t memory_bytes, bool keep) {
   json::Value body = {{"domain", std::move(domain)}, {"workspace", workspace}};
   if (!label.empty()) body["label"] = std::move(label);
   if (isolated) body["isolation"] = "private";
+  if (keep) body["keep"] = true;
   if (memory_bytes != 0) body["narrow"] = {{"limits", {{"memory_bytes", memory_bytes}}}};
   CO_TRY_ASSIGN(const auto entry, co_await call(ipc::Op::session_create, std::move(body), seconds(30)));
   if (!is_ok(entry->reply->body)) co_return std::unexpected(refusal(entry->reply->body).error);
@@ -177,6 +185,45 @@ task<ExecOutcome> LauncherClient::session_exec(std::shared_ptr<SessionHandle> se
   }
   ExecOutcome outcome = std::move(started);
   co_return outcome;
+}
+
+task<std::vector<LeftSession>> LauncherClient::session_adopt() {
+  std::vector<LeftSession> out;
+  for (;;) {
+    json::Value body = json::Value::object();
+    CO_TRY_ASSIGN(const auto entry, co_await call(ipc::Op::session_adopt, std::move(body), seconds(10)));
+    if (!is_ok(entry->reply->body)) co_return std::unexpected(refusal(entry->reply->body).error);
+    if (!entry->created) co_return out;
+    const json::Value& reply = entry->reply->body;
+    LeftSession& one = out.emplace_back();
+    one.handle = entry->created;
+    one.handle->workspace = json::text_of(reply, "workspace");
+    one.handle->isolated = json::text_of(reply, "isolation") == "private";
+    one.domain = json::text_of(reply, "domain");
+    if (const auto it = reply.find("execs"); it != reply.end() && it->is_array())
+      for (const json::Value& exec : *it)
+        if (exec.is_string()) one.execs.push_back(exec.get<std::string>());
+  }
+}
+
+task<ExecStarted> LauncherClient::exec_adopt(std::shared_ptr<SessionHandle> session, std::string exec) {
+  json::Value body = {{"session", session->id}, {"exec", std::move(exec)}};
+  CO_TRY_ASSIGN(const auto entry, co_await call(ipc::Op::exec_adopt, std::move(body), seconds(10)));
+  if (!is_ok(entry->reply->body)) co_return std::unexpected(refusal(entry->reply->body).error);
+  ExecStarted started;
+  started.handle = entry->exec;
+  const auto ends = entry->reply->body.find("ends");
+  if (ends == entry->reply->body.end() || ends->size() != entry->reply->fds.size())
+    co_return fail(Code::io, "exec_adopt: unexpected descriptors from the launcher");
+  std::size_t at = 0;
+  for (const json::Value& end : *ends) {
+    Fd& fd = entry->reply->fds[at++];
+    if (end == "stdin") started.stdin_pipe = std::move(fd);
+    else if (end == "stdout") started.stdout_pipe = std::move(fd);
+    else if (end == "stderr") started.stderr_pipe = std::move(fd);
+    else if (end == "pty") started.pty = std::move(fd);
+  }
+  co_return started;
 }
 
 task<void> LauncherClient::exec_signal(std::shared_ptr<ExecHandle> exec, std::string signal) {
@@ -234,9 +281,17 @@ task<AuditSegment> LauncherClient::audit_open(std::string session, std::int64_t 
   co_return out;
 }
 
+std::vector<std::shared_ptr<SessionHandle>> LauncherClient::living() const {
+  std::vector<std::shared_ptr<SessionHandle>> out;
+  for (const auto& [id, known] : link_->sessions)
+    if (auto session = known.lock(); session && !session->ended) out.push_back(std::move(session));
+  return out;
+}
+
 task<void> LauncherClient::session_destroy(std::shared_ptr<SessionHandle> session, std::string reason) {
   session->on_end = nullptr;  // the caller knows
   if (std::exchange(session->ended, true)) co_return Status{};
+  session->end = end_of(reason);
   json::Value body = {{"session", session->id}, {"reason", std::move(reason)}};
   CO_TRY(co_await query(ipc::Op::session_destroy, std::move(body), seconds(30)));
   co_return Status{};
@@ -259,6 +314,18 @@ task<std::vector<json::Value>> LauncherClient::workspace_list() {
 task<void> LauncherClient::workspace_destroy(std::string name, std::string reason) {
   json::Value body = {{"workspace", std::move(name)}, {"reason", std::move(reason)}};
   CO_TRY(co_await query(ipc::Op::workspace_destroy, std::move(body), seconds(30)));
+  co_return Status{};
+}
+
+task<void> LauncherClient::workspace_pause(std::string name) {
+  json::Value body = {{"workspace", std::move(name)}};
+  CO_TRY(co_await query(ipc::Op::workspace_pause, std::move(body), seconds(30)));
+  co_return Status{};
+}
+
+task<void> LauncherClient::workspace_resume(std::string name) {
+  json::Value body = {{"workspace", std::move(name)}};
+  CO_TRY(co_await query(ipc::Op::workspace_resume, std::move(body), seconds(30)));
   co_return Status{};
 }
 

@@ -24,11 +24,19 @@ class LauncherClient {
   LauncherClient(const LauncherClient&) = delete;
   LauncherClient& operator=(const LauncherClient&) = delete;
 
-  [[nodiscard]] task<Greeting> hello();
+  // keep_bytes: of the memory file that outlives the agent; 0: none.
+  [[nodiscard]] task<Greeting> hello(std::size_t keep_bytes = 0);
+  // Hands over the memory file that hello() received. Invalid after the first call, or if the launcher sent none.
+  [[nodiscard]] Fd take_keep() { return std::move(keep_); }
+  // All that an agent before has left; from then on it is ours.
+  [[nodiscard]] task<std::vector<LeftSession>> session_adopt();
+  // Ends that were let go are absent. Its exit, if it has ended, is told as that of any other.
+  [[nodiscard]] task<ExecStarted> exec_adopt(std::shared_ptr<SessionHandle> session, std::string exec);
   // label: the client's id, for the audit log only. isolated: with a home, /tmp and loopback of its own. memory_bytes: of all
-  // that runs in it, instead of the policy's limit, which must not be less; 0: the policy's.
+  // that runs in it, instead of the policy's limit, which must not be less; 0: the policy's. keep: it outlives the agent.
   [[nodiscard]] task<std::shared_ptr<SessionHandle>> session_create(std::string domain, std::string label, std::string workspace,
-                                                                    bool isolated = false, std::uint64_t memory_bytes = 0);
+                                                                    bool isolated = false, std::uint64_t memory_bytes = 0,
+                                                                    bool keep = false);
   [[nodiscard]] task<ExecOutcome> session_exec(std::shared_ptr<SessionHandle> session, ExecRequest request);
   [[nodiscard]] task<void> exec_signal(std::shared_ptr<ExecHandle> exec, std::string signal);
   [[nodiscard]] task<json::Value> session_stat(std::string session);
@@ -46,11 +54,16 @@ class LauncherClient {
   [[nodiscard]] task<json::Value> audit_list(std::string before, std::int64_t limit);
   // segment 0: the last one. Code::not_found where there is none.
   [[nodiscard]] task<AuditSegment> audit_open(std::string session, std::int64_t segment);
+  // Those of ours that live now.
+  [[nodiscard]] std::vector<std::shared_ptr<SessionHandle>> living() const;
   [[nodiscard]] task<void> session_destroy(std::shared_ptr<SessionHandle> session, std::string reason);
   // {name, disk_bytes?, idle_seconds?, persistent?} -> the launcher's description of the new workspace.
   [[nodiscard]] task<json::Value> workspace_create(json::Value request);
   [[nodiscard]] task<std::vector<json::Value>> workspace_list();
   [[nodiscard]] task<void> workspace_destroy(std::string name, std::string reason);
+  // Stops all that runs in it, or lets it go on.
+  [[nodiscard]] task<void> workspace_pause(std::string name);
+  [[nodiscard]] task<void> workspace_resume(std::string name);
   // Called when a workspace has ended, for whatever reason.
   void on_workspace_end(std::function<void(const std::string& name)> told);
   // Called when the launcher has taken new policies, whoever asked for it.
@@ -77,6 +90,7 @@ class LauncherClient {
   asio::any_io_executor executor_;
   std::shared_ptr<Link> link_;  // shared with the reader and the writer, which may outlive this object for a moment
   Greeting greeting_;
+  Fd keep_;
 };
 
 }  // namespace caisson::bridge

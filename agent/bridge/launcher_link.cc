@@ -75,28 +75,52 @@ Status LauncherClient::Link::take_reply(std::int64_t id, ipc::Message message) {
   TRY_ASSIGN(const auto ok, json::get_bool(message.body, "ok"));
   if (ok.value_or(false)) {
     // Handles are made here, not by the coroutine that asked: an event may be the very next message.
-    if (entry->op == ipc::Op::session_exec) {
-      entry->exec = std::make_shared<ExecHandle>(executor);
-      entry->exec->session = entry->session;
-      entry->exec->id = json::text_of(message.body, "exec");
-      execs[{entry->session, entry->exec->id}] = entry->exec;
-    } else if (entry->op == ipc::Op::session_create) {
+    if (entry->op == ipc::Op::session_exec || entry->op == ipc::Op::exec_adopt) {
+      const bool keep = entry->keep || entry->op == ipc::Op::exec_adopt;
+      entry->exec = make_exec(entry->session, json::text_of(message.body, "exec"), keep);
+      entry->exec->hard_timeout_ms = entry->hard_timeout_ms;
+      if (entry->abandoned) entry->exec->let_go("");
+    } else if (entry->op == ipc::Op::session_create ||
+               (entry->op == ipc::Op::session_adopt && message.body.contains("session"))) {
       entry->created = std::make_shared<SessionHandle>();
       entry->created->id = json::text_of(message.body, "session");
       entry->created->tools = json::text_of(message.body, "tools");
       sessions[entry->created->id] = entry->created;
       if (entry->abandoned) {  // who asked has gone: nobody else would ever destroy it
-        json::Value request = {{"id", next_id}, {"op", "session_destroy"}, {"session", entry->created->id}};
-        auto reaper = std::make_shared<Pending>(executor, ipc::Op::session_destroy);
-        reaper->abandoned = true;
-        pending[next_id++] = reaper;
-        return submit(std::move(request));
+        return post(ipc::Op::session_destroy, {{"session", entry->created->id}});
       }
     }
   }
   entry->reply = std::move(message);
   entry->changed.notify_all();
   return {};
+}
+
+Status LauncherClient::Link::post(ipc::Op op, json::Value body) {
+  body["id"] = next_id;
+  body["op"] = std::string(ipc::kOps[static_cast<std::size_t>(op)].name);
+  auto nobody = std::make_shared<Pending>(executor, op);
+  nobody->abandoned = true;
+  pending[next_id++] = nobody;
+  TRY(submit(std::move(body)));
+  if (!outbox.empty() && !std::exchange(writing, true)) spawn(executor, "launcher requests", write_loop(shared_from_this()));
+  return {};
+}
+
+std::shared_ptr<ExecHandle> LauncherClient::Link::make_exec(const std::string& session, const std::string& id, bool keep) {
+  auto exec = std::make_shared<ExecHandle>(executor);
+  exec->session = session;
+  exec->id = id;
+  execs[{session, id}] = exec;
+  if (!keep) return exec;
+  exec->let_go = [link = weak_from_this(), session, id](const std::string& end) {
+    const auto there = link.lock();
+    if (!there || there->gone || !there->sessions.contains(session)) return;
+    json::Value body = {{"session", session}, {"exec", id}};
+    if (!end.empty()) body["end"] = end;
+    (void)there->post(ipc::Op::exec_release, std::move(body));  // a launcher that is gone holds nothing
+  };
+  return exec;
 }
 
 Status LauncherClient::Link::take_exec_exit(const json::Value& event) {
@@ -109,6 +133,11 @@ Status LauncherClient::Link::take_exec_exit(const json::Value& event) {
   exit.reason = json::text_of(event, "reason");
   exit.signal = json::text_of(event, "signal");
   TRY_ASSIGN(const auto code, json::get_int(event, "exit_code"));
+  exit.end = exec_end(event, exec->hard_timeout_ms);
+  // Why we have ended its session, we know better than the launcher.
+  if (exit.end.cause == "destroyed")
+    if (const auto known = sessions.find(exec->session); known != sessions.end())
+      if (const auto session = known->second.lock(); session && !session->end.reason.empty()) exit.end = session->end;
   exit.exit_code = code ? static_cast<int>(*code) : 128 + signal_number(exit.signal);
   exec->exit = std::move(exit);
   exec->changed.notify_all();
@@ -118,11 +147,12 @@ Status LauncherClient::Link::take_exec_exit(const json::Value& event) {
 Status LauncherClient::Link::take_session_end(const json::Value& event) {
   const std::string id = json::text_of(event, "session");
   const std::string reason = json::text_of(event, "reason");
+  const End end = session_end(event);
   // exec_exit events come first; should one be missing, nobody may wait for it for ever.
   for (auto it = execs.lower_bound({id, ""}); it != execs.end() && it->first.first == id; it = execs.erase(it)) {
     const std::shared_ptr<ExecHandle> exec = it->second.lock();
     if (!exec) continue;
-    exec->exit = ExecExit{.exit_code = 128 + SIGKILL, .signal = "SIGKILL", .reason = "session_end"};
+    exec->exit = ExecExit{.exit_code = 128 + SIGKILL, .signal = "SIGKILL", .reason = "session_end", .end = end};
     exec->changed.notify_all();
   }
   const auto it = sessions.find(id);
@@ -131,6 +161,7 @@ Status LauncherClient::Link::take_session_end(const json::Value& event) {
   sessions.erase(it);
   if (!session || std::exchange(session->ended, true)) return {};
   session->end_reason = reason;
+  session->end = end;
   if (on_session_end) on_session_end(*session);
   if (auto on_end = std::exchange(session->on_end, nullptr)) on_end();
   return {};

@@ -12,7 +12,9 @@ namespace caisson::bridge {
 struct LauncherClient::Pending {
   explicit Pending(asio::any_io_executor executor, ipc::Op o) : op(o), changed(std::move(executor)) {}
   ipc::Op op;
-  std::string session;  // session_exec: whose exec the reply starts
+  std::string session;               // session_exec: whose exec the reply starts
+  std::int64_t hard_timeout_ms = 0;  // and its time
+  bool keep = false;                 // and whether it outlives us
   std::optional<ipc::Message> reply;
   std::shared_ptr<ExecHandle> exec;  // session_exec: made when the reply is read, before an event can follow it
   std::shared_ptr<SessionHandle> created;
@@ -20,11 +22,13 @@ struct LauncherClient::Pending {
   Notifier changed;
 };
 
-struct LauncherClient::Link {
+struct LauncherClient::Link : std::enable_shared_from_this<Link> {
   Link(asio::any_io_executor e, Fd fd, std::function<void(Error)> gone);
 
   // Sends now, or queues while the launcher does not read.
   Status submit(json::Value body);
+  // A request whose answer nobody waits for.
+  Status post(ipc::Op op, json::Value body);
   // Takes one message: Code::protocol when it is none that the launcher may send now.
   Status dispatch(ipc::Message message);
   void give_up(Error error);
@@ -44,6 +48,7 @@ struct LauncherClient::Link {
   std::map<std::string, std::weak_ptr<SessionHandle>> sessions;
 
  private:
+  std::shared_ptr<ExecHandle> make_exec(const std::string& session, const std::string& id, bool keep);
   Status take_reply(std::int64_t id, ipc::Message message);
   Status take_exec_exit(const json::Value& event);
   Status take_session_end(const json::Value& event);

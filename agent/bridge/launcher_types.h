@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "agent/bridge/end.h"
 #include "agent/bridge/notifier.h"
 #include "launcher/base/fd.h"
 #include "launcher/base/json.h"
@@ -28,14 +29,18 @@ struct ExecExit {
   int exit_code = 0;   // 128 + number when a signal ended it, as shells say it
   std::string signal;  // "SIGKILL", or empty
   std::string reason;  // exit, signal, hard_timeout, oom, session_end
+  End end;             // the same for clients, with what it was ended by
 };
 
 // One running program. `exit` is set once, then `changed` fires.
 struct ExecHandle {
   explicit ExecHandle(asio::any_io_executor executor) : changed(std::move(executor)) {}
   std::string session, id;
+  std::int64_t hard_timeout_ms = 0;
   std::optional<ExecExit> exit;
   Notifier changed;
+  // Of one that outlives the agent: the launcher lets go of one end of it ("stdin"), or ("") of all that it holds of it.
+  std::function<void(const std::string& end)> let_go = [](const std::string&) {};
 };
 
 // One living session of the launcher. `on_end` is called once when it ends for whatever reason.
@@ -45,6 +50,7 @@ struct SessionHandle {
   bool isolated = false;  // with a home, /tmp and loopback of its own
   bool ended = false;
   std::string end_reason;
+  End end;  // once it has ended, or we have asked for it
   json::Value report;
   std::function<void()> on_end;
 };
@@ -61,6 +67,7 @@ struct ExecRequest {
   bool with_stdin = true;
   std::optional<PtySize> pty;
   std::optional<std::int64_t> hard_timeout_ms;
+  bool keep = false;  // outlives the agent, as its session does
 };
 
 struct ExecStarted {
@@ -68,6 +75,12 @@ struct ExecStarted {
   std::int64_t pid = 0;  // as seen inside the session
   Fd stdin_pipe, stdout_pipe, stderr_pipe;
   Fd pty;
+};
+// A session that an agent before has left, with the commands of it that the launcher still knows.
+struct LeftSession {
+  std::shared_ptr<SessionHandle> handle;
+  std::string domain;
+  std::vector<std::string> execs;
 };
 // A segment of a session's audit log, open for reading.
 struct AuditSegment {

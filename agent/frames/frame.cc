@@ -36,7 +36,8 @@ Status Decoder::take_length(std::string_view& bytes) {
   length_have_ = 0;
   wanted_ = 0;
   for (std::size_t i = 0; i < length_.size(); ++i) wanted_ |= static_cast<std::size_t>(length_[i]) << (8 * i);
-  if (wanted_ < 2 || wanted_ > limits_.head_bytes) return broken("a head of " + std::to_string(wanted_) + " bytes");
+  if (wanted_ > limits_.head_bytes) return fail(Code::limit, "a head of " + std::to_string(wanted_) + " bytes");
+  if (wanted_ < 2) return broken("a head of " + std::to_string(wanted_) + " bytes");
   part_ = Part::head;
   return {};
 }
@@ -49,8 +50,10 @@ Status Decoder::take_head(std::string_view& bytes) {
   if (!parsed) return broken("a head that is no JSON: " + parsed.error().what);
   if (!parsed->is_object()) return broken("a head that is no object");
   auto size = json::get_int(*parsed, "bytes");
-  if (!size || size->value_or(0) < 0 || static_cast<std::uint64_t>(size->value_or(0)) > limits_.body_bytes)
-    return broken("a head whose bytes are no number of 0 to " + std::to_string(limits_.body_bytes));
+  const std::int64_t said = size ? size->value_or(0) : -1;
+  if (said < 0 || static_cast<std::uint64_t>(said) > limits_.body_bytes)
+    return fail(said < 0 ? Code::protocol : Code::limit,
+                "a head whose bytes are no number of 0 to " + std::to_string(limits_.body_bytes));
   frame_.head = std::move(*parsed);
   wanted_ = static_cast<std::size_t>(size->value_or(0));
   frame_.body.reserve(std::min(wanted_, kReserved));

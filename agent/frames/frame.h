@@ -37,6 +37,10 @@ class Decoder {
   // error (Code::protocol) every call fails. What it holds is a MiB more than the bytes that came at most, and never more than
   // the limits.
   [[nodiscard]] Result<std::optional<Frame>> take(std::string_view& bytes);
+  // Bytes of memory that hold what has come of the next frame, when `more` have come.
+  [[nodiscard]] std::size_t held(std::size_t more) const {
+    return text_.capacity() + std::max(frame_.body.capacity(), frame_.body.size() + more);
+  }
   // Bytes of a body that are still to come; 0 elsewhere.
   [[nodiscard]] std::size_t body_wanted() const { return part_ == Part::body ? wanted_ - frame_.body.size() : 0; }
   // As take() of at most `most` bytes of a body, which read(char*, size) puts where they belong. Returns what read returned;

@@ -1,111 +1,30 @@
-#include "agent/http/connection.h"
+#include "agent/http/connection_impl.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <memory>
-#include <tuple>
 
 #include <sys/socket.h>
 
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/write.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
-#include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
 
-#include "agent/http/append_body.h"
-#include "agent/http/async_lock.h"
 #include "agent/http/failure.h"
-#include "agent/http/framing.h"
 #include "agent/http/log.h"
-#include "agent/http/response_head.h"
 #include "agent/http/target.h"
-#include "agent/http/websocket_accept.h"
 
 namespace caisson::http {
 namespace {
 
 namespace beast = boost::beast;
-using asio::ip::tcp;
-using Parser = beast::http::request_parser<AppendBody>;
 
 // A chunked body on the wire may be this many times its content (sizes, line breaks, extensions).
 constexpr std::uint64_t kWireFactor = 8;
-constexpr std::size_t kReadStep = 4096;
-constexpr std::size_t kKeepBuffer = 64 * 1024;
 
-}  // namespace
-
-class Connection final : public StreamWriter {
- public:
-  Connection(std::shared_ptr<Server::State> state, tcp::socket socket)
-      : state_(std::move(state)), limits_(state_->limits), stream_(std::move(socket)), write_lock_(stream_.get_executor()) {
-    state_->open.push_back(this);
-    boost::system::error_code ignored;
-    stream_.socket().set_option(tcp::no_delay(true), ignored);
-    stream_.socket().set_option(asio::socket_base::keep_alive(true), ignored);
-    if (const auto peer = stream_.socket().remote_endpoint(ignored); !ignored) remote_ = peer.address().to_string();
-  }
-  ~Connection() override { std::erase(state_->open, this); }
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
-
-  asio::awaitable<void> run();
-  void stop(bool force);
-
-  task<void> start(std::string content_type) override;
-  task<void> write(std::string bytes) override;
-  task<void> start_sized(Response head, std::uint64_t length) override;
-  task<std::string> read_piece() override;
-
- private:
-  // The answers bool: whether the connection goes on to its next request.
-  task<Head> read_head(bool first);
-  asio::awaitable<bool> handle(Head head);
-  asio::awaitable<bool> handle_admitted(Head head);
-  asio::awaitable<bool> refuse(Response response, bool unread_body);
-  asio::awaitable<bool> converse(Head head);
-  Status feed_head(const Head& head);
-  task<void> read_body(Head head);
-  task<std::size_t> read_some_body();
-  asio::awaitable<Response> serve();
-  asio::awaitable<Response> serve_guarded();
-  asio::awaitable<void> watch_peer();
-  asio::awaitable<void> send_heartbeats();
-  asio::awaitable<bool> answer(Response response);
-  task<void> write_all(std::string head, std::string_view body = {});
-  asio::awaitable<void> linger();
-  [[nodiscard]] std::string_view buffered() const { return {static_cast<const char*>(buffer_.data().data()), buffer_.size()}; }
-  [[nodiscard]] bool goes_on() const { return keep_alive_ && !state_->stopping; }
-  void close();
-
-  std::shared_ptr<Server::State> state_;
-  const Limits limits_;
-  beast::tcp_stream stream_;
-  beast::flat_buffer buffer_{kReadStep + 2 * kKeepBuffer};
-  AsyncLock write_lock_;
-  std::string remote_;
-  bool idle_ = true;  // between requests, nothing of the next one read
-
-  // The request under way.
-  std::string raw_head_;
-  std::unique_ptr<Parser> parser_;
-  std::unique_ptr<Exchange> exchange_;
-  std::shared_ptr<Peer> peer_;
-  std::weak_ptr<WebSocket::Transport> socket_;
-  Method method_ = Method::get;
-  int minor_version_ = 1;
-  bool keep_alive_ = true;
-  bool streaming_ = false;      // an event stream has sent its head
-  bool writing_piece_ = false;  // inside a piece of it
-  bool sent_since_beat_ = false;
-  bool expects_continue_ = false;
-  std::optional<std::uint64_t> unsent_;  // of a body whose length was told
-};
-
-namespace {
+constexpr std::string_view kTooSlow =
+    "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\n"
+    "content-length: 99\r\n\r\n"
+    R"({"success":false,"message":"The request came too slowly while others wanted its room","data":null})"
+    "\n";
 
 // A coroutine that holds the transport, because nobody waits for it.
 task<void> close_gently(std::shared_ptr<WebSocket::Transport> transport) {
@@ -113,6 +32,16 @@ task<void> close_gently(std::shared_ptr<WebSocket::Transport> transport) {
 }
 
 }  // namespace
+
+// Whoever holds much itself can do something about it (429); otherwise all of them do (503).
+Response no_room(Room room) {
+  const bool own = room == Room::part_full;
+  Response response =
+      error_response(own ? 429 : 503, own ? "This client or workspace has too many bytes under way: read answers and try again"
+                                          : "The server holds as many bytes for its clients as it may: try again");
+  response.headers = {{"retry-after", "1"}};
+  return response;
+}
 
 asio::awaitable<void> Connection::run() {
   for (bool first = true;; first = false) {
@@ -130,6 +59,7 @@ asio::awaitable<void> Connection::run() {
 
 task<Head> Connection::read_head(bool first) {
   stream_.expires_after(first ? limits_.head_timeout : limits_.idle_timeout);
+  pace_.begin(Pace::At::idle);
   bool timed_as_head = first, may_skip_line = true;
   std::size_t scanned = 0;
   while (true) {
@@ -141,22 +71,26 @@ task<Head> Connection::read_head(bool first) {
     if (!may_skip_line || buffered() != "\r") {
       CO_TRY_ASSIGN(const std::size_t end, find_head_end(buffered(), scanned, limits_));
       if (end > 0) {
-        idle_ = false;
         raw_head_.assign(buffered().substr(0, end));
         co_return check_head(raw_head_, limits_);
       }
     }
-    idle_ = buffer_.size() == 0;
-    if (!idle_ && !timed_as_head) stream_.expires_after(limits_.head_timeout);
-    timed_as_head = timed_as_head || !idle_;
-    if (idle_ && state_->stopping) co_return caisson::fail(Code::io, "the server stops");
+    const bool idle = buffer_.size() == 0;
+    if (!idle && pace_.at() == Pace::At::idle) pace_.begin(Pace::At::head);
+    if (!idle && !timed_as_head) stream_.expires_after(limits_.head_timeout);
+    timed_as_head = timed_as_head || !idle;
+    if (idle && state_->stopping) co_return caisson::fail(Code::io, "the server stops");
     auto [error, size] = co_await stream_.async_read_some(buffer_.prepare(kReadStep), as_values);
     if (error) co_return asio_error("read a request", error);
     buffer_.commit(size);
+    pace_.moved(size, limits_.pace_window);
   }
 }
 
 asio::awaitable<bool> Connection::handle(Head head) {
+  pace_.begin(Pace::At::serving);
+  reserved_ = 0;
+  room_ = Room::granted;
   method_ = method_from(head.method);
   minor_version_ = head.minor_version;
   keep_alive_ = head.keep_alive;
@@ -191,6 +125,8 @@ asio::awaitable<bool> Connection::handle(Head head) {
 }
 
 asio::awaitable<bool> Connection::handle_admitted(Head head) {
+  workspace_ = state_->workspace(exchange_->workspace);
+  held_ = Budget::Share({payer_, workspace_});
   if (exchange_->websocket) co_return co_await converse(std::move(head));
   const bool too_large = head.body == BodyKind::length && head.content_length > exchange_->body_limit;
   Status body;
@@ -199,6 +135,12 @@ asio::awaitable<bool> Connection::handle_admitted(Head head) {
   if (too_large || (!body && body.error().code == Code::limit)) {
     Response large = error_response(413, "Request body is larger than " + std::to_string(exchange_->body_limit) + " bytes");
     co_return co_await refuse(std::move(large), true);
+  }
+  if (room_ != Room::granted) {
+    parser_.reset();  // while its client reads why, another has the room
+    held_.release();
+    Response full = no_room(room_);
+    co_return co_await refuse(std::move(full), true);
   }
   if (!body) {
     if (body.error().code != Code::invalid_argument) co_return false;
@@ -211,8 +153,11 @@ asio::awaitable<bool> Connection::handle_admitted(Head head) {
   parser_.reset();
   response.headers.insert(response.headers.end(), exchange_->response_headers.begin(), exchange_->response_headers.end());
   exchange_.reset();
+  reserved_ = 0;
+  if (streaming_) held_.release();
   if (unread) co_return co_await refuse(std::move(response), true);
   const bool more = co_await answer(std::move(response));
+  held_.release();
   if (more && buffer_.capacity() > kKeepBuffer) buffer_.shrink_to_fit();
   co_return more;
 }
@@ -246,6 +191,7 @@ task<void> Connection::read_body(Head head) {
   std::uint64_t total = 0;
   std::size_t step = 0;
   stream_.expires_after(limits_.body_timeout);
+  pace_.begin(Pace::At::body);
   while (!parser_->is_done()) {
     CO_TRY_ASSIGN(const std::size_t size, co_await read_some_body());
     total += size;
@@ -255,7 +201,11 @@ task<void> Connection::read_body(Head head) {
       stream_.expires_after(limits_.body_timeout);
       step = 0;
     }
+    // Nothing is read meanwhile, so that a client feels it. A body is charged as its string has grown.
+    room_ = co_await await_room(parser_->get().body().capacity());
+    if (room_ != Room::granted) co_return caisson::fail(Code::io, "no room for the body");
   }
+  pace_.begin(Pace::At::serving);
   co_return Status{};
 }
 
@@ -271,166 +221,61 @@ task<std::size_t> Connection::read_some_body() {
   if (error && error.category() == beast::http::make_error_code(beast::http::error::bad_chunk).category())
     co_return caisson::fail(Code::invalid_argument, "malformed body: " + error.message());
   if (error) co_return asio_error("read a body", error);
+  pace_.moved(size, limits_.pace_window);
   co_return size;
 }
 
 task<std::string> Connection::read_piece() {
   std::string piece;
+  pace_.begin(Pace::At::body);
   while (piece.empty() && !parser_->is_done()) {
     stream_.expires_after(limits_.body_timeout);
     CO_TRY(co_await read_some_body());
     piece.swap(parser_->get().body());
   }
   stream_.expires_never();
+  pace_.begin(Pace::At::serving);
   co_return piece;
 }
 
-// The handler runs to its end whatever the client does; beside it, someone looks after the client.
-asio::awaitable<Response> Connection::serve() {
-  using asio::experimental::awaitable_operators::operator||;
-  stream_.expires_never();
-  asio::awaitable<Response> work = serve_guarded();
-  if (exchange_->request.accepts_event_stream()) {
-    auto beating = std::move(work) || send_heartbeats();
-    auto watched = std::move(beating) || watch_peer();
-    auto outcome = co_await std::move(watched);
-    co_return std::get<0>(std::move(outcome));
-  }
-  auto watched = std::move(work) || watch_peer();
-  auto outcome = co_await std::move(watched);
-  co_return std::get<0>(std::move(outcome));
-}
-
-asio::awaitable<Response> Connection::serve_guarded() {
-  std::exception_ptr thrown;
-  try {
-    co_return co_await exchange_->serve(*this);
-  } catch (...) {
-    thrown = std::current_exception();
-  }
-  co_return internal_failure(thrown);
-}
-
-// Ends only by cancellation, when the handler is done: were it to return earlier, it would cancel the handler.
-asio::awaitable<void> Connection::watch_peer() {
-  tcp::socket& socket = stream_.socket();
-  asio::steady_timer timer(stream_.get_executor());
-  boost::system::error_code error;
-  ssize_t n = -1;
-  do {
-    std::tie(error) = co_await socket.async_wait(tcp::socket::wait_read, as_values);
-    char byte = 0;
-    if (!error) n = ::recv(socket.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    // Nothing is there any more: a handler that reads its body piece by piece was faster.
-  } while (!error && n < 0 && (errno == EAGAIN || errno == EINTR));
-  if (!error) {
-    peer_->gone = n <= 0;
-    if (n > 0) {  // the next request, pipelined: from here on only a reset shows
-      std::tie(error) = co_await socket.async_wait(tcp::socket::wait_error, as_values);
-    } else if (n == 0) {
-      // A client that only closed its sending half may still read the answer. Not for ever: the slot is worth more.
-      timer.expires_after(limits_.gone_grace);
-      std::tie(error) = co_await timer.async_wait(as_values);
-    }
-    if (!error) {
-      peer_->gone = true;
-      close();
-    }
-  }
-  timer.expires_at(asio::steady_timer::time_point::max());
-  co_await timer.async_wait(as_values);
-}
-
-asio::awaitable<void> Connection::send_heartbeats() {
-  while (true) {
-    co_await sleep_for(limits_.heartbeat);
-    if (streaming_ && !unsent_ && !sent_since_beat_)
-      (void)co_await write(": keep-alive\n\n");  // the handler sees a dead client itself
-    sent_since_beat_ = false;
-  }
-}
-
-task<void> Connection::start(std::string content_type) {
-  if (streaming_) co_return caisson::fail(Code::internal, "the response has begun already");
-  Response response;
-  response.content_type = std::move(content_type);
-  response.headers = exchange_->response_headers;
-  std::string head = response_head(response, {.minor_version = minor_version_, .keep_alive = goes_on() && minor_version_ == 1});
-  streaming_ = true;
-  co_return co_await write_all(std::move(head));
-}
-
-task<void> Connection::start_sized(Response head, std::uint64_t length) {
-  if (streaming_) co_return caisson::fail(Code::internal, "the response has begun already");
-  head.headers.insert(head.headers.end(), exchange_->response_headers.begin(), exchange_->response_headers.end());
-  std::string text = response_head(head, {minor_version_, goes_on(), length});
-  streaming_ = true;
-  unsent_ = method_ == Method::head ? 0 : length;
-  co_return co_await write_all(std::move(text));
-}
-
-task<void> Connection::write(std::string bytes) {
-  if (bytes.empty() || method_ == Method::head) co_return Status{};
-  if (unsent_) {
-    if (bytes.size() > *unsent_) co_return caisson::fail(Code::internal, "more bytes than were announced");
-    *unsent_ -= bytes.size();
-    co_return co_await write_all("", bytes);
-  }
-  const AsyncLock::Held held = co_await write_lock_.acquire();
-  char size[20] = "";
-  if (minor_version_ == 1) std::snprintf(size, sizeof size, "%zx\r\n", bytes.size());
-  if (minor_version_ == 1) bytes += "\r\n";
-  std::string prefix = size;
-  writing_piece_ = sent_since_beat_ = true;
-  Status written = co_await write_all(std::move(prefix), bytes);
-  writing_piece_ = !written;
-  co_return written;
-}
-
-asio::awaitable<bool> Connection::answer(Response response) {
-  if (!stream_.socket().is_open()) co_return false;
-  if (unsent_) co_return *unsent_ == 0 && goes_on();
-  if (streaming_) {
-    // A piece that was cut by the end of the handler leaves the framing open: only closing is honest then.
-    if (writing_piece_ || minor_version_ == 0) co_return false;
-    const Status ended = co_await write_all("0\r\n\r\n");
-    co_return ended.has_value() && goes_on();
-  }
-  if (response.close) keep_alive_ = false;
-  const bool more = goes_on();
-  std::string head = response_head(response, {minor_version_, more, response.body.size()});
-  const std::string_view body = method_ == Method::head ? std::string_view() : std::string_view(response.body);
-  const Status written = co_await write_all(std::move(head), body);
-  co_return written.has_value() && more;
-}
-
-// `body` must live until this returns; callers hold it in their frame.
-task<void> Connection::write_all(std::string head, std::string_view body) {
-  std::size_t done = 0;
-  do {
-    const std::size_t step = std::min(body.size() - done, limits_.write_step);
-    const std::array<asio::const_buffer, 2> parts{asio::buffer(head), asio::buffer(body.substr(done, step))};
-    stream_.expires_after(limits_.write_timeout);
-    auto [error, size] = co_await asio::async_write(stream_, parts, as_values);
-    if (error) co_return asio_error("write a response", error);
-    head.clear();
-    done += step;
-  } while (done < body.size());
-  stream_.expires_never();
+task<void> Connection::reserve(std::size_t bytes) {
+  room_ = co_await await_room(bytes);
+  if (room_ != Room::granted) co_return caisson::fail(Code::limit, "no room for the parts of a file");
+  reserved_ = bytes;
   co_return Status{};
 }
 
-// Closing with unread input makes the kernel send a reset, which can destroy the answer before the client reads it.
-asio::awaitable<void> Connection::linger() {
-  boost::system::error_code ignored;
-  stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
-  stream_.expires_after(limits_.linger);
-  buffer_.clear();
-  for (std::size_t read = 0; read < 16 * 1024 * 1024;) {
-    auto [error, size] = co_await stream_.async_read_some(buffer_.prepare(kKeepBuffer), as_values);
-    if (error) co_return;
-    read += size;
+task<Lane::Turn> Connection::work(std::size_t bytes) {
+  if (bytes <= limits_.uncounted_bytes) co_return Lane::Turn();
+  co_return co_await Lane::take(state_->lane, payer_, workspace_);
+}
+
+task<Lane::Turn> Connection::answer_of(std::size_t bytes, bool carried_out) {
+  const Room room = co_await await_room(held_.bytes() + bytes);
+  if (room != Room::granted) {
+    if (!carried_out) room_ = room;
+    co_return caisson::fail(Code::limit, std::string(kUnheld));
   }
+  co_return co_await work(bytes);
+}
+
+Room Connection::hold(std::size_t bytes) {
+  pace_.waits_for_us = true;  // whoever asks does not pay with itself
+  const Room room = held_.resize(bytes > limits_.uncounted_bytes ? bytes : 0);
+  pace_.waits_for_us = false;
+  return room;
+}
+
+asio::awaitable<Room> Connection::await_room(std::size_t bytes) {
+  const auto deadline = std::chrono::steady_clock::now() + limits_.room_wait;
+  Room room = hold(bytes);
+  while (room != Room::granted && std::chrono::steady_clock::now() < deadline && stream_.socket().is_open()) {
+    pace_.waits_for_us = true;
+    co_await sleep_for(limits_.room_poll);
+    room = hold(bytes);
+    pace_.begin(pace_.at());  // the time in which it waited for us is none in which it stood still
+  }
+  co_return room;
 }
 
 asio::awaitable<bool> Connection::converse(Head head) {
@@ -441,7 +286,10 @@ asio::awaitable<bool> Connection::converse(Head head) {
     co_return co_await refuse(std::move(wanted), head.body != BodyKind::none);
   }
   stream_.expires_never();
-  auto transport = co_await accept_websocket(stream_.release_socket(), std::move(raw_head_), limits_);
+  const std::vector<Budget::PayerPtr> payers{payer_, workspace_};
+  Budget::Share in(payers), out(payers);
+  auto transport =
+      co_await accept_websocket(stream_.release_socket(), std::move(raw_head_), limits_, std::move(in), std::move(out));
   if (!transport) co_return false;
   socket_ = *transport;
   if (state_->stopping) stop(false);  // the stop came during the handshake
@@ -461,13 +309,24 @@ void Connection::close() {
   stream_.socket().close(ignored);
 }
 
+// One whose request was not answered yet learns why, if it reads: nothing here waits for it.
+void Connection::give_up() {
+  boost::system::error_code ignored;
+  if (pace_.at() == Pace::At::head || pace_.at() == Pace::At::body) {
+    stream_.socket().non_blocking(true, ignored);
+    stream_.socket().write_some(asio::buffer(kTooSlow), ignored);
+  }
+  close();
+  held_.release();
+}
+
 void Connection::stop(bool force) {
   if (const auto socket = socket_.lock(); socket && force) socket->abort();
   else if (socket) spawn(stream_.get_executor(), "websocket close", close_gently(socket));
-  else if (force || idle_) close();
+  else if (force || pace_.at() == Pace::At::idle) close();
 }
 
-task<void> run_connection(std::shared_ptr<Server::State> state, tcp::socket socket) {
+task<void> run_connection(std::shared_ptr<Server::State> state, asio::ip::tcp::socket socket) {
   Connection connection(std::move(state), std::move(socket));
   co_await connection.run();
   co_return Status{};

@@ -52,14 +52,3 @@ template <class T>
 void spawn(const asio::any_io_executor& executor, std::string name, task<void> work);
 
 }  // namespace caisson
-
-// As TRY and TRY_ASSIGN, inside a coroutine: CO_TRY(co_await f()); CO_TRY_ASSIGN(auto x, co_await g());
-#define CO_TRY(expr)                                                                                        \
-  do {                                                                                                      \
-    if (auto try_result_ = (expr); !try_result_) co_return std::unexpected(std::move(try_result_).error()); \
-  } while (false)
-#define CO_TRY_ASSIGN(decl, ...) CO_TRY_ASSIGN_(CAISSON_CONCAT(try_value_, __LINE__), decl, __VA_ARGS__)
-#define CO_TRY_ASSIGN_(tmp, decl, ...)                         \
-  auto tmp = (__VA_ARGS__);                                    \
-  if (!tmp) co_return std::unexpected(std::move(tmp).error()); \
-  decl = std::move(*tmp)

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "agent/http/coro.h"
+#include "agent/http/lane.h"
 #include "agent/http/response.h"
 
 namespace caisson::http {
@@ -29,6 +30,14 @@ class StreamWriter {
   virtual task<void> write(std::string bytes) = 0;
   // The same for a body whose length is known. When fewer bytes follow the connection ends, which tells the client.
   virtual task<void> start_sized(Response, std::uint64_t) { co_return caisson::fail(Code::internal, "no sized response here"); }
+  // Reserves room for the pieces of a file, `bytes` at a time, before they are read or written. Waits for it. Without room it
+  // fails with Code::limit, and the response of the handler is replaced by 429 or 503.
+  virtual task<void> reserve(std::size_t /*bytes*/) { co_return Status{}; }
+  // Waits for a turn, to be held during work whose time grows with `bytes`. Small work needs no turn.
+  virtual task<Lane::Turn> work(std::size_t /*bytes*/) { co_return Lane::Turn(); }
+  // Waits for a turn and reserves room for an answer that is made of `bytes` of kept output. Fails with Code::limit when there is
+  // no room; unless the request has been carried out, the response of the handler is then replaced by 429 or 503.
+  virtual task<Lane::Turn> answer_of(std::size_t /*bytes*/, bool /*carried_out*/) { co_return Lane::Turn(); }
   // The next piece of the request's body, "" at its end; for routes with kStreamedBody. io: the client is gone or too slow.
   virtual task<std::string> read_piece() { co_return caisson::fail(Code::internal, "no streamed request here"); }
 };

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "agent/http/json_text.h"
+
 namespace caisson::http {
 namespace {
 
@@ -14,12 +16,15 @@ Response envelope(bool success, std::string_view message, json::Value data, std:
 
 }  // namespace
 
-Response json_response(int status, const json::Value& value) {
+Response json_response(int status, json::Value value) {
   Response response;
   response.status = status;
-  response.body = json::dump(value);
+  if (weight(value) <= kAtOnce) response.body = json::dump(value);
+  else response.values = std::move(value);
   return response;
 }
+
+std::string text_of(const Response& response) { return response.values ? json::dump(*response.values) : response.body; }
 
 Response text_response(int status, std::string content_type, std::string body) {
   Response response;

@@ -16,12 +16,15 @@ struct Response {
   std::string content_type = "application/json";
   Pairs headers;  // extra ones; a value with CR, LF or NUL is dropped when written
   std::string body;
-  bool sent = false;   // an EventStream has already answered
-  bool close = false;  // close the connection after this response
+  std::optional<json::Value> values;  // large ones, instead of a body: whoever answers makes their text, in parts
+  bool sent = false;                  // an EventStream has already answered
+  bool close = false;                 // close the connection after this response
 };
 
 // Never throws: bytes of process output that are not UTF-8 become U+FFFD.
-[[nodiscard]] Response json_response(int status, const json::Value& value);
+[[nodiscard]] Response json_response(int status, json::Value value);
+// The text of what it answers, made in one go.
+[[nodiscard]] std::string text_of(const Response& response);
 [[nodiscard]] Response text_response(int status, std::string content_type, std::string body);
 
 // 200 {"success":true,"message":...,"data":...,"hint":null}

@@ -53,7 +53,7 @@ task<void> accept_loop(std::shared_ptr<Server::State> state) {
       // Out of descriptors or memory: waiting lets connections end, spinning would not.
       log::warn("accept: " + error.message());
       co_await sleep_for(std::chrono::milliseconds(100));
-    } else if (state->open.size() >= state->limits.connections) {
+    } else if (!state->admits(address_of(socket))) {
       spawn(state->io.get_executor(), "turn away", turn_away(state, std::move(socket)));
     } else {
       spawn(state->io.get_executor(), "connection", run_connection(state, std::move(socket)));

@@ -27,6 +27,7 @@ class Exchange {
 
   Request request;
   Pairs response_headers;  // added to the answer, event streams included
+  std::string workspace;   // whose part of the room its bytes take
   std::size_t body_limit = 0;
   bool streamed_body = false;  // the handler takes it by StreamWriter::read_piece()
   bool websocket = false;

@@ -20,14 +20,19 @@ namespace beast = boost::beast;
 namespace websocket = boost::beast::websocket;
 using Stream = websocket::stream<asio::ip::tcp::socket, false>;  // no compression: one attack surface less
 
+constexpr std::size_t kPiece = 64 * 1024;
+
 class BeastTransport final : public WebSocket::Transport, public std::enable_shared_from_this<BeastTransport> {
  public:
-  BeastTransport(asio::ip::tcp::socket socket, const Limits& limits)
+  BeastTransport(asio::ip::tcp::socket socket, const Limits& limits, Budget::Share in, Budget::Share out)
       : stream_(std::move(socket)),
         write_lock_(stream_.get_executor()),
         close_lock_(stream_.get_executor()),
         deadline_(stream_.get_executor()),
-        limits_(limits) {
+        message_due_(stream_.get_executor()),
+        limits_(limits),
+        in_(std::move(in)),
+        out_(std::move(out)) {
     websocket::stream_base::timeout timeout{};
     timeout.handshake_timeout = limits.head_timeout;
     timeout.idle_timeout = limits.websocket_idle;  // Beast pings at half of it
@@ -50,7 +55,16 @@ class BeastTransport final : public WebSocket::Transport, public std::enable_sha
   }
 
   task<std::optional<std::string>> receive() override {
-    auto [error, size] = co_await stream_.async_read(buffer_, as_values);
+    boost::system::error_code error;
+    bool begun = false;
+    do {
+      auto [ended, size] = co_await stream_.async_read_some(buffer_, kPiece, as_values);
+      error = ended;
+      // A message that has begun is held until it is whole: who lets it lie is cut as one that does not read.
+      if (buffer_.size() > 0 && !std::exchange(begun, true)) start_deadline(message_due_, limits_.body_timeout);
+      if (!hold(in_, buffer_.capacity())) co_return co_await refuse_for_room();
+    } while (!error && !stream_.is_message_done());
+    message_due_.cancel();
     if (error == websocket::error::closed) co_return std::nullopt;
     if (error == websocket::error::message_too_big) co_return caisson::fail(Code::protocol, "websocket message is too big");
     if (error == beast::error::timeout) co_return caisson::fail(Code::timeout, "websocket client does not answer");
@@ -62,15 +76,18 @@ class BeastTransport final : public WebSocket::Transport, public std::enable_sha
     std::string text = beast::buffers_to_string(buffer_.data());
     buffer_.consume(buffer_.size());
     if (buffer_.capacity() > 64 * 1024) buffer_.shrink_to_fit();
+    (void)hold(in_, buffer_.capacity());
     co_return text;
   }
 
   task<void> send(std::string text) override {
     const AsyncLock::Held held = co_await write_lock_.acquire();
-    start_deadline();
+    if (!hold(out_, text.capacity())) co_return caisson::fail(Code::limit, "no room for a websocket message");
+    start_deadline(deadline_, limits_.write_timeout);
     const asio::const_buffer bytes = asio::buffer(text);
     auto [error, size] = co_await stream_.async_write(bytes, as_values);
     deadline_.cancel();
+    out_.release();
     if (error) co_return asio_error("write to the websocket", error);
     co_return Status{};
   }
@@ -91,10 +108,17 @@ class BeastTransport final : public WebSocket::Transport, public std::enable_sha
   }
 
  private:
+  [[nodiscard]] bool hold(Budget::Share& share, std::size_t bytes) const {
+    return share.resize(bytes > limits_.uncounted_bytes ? bytes : 0) == Room::granted;
+  }
+  task<std::optional<std::string>> refuse_for_room() {
+    CO_TRY(co_await close(websocket::close_code::try_again_later, "too many bytes are under way"));
+    co_return caisson::fail(Code::limit, "no room for a websocket message");
+  }
   // Beast's idle timeout counts what the client sends; one that only stops reading is cut here.
-  void start_deadline() {
-    deadline_.expires_after(limits_.write_timeout);
-    deadline_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+  void start_deadline(asio::steady_timer& timer, std::chrono::milliseconds limit) {
+    timer.expires_after(limit);
+    timer.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
       if (const auto self = weak.lock(); self && !error) self->abort();
     });
   }
@@ -102,8 +126,9 @@ class BeastTransport final : public WebSocket::Transport, public std::enable_sha
   Stream stream_;
   beast::flat_buffer buffer_{kMaxWebSocketMessage + 1024};
   AsyncLock write_lock_, close_lock_;
-  asio::steady_timer deadline_;
+  asio::steady_timer deadline_, message_due_;
   Limits limits_;
+  Budget::Share in_, out_;
 };
 
 bool equals_ignoring_case(std::string_view a, std::string_view b) {
@@ -122,8 +147,9 @@ bool is_websocket_upgrade(const Head& head) {
          has("sec-websocket-version", "13") && has("sec-websocket-key", "") && has("connection", "");
 }
 
-task<std::shared_ptr<WebSocket::Transport>> accept_websocket(asio::ip::tcp::socket socket, std::string raw_head, Limits limits) {
-  auto transport = std::make_shared<BeastTransport>(std::move(socket), limits);
+task<std::shared_ptr<WebSocket::Transport>> accept_websocket(asio::ip::tcp::socket socket, std::string raw_head, Limits limits,
+                                                             Budget::Share in, Budget::Share out) {
+  auto transport = std::make_shared<BeastTransport>(std::move(socket), limits, std::move(in), std::move(out));
   CO_TRY(co_await transport->accept(std::move(raw_head)));
   co_return transport;
 }

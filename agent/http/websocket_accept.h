@@ -6,6 +6,7 @@
 
 #include <boost/asio/ip/tcp.hpp>
 
+#include "agent/http/budget.h"
 #include "agent/http/framing.h"
 #include "agent/http/websocket.h"
 
@@ -14,8 +15,8 @@ namespace caisson::http {
 // Whether the head asks for an upgrade that accept_websocket() can answer (GET, HTTP/1.1, version 13, key).
 [[nodiscard]] bool is_websocket_upgrade(const Head& head);
 
-// `raw_head` has passed check_head(). The socket is the transport's from here on.
+// `raw_head` has passed check_head(). The socket is the transport's from here on; in and out: for what comes and goes.
 [[nodiscard]] task<std::shared_ptr<WebSocket::Transport>> accept_websocket(asio::ip::tcp::socket socket, std::string raw_head,
-                                                                           Limits limits);
+                                                                           Limits limits, Budget::Share in, Budget::Share out);
 
 }  // namespace caisson::http

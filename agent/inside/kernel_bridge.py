@@ -23,6 +23,7 @@ TAIL = 4096           # of the kernel's own stderr
 ERROR_ROOM = 1 << 18  # what errors may have beyond the limit of a cell's outputs: after a flood, they say why it ended
 UPDATES = 4           # how much more of everything updates may have than outputs
 MOST_FRAME = 1 << 26
+PIECE = 1 << 16       # of what was printed: the agent serves others between two frames
 
 PRELUDE = sys.argv[1]  # kernel_prelude.py
 
@@ -37,7 +38,10 @@ class Frames:
         if body:
             head["bytes"] = len(body)
         text = encode(head)
-        data = memoryview(struct.pack("<I", len(text)) + text + body)
+        self.write(struct.pack("<I", len(text)) + text + body)
+
+    def write(self, data):
+        data = memoryview(data)
         while data:
             data = data[os.write(1, data):]
 
@@ -100,6 +104,7 @@ class Cell:
         self.stream, self.texts = None, []  # what was printed since the last frame; the stream that goes on when more of it comes
         self.deadline = self.kill_at = self.settle_at = None
         self.timed_out = False
+        self.muted = False  # its outputs are nobody's any more; its end is waited for
 
 
 class Kernel:
@@ -167,8 +172,9 @@ class Kernel:
 
     @staticmethod
     def directory():
-        """/dev/shm is the session's own wherever there are mount namespaces; elsewhere the mode keeps other users out."""
-        for base in "/dev/shm", "/tmp":
+        """/dev/shm is the session's own wherever there are mount namespaces; elsewhere the mode keeps other users out, or /tmp is not
+        for a workspace at all."""
+        for base in "/dev/shm", os.environ.get("TMPDIR", "/tmp"), "/tmp":
             where = "%s/kernel-%s" % (base, os.urandom(8).hex())
             try:
                 os.mkdir(where, 0o700)
@@ -210,6 +216,14 @@ class Kernel:
         content = {**self.quiet(code), "silent": False, "store_history": True}
         cell.msg_id = self.session.send(self.shell, "execute_request", content)["header"]["msg_id"]
 
+    def resume(self, call, mark):
+        """For an agent that has taken over: from the mark on, it hears of nothing that it has not asked for."""
+        self.frames.write(b"\x1e" + mark.encode() + b"\x1e")
+        if self.cell is None:
+            self.frames.send({"id": call})
+        else:
+            self.cell.call, self.cell.muted, self.cell.texts = call, True, []
+
     def finish(self, status, **more):
         self.flush()
         cell, self.cell = self.cell, None
@@ -228,9 +242,9 @@ class Kernel:
         if size > room:  # its beginning
             text = text.encode("utf-8", "replace")[:room].decode("utf-8", "ignore")
             cell.dropped += size - room
-        if text:
-            cell.sent += min(size, room)
-            body = encode({"output_type": "stream", "name": cell.stream, "text": text})
+        cell.sent += min(size, room)
+        for at in range(0, len(text), PIECE):
+            body = encode({"output_type": "stream", "name": cell.stream, "text": text[at:at + PIECE]})
             self.frames.send({"event": "output", "cell": cell.number}, body)
 
     def give(self, event, content, **more):
@@ -254,7 +268,7 @@ class Kernel:
         self.frames.send({"event": event, "cell": cell.number, **more}, body)
 
     def publish(self, kind, content):
-        if self.cell.call is None:
+        if self.cell.call is None or self.cell.muted:
             return
         if kind == "stream":
             if content["name"] != self.cell.stream:
@@ -388,6 +402,8 @@ def serve(frames):
             elif op == "chdir" and kernel is not None and kernel.cell is None:
                 kernel.chdir(head["cwd"])
                 frames.send({"id": call})
+            elif op == "resume" and kernel is not None:
+                kernel.resume(call, head["mark"])
             elif op == "execute" and kernel is not None and kernel.cell is None:
                 kernel.execute(call, head, body.decode("utf-8"))
             else:

@@ -1,10 +1,12 @@
-# Which interpreters and compilers a session of the domain `code` sees: kind, name or version, and path.
-PATH=$PATH:/usr/local/go/bin:/usr/lib/go/bin
+# Which interpreters and compilers the system has: kind, name or version, and path. PATH is of its directories alone (ask_system).
+say() {  # A version is digits and dots, and one line; whoever says anything else is none.
+  case $2 in '' | *[!0-9.]*) ;; *) printf '%s\t%s\t%s\n' "$1" "$2" "$3" ;; esac
+}
 for p in "$(command -v python3)" /opt/python/*/bin/python3; do
-  [ -x "$p" ] && v=$("$p" -I -c 'import platform; print(platform.python_version())') && printf 'python\t%s\t%s\n' "$v" "$p"
+  [ -x "$p" ] && v=$("$p" -I -c 'import platform; print(platform.python_version())') && say python "$v" "$p"
 done
 for p in "$(command -v node)" /opt/nodejs/*/bin/node; do
-  [ -x "$p" ] && v=$("$p" --version) && printf 'node\t%s\t%s\n' "${v#v}" "$p"
+  [ -x "$p" ] && v=$("$p" --version) && say node "${v#v}" "$p"
 done
 for t in bash gcc g++ go javac rustc perl php ruby lua Rscript julia; do
   p=$(command -v "$t") && printf 'tool\t%s\t%s\n' "$t" "$p"

@@ -21,6 +21,7 @@ class RouteExchange final : public http::Exchange {
   RouteExchange(http::Request head, const Services& services, session::TenantPtr tenant, const Route& route, http::Pairs cors)
       : Exchange(std::move(head)), services_(services), tenant_(std::move(tenant)), route_(route) {
     if (tenant_) {
+      workspace = tenant_->name;
       services_.bash = &tenant_->bash;
       services_.shell = &tenant_->shell;
       services_.file = &tenant_->file;
@@ -54,16 +55,25 @@ class RouteExchange final : public http::Exchange {
 
 constexpr std::string_view kWorkspaceHeader = "x-caisson-workspace";
 
+// Whether a request of this scope is about what a workspace runs: who asks for its log or for policies need not wake it.
+bool wakes(Scope scope) { return scope != Scope::system && scope != Scope::workspaces && scope != Scope::audit; }
+
 }  // namespace
 
 App::App(Services& services, const AppSettings& settings, const std::vector<const Route*>& table)
     : services_(services),
       auth_off_(settings.auth_off),
       key_(settings.api_key),
-      origins_(settings.allow_origin, settings.auth_off),
+      origins_(settings.allow_origin, settings.auth_off, settings.allow_host),
       router_(table) {}
 
 asio::awaitable<http::Admission> App::admit(http::Request head) {
+  if (!origins_.knows_host(head)) {
+    const std::string host = quote(head.header("host").value_or(""));
+    co_return http::error_response(403, "Host " + host +
+                                            " is not allowed: without authentication only addresses, localhost and the names"
+                                            " in CAISSON_ALLOW_HOST are served");
+  }
   if (!origins_.permits(head)) co_return http::error_response(403, "Origin is not allowed");
   http::Pairs cors = cors_headers(head);
   if (head.method == http::Method::options) co_return preflight(head);  // browsers send it without credentials
@@ -94,6 +104,11 @@ asio::awaitable<http::Admission> App::admit(http::Request head) {
       if (!found) co_return http::internal_failure(found.error().text());
       tenant = std::move(*found);
     }
+  }
+  if (!is_public && wakes(match.route->scope) && services_.tenants != nullptr) {
+    const session::TenantPtr meant = tenant ? tenant : services_.tenants->standard();
+    const Status awake = co_await services_.tenants->wake(meant);
+    if (!awake) co_return http::internal_failure(awake.error().text());
   }
   co_return std::make_unique<RouteExchange>(std::move(head), services_, std::move(tenant), *match.route, std::move(cors));
 }

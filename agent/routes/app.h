@@ -17,6 +17,7 @@ struct AppSettings {
   std::string api_key;       // ignored when auth_off
   bool auth_off = false;     // CAISSON_AUTH=none
   std::string allow_origin;  // CAISSON_ALLOW_ORIGIN
+  std::string allow_host;    // CAISSON_ALLOW_HOST
 };
 
 class App final : public http::Application {

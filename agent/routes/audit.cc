@@ -99,6 +99,7 @@ AuditSession summary(const std::string& id, const AuditLog::Ends& ends) {
   out.state = "ended";
   out.ended = json::text_of(last, "time");
   out.reason = json::text_of(last, "reason");
+  out.end = bridge::session_end(last);
   if (const auto denials = last.find("denials"); denials != last.end() && denials->is_object())
     out.denials = denials->value("recorded", std::int64_t{0}) + denials->value("dropped", std::int64_t{0});
   return out;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/routes/schema.h"
+#include "agent/routes/end_types.h"
 
 namespace caisson::routes {
 
@@ -16,6 +16,7 @@ struct AuditSession {
   std::optional<std::int64_t> denials;
   std::int64_t bytes = 0;
   std::string head;
+  std::optional<bridge::End> end;
 };
 struct AuditSessions {
   std::vector<AuditSession> sessions;
@@ -42,7 +43,8 @@ struct Schema<AuditSession> {
                  field("records", &AuditSession::records, "Records so far; the number of the last one"),
                  field("denials", &AuditSession::denials, "Refused calls, where they are counted"),
                  field("bytes", &AuditSession::bytes, "Size of the log"),
-                 field("head", &AuditSession::head, "Hash of the last record: the chain's head")};
+                 field("head", &AuditSession::head, "Hash of the last record: the chain's head"),
+                 field("end", &AuditSession::end, "The same for programs, with the limit; null where no end is on record")};
 };
 template <>
 struct Schema<AuditSessions> {

@@ -58,6 +58,15 @@ std::optional<std::string> hint_of(const BashCommand& command, std::uint64_t out
   return hint.empty() ? std::nullopt : std::optional(hint);
 }
 
+// Bytes of both streams from there on.
+std::size_t kept_since(const BashCommand& command, std::int64_t out, std::int64_t err) {
+  const auto kept = [](const session::OutputBuffer& stream, std::int64_t offset) {
+    const std::uint64_t from = std::max(stream.begin(), static_cast<std::uint64_t>(std::max<std::int64_t>(offset, 0)));
+    return static_cast<std::size_t>(stream.end() - std::min(from, stream.end()));
+  };
+  return kept(command.out, out) + kept(command.err, err);
+}
+
 http::Response exec_response(const session::BashSession& s, const BashCommand& command, std::size_t max_characters) {
   const bool running = command.running();
   BashExecResult result{.session_id = s.id,
@@ -67,6 +76,7 @@ http::Response exec_response(const session::BashSession& s, const BashCommand& c
   result.stdout_text = session::whole_text(command.out, max_characters, running);
   result.stderr_text = session::whole_text(command.err, max_characters, running);
   if (command.exit_code) result.exit_code = *command.exit_code;
+  result.end = command.end();
   result.offset = next_offset(command.out, running);
   result.stderr_offset = next_offset(command.err, running);
   return http::ok(encode(result), "Operation successful", hint_of(command, 0, 0));
@@ -90,6 +100,7 @@ task<http::Response> bash_exec(Call call, BashExecRequest body) {
     const auto deadline = body.timeout ? bridge::deadline_after(*body.timeout) : bridge::no_deadline();
     co_await BashService::wait_end(command, deadline);
   }
+  CO_TRY_ASSIGN(const auto turn, co_await call.answer_of(kept_since(*command, 0, 0), true));
   const std::int64_t most = body.async_mode ? 0 : std::max<std::int64_t>(body.max_output_length, 0);
   co_return exec_response(*s, *command, static_cast<std::size_t>(most));
 }
@@ -110,6 +121,7 @@ task<http::Response> bash_output(Call call, BashOutputRequest body) {
     co_await BashService::wait_output(command, out, err, deadline);
     s->touch();
   }
+  CO_TRY_ASSIGN(const auto turn, co_await call.answer_of(kept_since(*command, body.offset, body.stderr_offset), false));
   const bool running = command->running();
   Piece out = piece_from(command->out, body.offset, running);
   Piece err = piece_from(command->err, body.stderr_offset, running);
@@ -117,7 +129,7 @@ task<http::Response> bash_output(Call call, BashOutputRequest body) {
   result.stderr_text = std::move(err.text);
   result.offset = out.next;
   result.stderr_offset = err.next;
-  BashCommandInfo info{command->id, command->text, std::string(session::status_name(command->status)), {}};
+  BashCommandInfo info{command->id, command->text, std::string(session::status_name(command->status)), {}, command->end()};
   if (command->exit_code) info.exit_code = *command->exit_code;
   result.command = std::move(info);
   co_return http::ok(encode(result), "Operation successful", hint_of(*command, out.lost, err.lost));

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "agent/routes/end_types.h"
 #include "agent/routes/isolation.h"
 
 namespace caisson::routes {
@@ -24,6 +25,7 @@ struct BashExecResult {
   std::optional<std::string> stdout_text, stderr_text;
   std::optional<std::int64_t> exit_code;
   std::int64_t offset = 0, stderr_offset = 0;
+  std::optional<bridge::End> end;
 };
 struct BashOutputRequest {
   std::string session_id;
@@ -35,6 +37,7 @@ struct BashOutputRequest {
 struct BashCommandInfo {
   std::string command_id, command, status;
   std::optional<std::int64_t> exit_code;
+  std::optional<bridge::End> end;
 };
 struct BashOutputResult {
   std::string session_id;
@@ -92,7 +95,8 @@ struct Schema<BashExecResult> {
                  field("stderr", &BashExecResult::stderr_text, "Standard error so far"),
                  field("exit_code", &BashExecResult::exit_code, "Exit code, when completed"),
                  field("offset", &BashExecResult::offset, "Byte offset in stdout for /v1/bash/output").defaulted(),
-                 field("stderr_offset", &BashExecResult::stderr_offset, "Byte offset in stderr").defaulted()};
+                 field("stderr_offset", &BashExecResult::stderr_offset, "Byte offset in stderr").defaulted(),
+                 end_field(&BashExecResult::end)};
 };
 template <>
 struct Schema<BashOutputRequest> {
@@ -112,7 +116,7 @@ struct Schema<BashCommandInfo> {
       std::tuple{field("command_id", &BashCommandInfo::command_id, "Command identifier"),
                  field("command", &BashCommandInfo::command, "The command"),
                  field("status", &BashCommandInfo::status, "Where the command is in its life").one_of(kCommandStatus),
-                 field("exit_code", &BashCommandInfo::exit_code, "Exit code, when completed")};
+                 field("exit_code", &BashCommandInfo::exit_code, "Exit code, when completed"), end_field(&BashCommandInfo::end)};
 };
 template <>
 struct Schema<BashOutputResult> {

@@ -19,6 +19,7 @@ CodeExecuteResponse response_of(const std::string& language, std::string code, s
   out.exit_code = outcome.exit_code;
   if (outcome.error) out.traceback = std::move(outcome.error->traceback);
   if (!outcome.session_id.empty()) out.session_id = std::move(outcome.session_id);
+  out.end = std::move(outcome.end);
   return out;
 }
 

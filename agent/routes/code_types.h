@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/routes/schema.h"
+#include "agent/routes/end_types.h"
 
 namespace caisson::routes {
 
@@ -26,6 +26,7 @@ struct CodeExecuteResponse {
   std::optional<std::int64_t> exit_code;
   std::optional<std::vector<std::string>> traceback;
   std::optional<std::string> session_id;
+  std::optional<bridge::End> end;
 };
 struct CodeLanguageInfo {
   std::string language, description;
@@ -64,7 +65,8 @@ struct Schema<CodeExecuteResponse> {
       field("stderr", &CodeExecuteResponse::stderr_text, "Standard error"),
       field("exit_code", &CodeExecuteResponse::exit_code, "Exit code; 124 when the time was over, 128 + number for a signal"),
       field("traceback", &CodeExecuteResponse::traceback, "Lines of the error's traceback"),
-      field("session_id", &CodeExecuteResponse::session_id, "Session that keeps the variables")};
+      field("session_id", &CodeExecuteResponse::session_id, "Session that keeps the variables"),
+      end_field(&CodeExecuteResponse::end)};
 };
 template <>
 struct Schema<CodeLanguageInfo> {

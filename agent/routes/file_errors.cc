@@ -77,6 +77,7 @@ FileOperationError file_error(const session::FileFailure& why, const FileOperati
   out.operation = operation.name;
   out.error_type = known_kind(why.kind, why.number);
   out.retryable = row.retryable;
+  out.end = why.end;
   if (why.number != 0) {
     out.errno_ = why.number;
     out.errno_name = errno_name(why.number);

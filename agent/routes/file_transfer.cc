@@ -19,6 +19,7 @@ using session::Worker;
 constexpr FileOperation kUpload{"upload", "Failed to upload file"};
 constexpr FileOperation kDownload{"download", "Failed to download file"};
 constexpr std::size_t kPart = 1024 * 1024;
+constexpr std::size_t kHeldParts = 2 * kPart;               // one on its way, the next in hand
 constexpr std::size_t kUploadLimit = std::size_t{1} << 40;  // what a file may have says the policy
 constexpr std::size_t kMostPath = 4096;
 // What is read on of an upload that has failed, so that its client sees why.
@@ -142,6 +143,7 @@ task<http::Response> upload_file(Call call) {
   auto worker = co_await call.services.file->worker();
   if (!worker) co_return answer_failure({0, "", "io_error", worker.error().text()}, kUpload, "", no_upload(upload));
   upload.worker = std::move(*worker);
+  CO_TRY(co_await call.writer->reserve(kHeldParts));
   FormEnd end = co_await take_form(call, upload, http::Multipart(*boundary));
   const std::string path = upload.path.value_or(upload.name);
   if (!end.read || !end.uploaded) {
@@ -276,6 +278,7 @@ task<http::Response> send_file(Call& call, const Source& source, const json::Val
   const std::string tag = "\"" + source.version + "\"", modified = http_date(number_in(opened, "modified"));
   const auto if_range = call.request.header("if-range");
   Span span{0, size};
+  CO_TRY(co_await call.writer->reserve(std::min(static_cast<std::size_t>(size), kHeldParts)));
   RangeKind kind = RangeKind::whole;
   if (const auto range = call.request.header("range"); range && (!if_range || *if_range == tag || *if_range == modified))
     kind = parse_range(*range, size, span);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/routes/schema.h"
+#include "agent/routes/end_types.h"
 
 namespace caisson::routes {
 
@@ -20,6 +20,7 @@ struct FileOperationError {
   std::optional<std::int64_t> errno_;
   std::optional<std::string> errno_name;
   std::optional<std::string> exception_type;
+  std::optional<bridge::End> end;
 };
 
 struct FileReadRequest {
@@ -108,7 +109,8 @@ struct Schema<FileOperationError> {
                  field("retryable", &FileOperationError::retryable, "Whether repeating may succeed").defaulted(),
                  field("errno", &FileOperationError::errno_, "errno, where the kernel refused"),
                  field("errno_name", &FileOperationError::errno_name, "Its name, such as ENOENT"),
-                 field("exception_type", &FileOperationError::exception_type, "What Python calls it")};
+                 field("exception_type", &FileOperationError::exception_type, "What Python calls it"),
+                 field("end", &FileOperationError::end, "Why the program that served files is over, where it is")};
 };
 
 template <>

@@ -1,6 +1,6 @@
 // /v1/sandbox/hooks: commands for the end of the request's workspace. What the operator's environment names is listed by its
-// event (init, pre_services, post_ready) and cannot be changed here. Hooks of clients are in the agent's memory: its restart
-// forgets them.
+// event (init, pre_services, post_ready) and cannot be changed here. Hooks of clients
+// outlive the agent.
 #include <algorithm>
 
 #include "agent/routes/hooks_types.h"
@@ -43,6 +43,7 @@ task<http::Response> register_hook(Call call, RegisterHook body) {
             .timeout = body.timeout,
             .priority = body.priority};
   json::Value data = encode(hook);
+  data.erase("end");  // it has not run
   CO_TRY(call.services.box->hooks.add(std::move(hook)));
   co_return http::ok(std::move(data), "Hook registered");
 }

@@ -1,7 +1,7 @@
 // Requests and answers of /v1/sandbox/hooks, by the contract's names.
 #pragma once
 
-#include "agent/routes/schema.h"
+#include "agent/routes/end_types.h"
 #include "agent/session/hooks.h"
 
 namespace caisson::routes {
@@ -33,7 +33,8 @@ struct Schema<session::Hook> {
                  field("command", &session::Hook::command, "Shell command; its beginning where it is longer").max_length(4096),
                  field("timeout", &session::Hook::timeout, "Seconds after which it is killed").defaulted(),
                  field("priority", &session::Hook::priority, "Lower ones run earlier").defaulted(),
-                 field("source", &session::Hook::source, "Who set it: env or api").defaulted()};
+                 field("source", &session::Hook::source, "Who set it: env or api").defaulted(),
+                 field("end", &session::Hook::end, "How its last run ended; null where it has not run")};
 };
 
 }  // namespace caisson::routes

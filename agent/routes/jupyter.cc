@@ -24,6 +24,7 @@ task<http::Response> jupyter_execute(Call call, JupyterExecuteRequest body) {
   answer.status = std::move(ran.result.status);
   answer.execution_count = ran.result.execution_count;
   answer.outputs = std::move(ran.result.outputs);
+  answer.end = std::move(ran.result.end);
   if (!ran.result.msg_id.empty()) answer.msg_id = std::move(ran.result.msg_id);
   const bool quiet = ran.result.hint.empty();
   co_return http::ok(encode(answer), "Operation successful", quiet ? std::nullopt : std::optional(ran.result.hint));

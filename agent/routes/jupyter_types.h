@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/routes/schema.h"
+#include "agent/routes/end_types.h"
 #include "agent/session/kernel_outputs.h"
 
 namespace caisson::routes {
@@ -24,6 +24,7 @@ struct JupyterExecuteResponse {
   std::vector<session::KernelOutput> outputs;
   std::string code;
   std::optional<std::string> msg_id;
+  std::optional<bridge::End> end;
 };
 struct JupyterInfoResponse {
   std::string default_kernel;
@@ -85,7 +86,8 @@ struct Schema<JupyterExecuteResponse> {
                                             field("execution_count", &T::execution_count, "Execution count of the kernel"),
                                             field("outputs", &T::outputs, "Outputs in their order"),
                                             field("code", &T::code, "The executed code"),
-                                            field("msg_id", &T::msg_id, "Id of the request to the kernel")};
+                                            field("msg_id", &T::msg_id, "Id of the request to the kernel"),
+                                            field("end", &T::end, "Why the cell is over")};
 };
 template <>
 struct Schema<JupyterInfoResponse> {

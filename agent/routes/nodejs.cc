@@ -77,6 +77,7 @@ task<http::Response> nodejs_execute(Call call, NodeJSExecuteRequest body) {
   out.stderr_text = std::move(outcome.err);
   out.exit_code = outcome.exit_code;
   if (!outcome.session_id.empty()) out.session_id = std::move(outcome.session_id);
+  out.end = std::move(outcome.end);
   const std::string message = out.status == "timeout" ? "The time was over" : "Operation successful";
   std::optional<std::string> hint;
   if (!outcome.hint.empty()) hint = std::move(outcome.hint);

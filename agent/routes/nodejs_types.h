@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/routes/schema.h"
+#include "agent/routes/end_types.h"
 
 namespace caisson::routes {
 
@@ -32,6 +32,7 @@ struct NodeJSExecuteResponse {
   std::string code, stdout_text, stderr_text;
   std::int64_t exit_code = 0;
   std::optional<std::string> session_id;
+  std::optional<bridge::End> end;
 };
 struct NodeJSPackageInfo {
   std::string name, version;
@@ -122,7 +123,8 @@ struct Schema<NodeJSExecuteResponse> {
       field("stdout", &NodeJSExecuteResponse::stdout_text, "Standard output").defaulted(),
       field("stderr", &NodeJSExecuteResponse::stderr_text, "Standard error").defaulted(),
       field("exit_code", &NodeJSExecuteResponse::exit_code, "Exit code; 124 when the time was over, 128 + number for a signal"),
-      field("session_id", &NodeJSExecuteResponse::session_id, "Session that keeps the variables")};
+      field("session_id", &NodeJSExecuteResponse::session_id, "Session that keeps the variables"),
+      end_field(&NodeJSExecuteResponse::end)};
 };
 template <>
 struct Schema<NodeJSPackageInfo> {

@@ -202,7 +202,7 @@ task<http::Response> observe_reports(Call call) {
   co_return http::ok(encode(out));
 }
 
-http::Response report_not_found() { return http::error_response(404, "Report not found"); }
+http::Response report_not_found() { return http::error_response(404, session::Observer::unknown("Report")); }
 
 task<http::Response> download_report(Call call) {
   const ReportPtr report = call.services.box->observer.find_report(std::string(call.request.param("report_id")));

@@ -41,6 +41,16 @@ json::Value describe_upload(Components& components) {
   return {{"$ref", "#/components/schemas/Body_upload_file"}};
 }
 
+task<http::Lane::Turn> Call::work(std::size_t bytes) const {
+  if (writer == nullptr) co_return http::Lane::Turn();
+  co_return co_await writer->work(bytes);
+}
+
+task<http::Lane::Turn> Call::answer_of(std::size_t bytes, bool carried_out) const {
+  if (writer == nullptr) co_return http::Lane::Turn();
+  co_return co_await writer->answer_of(bytes, carried_out);
+}
+
 http::Response validation_response(const Issues& issues) { return http::json_response(422, {{"detail", issues.detail()}}); }
 
 }  // namespace caisson::routes

@@ -48,6 +48,9 @@ struct Call {
 
   // Answers with Server-Sent Events; the handler then returns http::already_sent().
   [[nodiscard]] task<http::EventStream> event_stream() const { return http::EventStream::open(*writer); }
+  // StreamWriter's, where there is one.
+  [[nodiscard]] task<http::Lane::Turn> work(std::size_t bytes) const;
+  [[nodiscard]] task<http::Lane::Turn> answer_of(std::size_t bytes, bool carried_out) const;
 };
 
 struct Endpoint {
@@ -97,9 +100,11 @@ struct HandlerTraits<task<http::Response> (*)(Call, B)> {
 template <class Body, auto F>
 task<http::Response> with_body(Call call) {
   Issues issues;
+  CO_TRY_ASSIGN(http::Lane::Turn turn, co_await call.work(call.request.body.size()));
   Body body = decode_body<Body>(call.request.body, call.route.unknown, call.route.body_limit, issues);
   if (!issues.empty()) co_return validation_response(issues);
   call.request.body = std::string();
+  turn = {};
   co_return co_await F(std::move(call), std::move(body));
 }
 

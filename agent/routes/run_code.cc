@@ -12,6 +12,7 @@ CommandRunResult result_of(session::StepResult step) {
   if (step.return_code) out.return_code = *step.return_code;
   out.stdout_text = std::move(step.out);
   out.stderr_text = std::move(step.err);
+  out.end = std::move(step.end);
   return out;
 }
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/routes/schema.h"
+#include "agent/routes/end_types.h"
 
 namespace caisson::routes {
 
@@ -25,6 +25,7 @@ struct CommandRunResult {
   std::optional<double> execution_time;
   std::optional<std::int64_t> return_code;
   std::optional<std::string> stdout_text, stderr_text;
+  std::optional<bridge::End> end;
 };
 struct RunCodeResponse {
   std::string status, message;
@@ -60,7 +61,8 @@ struct Schema<CommandRunResult> {
                  field("execution_time", &CommandRunResult::execution_time, "Seconds"),
                  field("return_code", &CommandRunResult::return_code, "Exit code; a signal as its negative number"),
                  field("stdout", &CommandRunResult::stdout_text, "Standard output"),
-                 field("stderr", &CommandRunResult::stderr_text, "Standard error")};
+                 field("stderr", &CommandRunResult::stderr_text, "Standard error"),
+                 end_field(&CommandRunResult::end)};
 };
 template <>
 struct Schema<RunCodeResponse> {

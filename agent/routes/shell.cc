@@ -3,6 +3,7 @@
 //   event: output   data: {"data": "<text as the terminal gets it>"}     any number of times
 //   event: status   data: {"status": "running"}                          view only, first
 //   event: done     data: the JSON of the ordinary answer's `data`       last
+#include "agent/http/json_text.h"
 #include "agent/routes/shell_results.h"
 #include "agent/routes/shell_ws.h"
 #include "agent/routes/table.h"
@@ -33,8 +34,11 @@ task<void> send_new(http::EventStream& stream, const OutputBuffer& buffer, std::
   }
 }
 
+std::size_t kept_of(const OutputBuffer& buffer) { return static_cast<std::size_t>(buffer.end() - buffer.begin()); }
+
 task<void> send_json(http::EventStream& stream, std::string name, json::Value data) {
-  http::Event event{.event = std::move(name), .data = json::dump(data)};
+  http::Event event{.event = std::move(name)};
+  event.data = co_await http::json_text(std::move(data));
   co_return co_await stream.send(std::move(event));
 }
 
@@ -57,6 +61,7 @@ task<http::Response> stream_exec(Call call, ShellService::SessionPtr s, ShellSer
     }
     break;
   }
+  CO_TRY_ASSIGN(const auto turn, co_await call.work(kept_of(command->output)));
   json::Value done = encode(command_result(*s, *command, outcome, truncate));
   CO_TRY(co_await send_json(stream, "done", std::move(done)));
   co_return http::already_sent();
@@ -80,11 +85,12 @@ task<http::Response> shell_exec(Call call, ShellExecRequest body) {
                                   .hard_timeout = body.hard_timeout};
   const double quiet = body.no_change_timeout ? static_cast<double>(*body.no_change_timeout) : s->no_change_timeout;
   const auto deadline = body.timeout ? bridge::deadline_after(*body.timeout) : bridge::no_deadline();
-  const ShellService::CommandPtr command = ShellSession::enqueue(s, std::move(params));
+  CO_TRY_ASSIGN(const ShellService::CommandPtr command, ShellSession::enqueue(s, std::move(params)));
   if (call.request.accepts_event_stream()) co_return co_await stream_exec(call, s, command, deadline, quiet, body.truncate);
   ShellStatus outcome = ShellStatus::running;
   if (!body.async_mode) outcome = co_await ShellService::wait(command, deadline, quiet);
   s->touch();
+  CO_TRY_ASSIGN(const auto turn, co_await call.answer_of(kept_of(command->output), true));
   json::Value data = encode(command_result(*s, *command, outcome, body.truncate));
   if (const std::string why = exec_failure(*command); command->finished && !why.empty())
     co_return http::fail(why, std::move(data));
@@ -106,6 +112,7 @@ task<http::Response> stream_view(Call call, ShellService::SessionPtr s) {
     if (over) break;
     (void)co_await s->changed.wait_until(bridge::no_deadline());
   }
+  CO_TRY_ASSIGN(const auto turn, co_await call.work(kept_of(s->screen())));
   json::Value done = encode(view_result(*s));
   CO_TRY(co_await send_json(stream, "done", std::move(done)));
   co_return http::already_sent();
@@ -116,6 +123,7 @@ task<http::Response> shell_view(Call call, ShellViewRequest body) {
   if (!s) co_return http::session_not_found();
   s->touch();
   if (call.request.accepts_event_stream()) co_return co_await stream_view(call, s);
+  CO_TRY_ASSIGN(const auto turn, co_await call.answer_of(kept_of(s->screen()), false));
   co_return http::ok(encode(view_result(*s)));
 }
 
@@ -127,8 +135,10 @@ task<http::Response> shell_wait(Call call, ShellWaitRequest body) {
   const std::int64_t most = std::min(seconds, body.max_wait_seconds.value_or(seconds));
   const auto deadline = bridge::deadline_after(static_cast<double>(most));
   ShellStatus status = ShellStatus::completed;
-  if (const auto pending = s->newest()) status = co_await ShellService::wait(pending, deadline, 0);
+  const auto pending = s->newest();
+  if (pending) status = co_await ShellService::wait(pending, deadline, 0);
   ShellWaitResult result{std::string(session::status_name(status))};
+  if (pending) result.end = pending->end_if_over();
   co_return http::ok(encode(result));
 }
 
@@ -152,9 +162,11 @@ task<http::Response> shell_kill(Call call, ShellKillProcessRequest body) {
   if (command) {
     CO_TRY(co_await ShellSession::end_command(s, command, ShellStatus::terminated));
     result.status = session::status_name(command->status);
+    result.end = command->end_if_over();
   } else {
     result.status = latest_status(*s);
     if (newest && newest->exit_code) result.exit_code = result.returncode = *newest->exit_code;
+    if (newest) result.end = newest->end_if_over();
   }
   co_return http::ok(encode(result));
 }

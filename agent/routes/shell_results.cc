@@ -23,6 +23,7 @@ ShellCommandResult command_result(const ShellSession& session, const ShellComman
   session::ConsoleEntry entry = session.entry_of(command, most);
   if (command.finished) result.output = entry.output;
   if (command.exit_code) result.exit_code = *command.exit_code;
+  result.end = command.end_if_over();
   result.console.emplace().push_back(record_of(std::move(entry)));
   return result;
 }
@@ -38,6 +39,7 @@ ShellViewResult view_result(const ShellSession& session) {
   if (const auto latest = session.newest()) {
     result.command = latest->params.command;
     if (latest->exit_code) result.exit_code = *latest->exit_code;
+    result.end = latest->end_if_over();
   }
   return result;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/routes/end_types.h"
 #include "agent/routes/isolation.h"
 
 namespace caisson::routes {
@@ -30,6 +31,7 @@ struct ShellCommandResult {
   std::optional<std::string> output;
   std::optional<std::vector<ConsoleRecord>> console;
   std::optional<std::int64_t> exit_code;
+  std::optional<bridge::End> end;
 };
 struct ShellViewRequest {
   std::string id;
@@ -40,6 +42,7 @@ struct ShellViewResult {
   std::string status;
   std::optional<std::string> command;
   std::optional<std::int64_t> exit_code;
+  std::optional<bridge::End> end;
 };
 struct ShellWaitRequest {
   std::string id;
@@ -47,6 +50,7 @@ struct ShellWaitRequest {
 };
 struct ShellWaitResult {
   std::string status;
+  std::optional<bridge::End> end;
 };
 struct ShellWriteToProcessRequest {
   std::string id, input;
@@ -61,6 +65,7 @@ struct ShellKillProcessRequest {
 struct ShellKillResult {
   std::string status;
   std::optional<std::int64_t> exit_code, returncode;
+  std::optional<bridge::End> end;
 };
 struct ShellCreateSessionRequest {
   std::optional<std::string> id, exec_dir, isolation;
@@ -123,7 +128,8 @@ struct Schema<ShellCommandResult> {
                  field("status", &ShellCommandResult::status, "How far it came, not whether it succeeded").one_of(kShellStatus),
                  field("output", &ShellCommandResult::output, "Its output once it is over"),
                  field("console", &ShellCommandResult::console, "The command with its prompt and its output so far"),
-                 field("exit_code", &ShellCommandResult::exit_code, "Exit code, when completed")};
+                 field("exit_code", &ShellCommandResult::exit_code, "Exit code, when completed"),
+                 end_field(&ShellCommandResult::end)};
 };
 template <>
 struct Schema<ShellViewRequest> {
@@ -139,7 +145,8 @@ struct Schema<ShellViewResult> {
                  field("console", &ShellViewResult::console, "The latest commands with their outputs"),
                  field("status", &ShellViewResult::status, "Status of the latest command").one_of(kShellStatus),
                  field("command", &ShellViewResult::command, "The latest command"),
-                 field("exit_code", &ShellViewResult::exit_code, "Its exit code, when completed")};
+                 field("exit_code", &ShellViewResult::exit_code, "Its exit code, when completed"),
+                 end_field(&ShellViewResult::end)};
 };
 template <>
 struct Schema<ShellWaitRequest> {
@@ -152,7 +159,8 @@ template <>
 struct Schema<ShellWaitResult> {
   static constexpr std::string_view name = "ShellWaitResult";
   static constexpr auto fields =
-      std::tuple{field("status", &ShellWaitResult::status, "Status of the latest command").one_of(kShellStatus)};
+      std::tuple{field("status", &ShellWaitResult::status, "Status of the latest command").one_of(kShellStatus),
+                 end_field(&ShellWaitResult::end)};
 };
 template <>
 struct Schema<ShellWriteToProcessRequest> {
@@ -179,7 +187,7 @@ struct Schema<ShellKillResult> {
   static constexpr auto fields =
       std::tuple{field("status", &ShellKillResult::status, "Status of the command").one_of(kShellStatus),
                  field("exit_code", &ShellKillResult::exit_code, "Exit code if it had ended before"),
-                 field("returncode", &ShellKillResult::returncode, "As exit_code")};
+                 field("returncode", &ShellKillResult::returncode, "As exit_code"), end_field(&ShellKillResult::end)};
 };
 template <>
 struct Schema<ShellCreateSessionRequest> {

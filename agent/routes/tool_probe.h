@@ -1,5 +1,5 @@
-// Runs kToolProbe in a session of its own and keeps what it finds for GET /v1/sandbox. That it ran is also the proof that
-// sessions can be made, so /readyz waits for it.
+// Makes a session, which is the proof that they can be made: /readyz waits for it. Then asks the system for its tools
+// (kToolProbe) and keeps them for GET /v1/sandbox, which says the same in every workspace: so nothing of a home is among them.
 #pragma once
 
 #include "agent/http/coro.h"

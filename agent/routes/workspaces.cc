@@ -33,7 +33,8 @@ Result<http::Response> refusal(const Error& error) {
 }
 
 // What is the launcher's affair stays out, and of the home what only observations tell.
-json::Value shown(json::Value workspace) {
+json::Value shown(json::Value workspace, const bridge::LauncherClient& launcher) {
+  if (!workspace.contains("home")) workspace["home"] = launcher.greeting().home;
   workspace.erase("uid");
   const auto disk = workspace.find("disk");
   if (disk == workspace.end()) return workspace;
@@ -45,22 +46,30 @@ json::Value shown(json::Value workspace) {
 task<http::Response> list(Call call) {
   CO_TRY_ASSIGN(const std::vector<json::Value> all, co_await call.services.launcher->workspace_list());
   json::Value out = json::Value::array();
-  for (const json::Value& workspace : all) out.push_back(shown(workspace));
+  for (const json::Value& workspace : all) out.push_back(shown(workspace, *call.services.launcher));
   json::Value data = {{"workspaces", std::move(out)}};
   co_return http::ok(std::move(data));
 }
 
 task<http::Response> create(Call call, WorkspaceCreate body) {
+  if (call.services.tenants != nullptr && call.services.tenants->resetting(body.name))
+    co_return http::error_response(409, "workspace " + quote(body.name) + " is being reset");
   auto made = co_await call.services.launcher->workspace_create(encode(body));
   if (!made) co_return refusal(made.error());
-  co_return http::ok(shown(std::move(*made)), "Workspace created");
+  co_return http::ok(shown(std::move(*made), *call.services.launcher), "Workspace created");
+}
+
+task<http::Response> reset(Call call) {
+  auto made = co_await call.services.tenants->reset(std::string(call.request.param("name")));
+  if (!made) co_return refusal(made.error());
+  co_return http::ok(shown(std::move(*made), *call.services.launcher), "Workspace reset");
 }
 
 task<http::Response> one(Call call) {
   const std::string name(call.request.param("name"));
   CO_TRY_ASSIGN(const std::vector<json::Value> all, co_await call.services.launcher->workspace_list());
   for (const json::Value& workspace : all)
-    if (workspace.value("name", "") == name) co_return http::ok(shown(workspace));
+    if (workspace.value("name", "") == name) co_return http::ok(shown(workspace, *call.services.launcher));
   co_return workspace_not_found();
 }
 
@@ -74,6 +83,20 @@ task<http::Response> destroy(Call call) {
   co_return http::ok(nullptr, "Workspace deleted");
 }
 
+task<http::Response> pause(Call call) {
+  const Status done = co_await call.services.tenants->pause(std::string(call.request.param("name")));
+  if (!done) co_return refusal(done.error());
+  co_return co_await one(call);
+}
+
+task<http::Response> resume(Call call) {
+  auto tenant = co_await call.services.tenants->find(std::string(call.request.param("name")));
+  if (!tenant) co_return refusal(tenant.error());
+  const Status done = co_await call.services.tenants->wake(*tenant);
+  if (!done) co_return refusal(done.error());
+  co_return co_await one(call);
+}
+
 using http::Method;
 
 constexpr Route kWorkspaces[] = {
@@ -83,6 +106,12 @@ constexpr Route kWorkspaces[] = {
      "Create a workspace, to be named by X-Caisson-Workspace", bind<create, WorkspaceInfo>()},
     {Method::get, "/v1/workspaces/{name}", "get_workspace", Scope::workspaces, kNone, Unknown::ignore, "Describe a workspace",
      bind<one, WorkspaceInfo>()},
+    {Method::post, "/v1/workspaces/{name}/reset", "reset_workspace", Scope::workspaces, kNone, Unknown::ignore,
+     "End all that is in a workspace, files and hooks too, and make it again as it was made", bind<reset, WorkspaceInfo>()},
+    {Method::post, "/v1/workspaces/{name}/pause", "pause_workspace", Scope::workspaces, kNone, Unknown::ignore,
+     "Stop all that runs in a workspace; the next request to it lets it go on", bind<pause, WorkspaceInfo>()},
+    {Method::post, "/v1/workspaces/{name}/resume", "resume_workspace", Scope::workspaces, kNone, Unknown::ignore,
+     "Let a paused workspace go on", bind<resume, WorkspaceInfo>()},
     {Method::del, "/v1/workspaces/{name}", "delete_workspace", Scope::workspaces, kNone, Unknown::ignore,
      "End a workspace with its sessions and files; answers when nothing is left", bind<destroy>()},
 };

@@ -22,7 +22,7 @@ struct WorkspaceDisk {
   std::string enforced_by;
 };
 struct WorkspaceInfo {
-  std::string name, state, created_at;
+  std::string name, state, created_at, home;
   std::int64_t sessions = 0;
   std::optional<std::int64_t> idle_seconds;
   std::optional<bool> persistent;
@@ -63,8 +63,9 @@ struct Schema<WorkspaceInfo> {
   static constexpr std::string_view name = "WorkspaceInfo";
   static constexpr auto fields = std::tuple{
       field("name", &WorkspaceInfo::name, "What X-Caisson-Workspace says"),
-      field("state", &WorkspaceInfo::state, "ready, or ending"),
+      field("state", &WorkspaceInfo::state, "ready, paused, between these two pausing or resuming; or ending"),
       field("created_at", &WorkspaceInfo::created_at, "When it was made").format("date-time"),
+      field("home", &WorkspaceInfo::home, "Where its sessions see their home"),
       field("sessions", &WorkspaceInfo::sessions, "Sessions that live in it"),
       field("idle_seconds", &WorkspaceInfo::idle_seconds, "Ends after that long without a session; absent: never"),
       field("persistent", &WorkspaceInfo::persistent, "Whether its home outlives it"),

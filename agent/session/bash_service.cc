@@ -1,8 +1,11 @@
 #include "agent/session/bash_service.h"
 
+#include <algorithm>
 #include <csignal>
+#include <set>
 
 #include "agent/session/counted.h"
+#include "launcher/base/fields.h"
 #include "launcher/base/sys.h"
 
 namespace caisson::session {
@@ -34,7 +37,7 @@ std::string kill_signal_name(std::string text) {
 BashService::BashService(bridge::LauncherClient& launcher, Config config)
     : launcher_(launcher),
       config_(std::move(config)),
-      budget_(std::make_shared<OutputBudget>(config_.total_cap_bytes)),
+      budget_(budget_of(config_)),
       life_(std::make_shared<Life>(launcher.executor())) {
   (void)std::signal(SIGPIPE, SIG_IGN);  // a command that closes its stdin must not end the agent
   spawn(launcher_.executor(), "bash sessions expire", expire_loop(this, life_));
@@ -51,6 +54,7 @@ BashService::~BashService() {
 
 void BashService::forget(const SessionPtr& session) {
   session->closed = true;
+  session->record.erase();
   if (table_.find(session->id) == session) table_.erase(session->id);
   for (const CommandPtr& command : session->commands)
     if (!command->running()) command->release();
@@ -82,6 +86,7 @@ task<BashService::SessionPtr> BashService::create(CreateParams params) {
     if (existing->closed) co_return fail(Code::not_found, "the session was closed meanwhile");
     existing->working_dir = dir;
     existing->snapshot_path = snapshot;
+    existing->save();
     co_return existing;
   }
   CO_TRY(co_await make_room());
@@ -90,7 +95,7 @@ task<BashService::SessionPtr> BashService::create(CreateParams params) {
   {
     const Counted<std::size_t> creating(creating_);
     const bool isolated = params.isolated.value_or(false);
-    CO_TRY_ASSIGN(session->handle, co_await launcher_.session_create("bash", id, config_.tenant, isolated));
+    CO_TRY_ASSIGN(session->handle, co_await launcher_.session_create("bash", id, config_.tenant, isolated, 0, true));
   }
   session->id = id;
   // WORKSPACE is a folder of the shared home.
@@ -103,16 +108,69 @@ task<BashService::SessionPtr> BashService::create(CreateParams params) {
     CO_TRY(check_isolation(*winner->handle, params.isolated));
     co_return winner;
   }
-  table_.insert(session);
-  const std::weak_ptr<BashSession> weak = session;
-  session->handle->on_end = [this, weak] {
-    if (const SessionPtr ended = weak.lock()) forget(ended);
-  };
+  insert(session);
+  session->save();
   if (params.exec_dir.empty() && params.snapshot_path.empty()) co_return session;
   auto probed = co_await probe(session, session->working_dir, session->snapshot_path);
   if (probed) co_return session;
   (void)co_await close(session, "bad exec_dir or snapshot_path");  // the first error is the one to report
   co_return std::unexpected(std::move(probed).error());
+}
+
+void BashService::insert(const SessionPtr& session) {
+  table_.insert(session);
+  const std::weak_ptr<BashSession> weak = session;
+  session->handle->on_end = [this, weak] {
+    if (const SessionPtr ended = weak.lock()) forget(ended);
+  };
+}
+
+bool BashService::restore(const std::shared_ptr<bridge::SessionHandle>& handle, Keep::Left session,
+                          std::vector<Keep::Left> commands) {
+  const std::string id = json::text_of(session.body, "id");
+  if (!valid_session_id(id) || table_.find(id)) return false;
+  auto restored = std::make_shared<BashSession>();
+  restored->id = id;
+  restored->handle = handle;
+  restored->working_dir = json::text_of(session.body, "working_dir");
+  restored->snapshot_path = json::text_of(session.body, "snapshot_path");
+  restored->touch();
+  restored->created_ns = json::number_of(session.body, "created_ns").value_or(restored->last_used_ns);
+  restored->command_count = json::number_of(session.body, "command_count").value_or(0);
+  restored->record = std::move(session.record);
+  std::ranges::sort(commands, {}, [](const Keep::Left& left) { return json::number_of(left.body, "number").value_or(0); });
+  for (Keep::Left& left : commands) {
+    BashCommand::Setup setup{
+        json::text_of(left.body, "id"), json::text_of(left.body, "text"), budget_, config_.stream_cap_bytes, {}};
+    if (auto share = budget_->share_of(setup.text.size())) setup.text_share = std::move(*share);
+    restored->commands.push_back(std::make_shared<BashCommand>(launcher_.executor(), std::move(setup), left));
+    restored->commands.back()->exec->session = handle->id;
+  }
+  insert(restored);
+  return true;
+}
+
+task<void> BashService::attach(const bridge::LeftSession& left) {
+  SessionPtr session;
+  for (const SessionPtr& one : table_.all())
+    if (one->handle == left.handle) session = one;
+  if (!session) co_return Status{};
+  std::set<std::string> known;
+  const std::deque<CommandPtr> commands = session->commands;
+  for (const CommandPtr& command : commands) {
+    known.insert(command->exec->id);
+    CO_TRY(co_await BashCommand::take_up(launcher_, left, command));
+  }
+  // Started for a client who was not told.
+  for (const std::string& exec : left.execs) {
+    if (known.contains(exec)) continue;
+    std::string name = exec;
+    auto adopted = co_await launcher_.exec_adopt(left.handle, std::move(name));
+    if (!adopted) continue;
+    (void)co_await launcher_.exec_signal(adopted->handle, "SIGKILL");
+    adopted->handle->let_go("");
+  }
+  co_return Status{};
 }
 
 // Says at creation what would otherwise surprise at the first command.
@@ -133,23 +191,47 @@ task<void> BashService::probe(SessionPtr session, std::string dir, std::string s
   co_return Status{};
 }
 
+Result<http::Budget::Share> BashService::room_for_text(std::size_t bytes) {
+  while (true) {
+    auto share = budget_->share_of(bytes);
+    if (share) return share;
+    SessionPtr of;
+    CommandPtr longest;
+    for (const SessionPtr& session : table_.all())
+      for (const CommandPtr& command : session->commands) {
+        if (command->running() || (longest && command->text.size() <= longest->text.size())) continue;
+        of = session;
+        longest = command;
+      }
+    if (!longest || longest->text.empty()) return share;
+    std::erase(of->commands, longest);
+  }
+}
+
 task<BashService::CommandPtr> BashService::start(SessionPtr session, BashExecParams params) {
   session->touch();
   if (params.command.size() > kMaxCommand) co_return fail(Code::limit, "the command is too large");
+  // Twice: what is too large for a message waits once more, to be read from stdin.
+  CO_TRY_ASSIGN(http::Budget::Share text_share, room_for_text(2 * params.command.size()));
+  (void)text_share.resize(params.command.size());
   CO_TRY_ASSIGN(BashLaunch launch, plan_bash(*session, params));
   const std::string cwd = launch.request.cwd;
+  launch.request.keep = session->record.keep() != nullptr;
   const Counted<int> starting(session->starting);
   CO_TRY_ASSIGN(bridge::ExecOutcome outcome, co_await launcher_.session_exec(session->handle, std::move(launch.request)));
   if (const auto* refused = std::get_if<bridge::ExecRefused>(&outcome)) co_return std::unexpected(refused_error(*refused, cwd));
   if (session->closed) co_return fail(Code::not_found, "the session was closed meanwhile");
 
-  BashCommand::Setup setup{sys::random_hex(8), std::move(params.command), budget_, config_.stream_cap_bytes};
+  BashCommand::Setup setup{sys::random_hex(8), std::move(params.command), budget_, config_.stream_cap_bytes,
+                           std::move(text_share)};
   auto command =
       std::make_shared<BashCommand>(launcher_.executor(), std::move(setup), std::get<bridge::ExecStarted>(std::move(outcome)));
+  if (session->record.keep() != nullptr) command->keep(session->command_count + 1);
   if (!launch.preamble.empty()) CO_TRY(BashCommand::write(command, std::move(launch.preamble), kMaxCommand));
   BashCommand::run(command);
   if (params.exec_dir && !params.exec_dir->empty()) session->working_dir = cwd;
   session->remember(command, config_.finished_commands);
+  session->save();
   co_return command;
 }
 

@@ -36,7 +36,10 @@ class BashService {
   [[nodiscard]] std::vector<SessionPtr> sessions() const { return table_.all(); }
 
   // From now on sessions are made in this workspace of the launcher's. There is none when it is called.
-  void serve_workspace(std::string name) { config_.tenant = std::move(name); }
+  void serve_workspace(std::string name, std::string home) {
+    config_.tenant = std::move(name);
+    config_.workspace = std::move(home);
+  }
 
   // Starts a command; it goes on whatever becomes of the caller.
   [[nodiscard]] task<CommandPtr> start(SessionPtr session, BashExecParams params);
@@ -48,8 +51,17 @@ class BashService {
   [[nodiscard]] task<void> kill(SessionPtr session, std::string signal);
   [[nodiscard]] task<void> close(SessionPtr session, std::string reason);
 
+  // One that an agent before has left, in the launcher's session `handle`, with what it knew of it; false: it cannot be.
+  [[nodiscard]] bool restore(const std::shared_ptr<bridge::SessionHandle>& handle, Keep::Left session,
+                             std::vector<Keep::Left> commands);
+  // Its running commands go on, once all sessions have been restored.
+  [[nodiscard]] task<void> attach(const bridge::LeftSession& left);
+
  private:
+  void insert(const SessionPtr& session);
   [[nodiscard]] task<void> make_room();
+  // For a command's text. What is remembered of commands that are over makes room, the longest text first.
+  [[nodiscard]] Result<http::Budget::Share> room_for_text(std::size_t bytes);
   [[nodiscard]] task<void> probe(SessionPtr session, std::string dir, std::string snapshot);
   void forget(const SessionPtr& session);
   static task<void> expire_loop(BashService* self, std::shared_ptr<Life> life);

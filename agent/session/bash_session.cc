@@ -24,6 +24,16 @@ void BashSession::touch() {
   last_used_ns = sys::realtime_ns();
 }
 
+void BashSession::save() {
+  if (!handle || closed) return;
+  const json::Value body{{"session", handle->id},         {"id", id},
+                         {"working_dir", working_dir},    {"snapshot_path", snapshot_path},
+                         {"created_ns", created_ns},      {"last_used_ns", last_used_ns},
+                         {"command_count", command_count}};
+  if (record.keep() == nullptr) record = Keep::make("bash", body);
+  else (void)record.write(body, {});  // without room the older one stays
+}
+
 bool BashSession::busy() const { return starting > 0 || current() != nullptr; }
 
 std::shared_ptr<BashCommand> BashSession::current() const {

@@ -24,8 +24,11 @@ struct BashSession {
   std::int64_t command_count = 0;
   int starting = 0;  // execs that are not in `commands` yet
   bool closed = false;
+  Keep::Record record;
 
   void touch();
+  // What a later agent is to know of it: after each change of a member.
+  void save();
   [[nodiscard]] bool busy() const;
   // The newest command that runs; nullptr when none does.
   [[nodiscard]] std::shared_ptr<BashCommand> current() const;

@@ -10,8 +10,8 @@ namespace caisson::session {
 struct Box {
   Box(bridge::LauncherClient& launcher, const Config& config)
       : packages(launcher, config), hooks(launcher, config), observer(launcher, config) {}
-  void serve_workspace(const std::string& name) {
-    packages.serve_workspace(name);
+  void serve_workspace(const std::string& name, const std::string& home) {
+    packages.serve_workspace(name, home);
     hooks.serve_workspace(name);
     observer.serve_workspace(name);
   }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/bridge/end.h"
 #include "agent/session/toolchains.h"
 #include "launcher/base/json.h"
 
@@ -37,6 +38,7 @@ struct CodeOutcome {
   std::optional<std::int64_t> execution_count;
   std::string session_id;  // of a REPL
   std::string hint;
+  std::optional<bridge::End> end;
 };
 
 // Puts together what the streams hold and what the program said; `report` comes from the session, so nothing of it is believed

@@ -20,24 +20,29 @@ struct FoundReport {
 // The last one that is whole. What is no JSON object of a sensible size is none.
 [[nodiscard]] std::optional<FoundReport> find_report(std::string_view bytes, std::string_view nonce);
 
-// The report in a stream that is still being written: looks at each byte once, until it begins to look like one.
+// The first report in a stream that is still being written. However often it is asked and whatever was forged, each byte is
+// looked at once and read as JSON once at most: the agent's one thread serves everybody.
 class ReportSearch {
  public:
-  // Both outlive it. from: where the job's output begins.
+  // The buffer outlives it. from: where the job's output begins.
   ReportSearch(const OutputBuffer& buffer, const std::string& nonce, std::uint64_t from);
 
   [[nodiscard]] bool found();
   // Where it is, and what it says; without one: the end of the stream, and nothing.
-  [[nodiscard]] std::uint64_t begin() const { return found_ ? at_ + found_->begin : buffer_.end(); }
-  [[nodiscard]] std::uint64_t end() const { return found_ ? at_ + found_->end : buffer_.end(); }
-  [[nodiscard]] json::Value value() const { return found_ ? found_->value : json::Value::object(); }
+  [[nodiscard]] std::uint64_t begin() const { return found_ ? begin_ : buffer_.end(); }
+  [[nodiscard]] std::uint64_t end() const { return found_ ? end_ : buffer_.end(); }
+  [[nodiscard]] const json::Value& value() const { return found_ ? *found_ : none_; }
 
  private:
+  [[nodiscard]] bool take_open(std::uint64_t limit);
+
   const OutputBuffer& buffer_;
-  const std::string& nonce_;
   const std::string mark_;
-  std::uint64_t at_;
-  std::optional<FoundReport> found_;
+  const json::Value none_ = json::Value::object();
+  std::uint64_t seen_;                 // no report begins before it but the open one
+  bool open_ = false;                  // an RS was seen at begin_, and none behind it
+  std::uint64_t begin_ = 0, end_ = 0;  // of the open or the found one
+  std::optional<json::Value> found_;
 };
 
 // One job as the programs read it: a line with its length, and the JSON.

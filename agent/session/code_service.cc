@@ -39,24 +39,32 @@ asio::awaitable<bool> await_done(SoloSession::CommandPtr command, ReportSearch& 
 
 }  // namespace
 
-CodeService::CodeService(bridge::LauncherClient& launcher, const Config& config, Toolchains& toolchains)
+CodeService::CodeService(bridge::LauncherClient& launcher, const Config& config)
     : context_(std::make_shared<CodeContext>(launcher, config)),
-      toolchains_(toolchains),
+      toolchains_(launcher),
       pool_(context_),
       python_(context_, Language::python),
       node_(context_, Language::javascript) {}
 
-task<std::shared_ptr<const ToolInventory>> CodeService::inventory() { return toolchains_.get(context_); }
+task<std::shared_ptr<const ToolInventory>> CodeService::inventory() { return toolchains_.get(context_->config.tenant); }
 
-task<json::Value> CodeService::node_packages(std::string node) { return toolchains_.node_packages(context_, std::move(node)); }
+task<json::Value> CodeService::node_packages(std::string node) {
+  return toolchains_.node_packages(context_->config.tenant, std::move(node));
+}
 
 StatefulCode& CodeService::stateful(Language language) {
   if (language == Language::javascript) return node_;
   return python_;
 }
 
-void CodeService::serve_workspace(const std::string& name) {
+void CodeService::flush() {
+  toolchains_.forget();
   pool_.flush();
+}
+
+void CodeService::serve_workspace(const std::string& name) {
+  toolchains_.forget();
+  pool_.forget();
   python_.forget_all();
   node_.forget_all();
   context_->config.tenant = name;
@@ -76,10 +84,11 @@ task<CodeOutcome> CodeService::run(CodeJob job) {
   CO_TRY(BashCommand::write(command, job_frame(frame) + job.input, kMaxJob));
   (void)BashCommand::write(command, "\x04", kMaxJob);  // the end of its input; a program that is quick has ended
 
-  const bridge::Clock::time_point deadline = bridge::Clock::now() + std::chrono::seconds(job.timeout_s);
+  const bridge::Clock::time_point begun = bridge::Clock::now(), deadline = begun + std::chrono::seconds(job.timeout_s);
   // A Python says itself when all is done, and with which exit code: nothing is left that its end could tell.
   ReportSearch done(command->err, nonce, 0);
   const bool ended = co_await await_done(command, done, deadline, job.client_gone);
+  const auto ran = std::chrono::duration_cast<std::chrono::milliseconds>(bridge::Clock::now() - begun);
   if (!ended) {
     if (job.language == Language::python) {
       (void)co_await context_->launcher.exec_signal(command->exec, "SIGINT");
@@ -94,6 +103,8 @@ task<CodeOutcome> CodeService::run(CodeJob job) {
   const int exit_code = ended && command->running() ? said_exit_code(done.value()).value_or(1) : exit_code_of(*command, !ended);
   CO_TRY_ASSIGN(CodeOutcome outcome, make_outcome(whole_text(command->out, 0), std::move(err.text), report, exit_code));
   outcome.execution_count = 1;
+  outcome.end = ended ? end_of_program(*one.session, *command, exit_code)
+                      : bridge::time_end("timeout_ms", job.timeout_s * 1000, ran.count());
   if (!ended) outcome.status = "timeout";
   else if (outcome.exit_code != 0) outcome.hint = co_await why_ended(one.session, command);
   co_return outcome;

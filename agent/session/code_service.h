@@ -12,7 +12,7 @@ namespace caisson::session {
 
 class CodeService {
  public:
-  CodeService(bridge::LauncherClient& launcher, const Config& config, Toolchains& toolchains);
+  CodeService(bridge::LauncherClient& launcher, const Config& config);
 
   [[nodiscard]] task<std::shared_ptr<const ToolInventory>> inventory();
   [[nodiscard]] task<json::Value> node_packages(std::string node);
@@ -22,9 +22,11 @@ class CodeService {
   [[nodiscard]] task<Verdict> judge(JudgeJob job);
   [[nodiscard]] ReplService& node() { return node_; }
   [[nodiscard]] StatefulCode& stateful(Language language);
+  // The REPLs whose language has this name.
+  [[nodiscard]] ReplService& repls(std::string_view language) { return language == "javascript" ? node_ : python_; }
 
-  // What was prepared is ended: the policies have changed.
-  void flush() { pool_.flush(); }
+  // What was prepared is ended, and what is known forgotten: the policies have changed.
+  void flush();
   // Another workspace takes this slot; every session of the former one has ended.
   void serve_workspace(const std::string& name);
   [[nodiscard]] std::size_t sessions() const { return context_->quota->used; }
@@ -32,7 +34,7 @@ class CodeService {
 
  private:
   std::shared_ptr<CodeContext> context_;
-  Toolchains& toolchains_;
+  Toolchains toolchains_;
   WarmPool pool_;
   ReplService python_, node_;
 };

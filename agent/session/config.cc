@@ -30,6 +30,10 @@ std::string kernel_name(std::string_view version) {
 
 }  // namespace
 
+std::shared_ptr<OutputBudget> budget_of(const Config& config) {
+  return config.budget ? config.budget : std::make_shared<OutputBudget>(config.total_cap_bytes);
+}
+
 Config config_from_env() {
   Config config;
   take("MAX_BASH_SESSIONS", config.max_bash_sessions, 1, 100'000);
@@ -41,7 +45,7 @@ Config config_from_env() {
   take("CAISSON_WARM_SESSIONS", config.warm_sessions, 0, 64);
   take("CAISSON_SESSION_IDLE_SECONDS", config.idle_expiry, 0, 365 * 24 * 3600);
   take("CAISSON_OUTPUT_CAP_BYTES", config.stream_cap_bytes, 64 * 1024, 1u << 30);
-  take("CAISSON_OUTPUT_TOTAL_BYTES", config.total_cap_bytes, 1 << 20, std::size_t{1} << 36);
+  take("CAISSON_OUTPUT_TOTAL_BYTES", config.total_cap_bytes, 1 << 20, std::size_t{512} << 20);
   config.max_implicit_sessions = std::min(config.max_implicit_sessions, config.max_shell_sessions);
   config.max_implicit_kernels = std::min(config.max_implicit_kernels, config.max_jupyter_sessions);
   config.prepare_at_start = std::getenv("CAISSON_KERNEL_POOL") != nullptr && config.prepared_kernels > 0;

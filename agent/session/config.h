@@ -3,7 +3,10 @@
 
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <string>
+
+#include "agent/session/output_buffer.h"
 
 namespace caisson::session {
 
@@ -21,7 +24,8 @@ struct Config {
   std::size_t max_implicit_sessions = 16;    // shell sessions made because a request named none, terminals included
   std::chrono::seconds idle_expiry{3600};    // CAISSON_SESSION_IDLE_SECONDS; 0: sessions never expire
   std::size_t stream_cap_bytes = 8u << 20;   // CAISSON_OUTPUT_CAP_BYTES: kept of one command's stdout or stderr
-  std::size_t total_cap_bytes = 256u << 20;  // CAISSON_OUTPUT_TOTAL_BYTES: kept of all commands together
+  std::size_t total_cap_bytes = 256u << 20;  // CAISSON_OUTPUT_TOTAL_BYTES: kept of all commands of all workspaces together
+  std::shared_ptr<OutputBudget> budget;      // the workspace's part of that, for all of its services; absent: each has its own
   std::size_t finished_commands = 32;        // a bash session remembers the output of that many
   std::string workspace;                     // WORKSPACE: default directory; "": what the launcher says
   std::string tenant = "default";            // the launcher's workspace that the sessions are made in
@@ -29,5 +33,6 @@ struct Config {
 };
 
 [[nodiscard]] Config config_from_env();
+[[nodiscard]] std::shared_ptr<OutputBudget> budget_of(const Config& config);
 
 }  // namespace caisson::session

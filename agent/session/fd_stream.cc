@@ -1,5 +1,6 @@
 #include "agent/session/fd_stream.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <array>
@@ -9,12 +10,21 @@
 
 namespace caisson::session {
 
-detail::ReadPiece detail::read_piece(int fd) {
-  static std::array<char, 64 * 1024> buffer;
+detail::ReadPiece detail::read_piece(int fd, const Keep::Record* record, int stream) {
+  static std::array<char, Keep::kLandingBytes> own;
+  Keep* const keep = record != nullptr ? record->keep() : nullptr;
+  char* buffer = own.data();
+  if (keep != nullptr) {
+    int there = 0;
+    if (::ioctl(fd, FIONREAD, &there) != 0 || there < 0) there = 0;
+    buffer = keep->land(*record, stream, std::min(static_cast<std::size_t>(there), Keep::kLandingBytes));
+  }
   ssize_t n;
-  do n = ::read(fd, buffer.data(), buffer.size());
+  do n = ::read(fd, buffer, Keep::kLandingBytes);
   while (n < 0 && errno == EINTR);
-  if (n > 0) return {ReadEnd::more, {buffer.data(), static_cast<std::size_t>(n)}};
+  if (keep != nullptr && n > 0) keep->landed(static_cast<std::size_t>(n));
+  else if (keep != nullptr) keep->nothing_landed();
+  if (n > 0) return {ReadEnd::more, {buffer, static_cast<std::size_t>(n)}};
   if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return {ReadEnd::blocked, {}};
   return {ReadEnd::closed, {}};
 }
@@ -32,14 +42,17 @@ void close_quietly(Descriptor& descriptor) {
   if (descriptor.is_open()) descriptor.close(ignored);
 }
 
-WriteQueue::WriteQueue(asio::any_io_executor executor, Fd fd) : to_(make_descriptor(executor, std::move(fd))) {}
+WriteQueue::WriteQueue(asio::any_io_executor executor, Fd fd, http::Budget::Share share)
+    : to_(make_descriptor(executor, std::move(fd))), share_(std::move(share)) {}
 
 Status WriteQueue::push(std::string_view bytes, std::size_t most_waiting) {
   if (!to_.is_open() || close_later_) return fail(Code::io, "the input of the command is closed");
   if (bytes.size() > most_waiting)
     return fail(Code::limit, "the input is larger than " + std::to_string(most_waiting) + " bytes: write it in parts");
-  if (waiting_.size() + bytes.size() > most_waiting)
-    return fail(Code::limit, "the command does not read its input: " + std::to_string(waiting_.size()) + " bytes wait");
+  if (const std::size_t left = waiting_.size() - done_; left + bytes.size() > most_waiting)
+    return fail(Code::limit, "the command does not read its input: " + std::to_string(left) + " bytes wait");
+  if (share_.resize(waiting_.size() + bytes.size()) != http::Room::granted)
+    return fail(Code::limit, "the workspace has no room for more input that waits to be read");
   waiting_.append(bytes);
   (void)flush();  // what is left is the caller's to wait for
   if (!to_.is_open()) return fail(Code::io, "the command has closed its input");
@@ -47,11 +60,10 @@ Status WriteQueue::push(std::string_view bytes, std::size_t most_waiting) {
 }
 
 bool WriteQueue::flush() {
-  std::size_t done = 0;
-  while (to_.is_open() && done < waiting_.size()) {
-    const ssize_t n = ::write(to_.native_handle(), waiting_.data() + done, waiting_.size() - done);
+  while (to_.is_open() && done_ < waiting_.size()) {
+    const ssize_t n = ::write(to_.native_handle(), waiting_.data() + done_, waiting_.size() - done_);
     if (n > 0) {
-      done += static_cast<std::size_t>(n);
+      done_ += static_cast<std::size_t>(n);
     } else if (n < 0 && errno == EINTR) {
       continue;
     } else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
@@ -60,7 +72,9 @@ bool WriteQueue::flush() {
       close();
     }
   }
-  waiting_.erase(0, done);
+  // Moved only when it is the smaller half: a program that reads a page at a time would have all of it moved for each.
+  if (done_ > waiting_.size() / 2) waiting_.erase(0, std::exchange(done_, 0));
+  (void)share_.resize(waiting_.size());
   if (waiting_.empty()) {
     waiting_.shrink_to_fit();
     if (close_later_) close();
@@ -70,6 +84,8 @@ bool WriteQueue::flush() {
 
 void WriteQueue::close() {
   waiting_.clear();
+  share_.release();
+  done_ = 0;
   close_quietly(to_);
 }
 

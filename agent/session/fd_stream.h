@@ -8,7 +8,9 @@
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 
+#include "agent/http/budget.h"
 #include "agent/http/coro.h"
+#include "agent/session/keep.h"
 #include "launcher/base/fd.h"
 
 namespace caisson::session {
@@ -18,9 +20,11 @@ using Descriptor = asio::posix::stream_descriptor;
 enum class ReadEnd { blocked, closed, more };
 
 // Reads what is there, at most `limit` bytes, and hands each piece to sink(std::string_view). The buffer is shared by all
-// streams of the process (one thread), so that an idle stream costs no memory.
+// streams of the process (one thread), so that an idle stream costs no memory. With a record the pieces are read for that stream
+// of it, and the sink says advance() when it has taken one in.
 template <class Sink>
-[[nodiscard]] ReadEnd read_available(Descriptor& from, std::size_t limit, Sink&& sink);
+[[nodiscard]] ReadEnd read_available(Descriptor& from, std::size_t limit, Sink&& sink, const Keep::Record* record = nullptr,
+                                     int stream = 0);
 
 namespace detail {
 // One read(2) into the shared buffer. closed: end of file, or the other side of a terminal is gone (EIO).
@@ -28,15 +32,15 @@ struct ReadPiece {
   ReadEnd end;
   std::string_view bytes;
 };
-[[nodiscard]] ReadPiece read_piece(int fd);
+[[nodiscard]] ReadPiece read_piece(int fd, const Keep::Record* record, int stream);
 }  // namespace detail
 
 template <class Sink>
-ReadEnd read_available(Descriptor& from, std::size_t limit, Sink&& sink) {
+ReadEnd read_available(Descriptor& from, std::size_t limit, Sink&& sink, const Keep::Record* record, int stream) {
   if (!from.is_open()) return ReadEnd::closed;
   std::size_t total = 0;
   while (total < limit) {
-    const detail::ReadPiece piece = detail::read_piece(from.native_handle());
+    const detail::ReadPiece piece = detail::read_piece(from.native_handle(), record, stream);
     if (piece.end != ReadEnd::more) return piece.end;
     total += piece.bytes.size();
     sink(piece.bytes);
@@ -51,7 +55,8 @@ inline constexpr std::size_t kMaxWaitingInput = 1024 * 1024;
 // Bytes on their way to a program that may read slowly.
 class WriteQueue {
  public:
-  WriteQueue(asio::any_io_executor executor, Fd fd);
+  // share: counts what waits.
+  WriteQueue(asio::any_io_executor executor, Fd fd, http::Budget::Share share = {});
   // Queued whole or not at all. limit: the program does not read; io: it has closed its end.
   Status push(std::string_view bytes, std::size_t most_waiting);
   // Writes what the kernel takes now. True: something is left, wait for wait_write and call again.
@@ -61,10 +66,13 @@ class WriteQueue {
   [[nodiscard]] Descriptor& descriptor() { return to_; }
   void close();
   void close_when_empty();
+  [[nodiscard]] http::Budget::Share take_share() { return std::move(share_); }
 
  private:
   Descriptor to_;
-  std::string waiting_;
+  http::Budget::Share share_;
+  std::string waiting_;   // empty when all of it is written
+  std::size_t done_ = 0;  // of it is written
   bool close_later_ = false;
 };
 

@@ -31,15 +31,17 @@ FileService::~FileService() {
 void FileService::serve_workspace(std::string name) {
   config_.tenant = std::move(name);
   worker_ = nullptr;  // it ended with its workspace
+  forgets_ = false;
 }
 
 task<Worker::Pointer> FileService::start() {
   bridge::ExecRequest request;
   request.argv = {"caisson-file-worker"};
+  if (std::exchange(forgets_, true) || Keep::successor()) request.argv.push_back("--not-the-first");
   request.tool = true;
-  request.cwd = launcher_.greeting().home;
   WorkerOptions options;
   options.limits = kAccepted;
+  options.budget = config_.budget;
   options.on_event = [this, life = life_](frames::Frame frame) {
     if (!life->over && on_event) on_event(std::move(frame));
   };
@@ -88,8 +90,12 @@ asio::awaitable<FileReply> FileService::call(std::string op, json::Value head, s
 
 asio::awaitable<FileReply> FileService::call_on(Worker::Pointer worker, std::string op, json::Value head, std::string body) {
   head["op"] = std::move(op);
-  auto reply = co_await Worker::call(std::move(worker), std::move(head), std::move(body), bridge::deadline_after(kCallSeconds));
-  if (!reply) co_return std::unexpected(worker_failure(reply.error()));
+  auto reply = co_await Worker::call(worker, std::move(head), std::move(body), bridge::deadline_after(kCallSeconds));
+  if (!reply) {
+    FileFailure why = worker_failure(reply.error());
+    why.end = worker->why_ended();
+    co_return std::unexpected(std::move(why));
+  }
   const auto error = reply->head.find("error");
   if (error == reply->head.end()) co_return std::move(*reply);
   if (!error->is_object()) co_return std::unexpected(FileFailure{0, "", "io_error", "the file worker failed without a reason"});

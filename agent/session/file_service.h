@@ -18,6 +18,7 @@ namespace caisson::session {
 struct FileFailure {
   int number = 0;
   std::string path, kind, text;
+  std::optional<bridge::End> end = {};  // of the worker, where that was the failure
 };
 using FileReply = std::expected<frames::Frame, FileFailure>;
 
@@ -52,6 +53,7 @@ class FileService {
   Config config_;
   Worker::Pointer worker_;
   bool starting_ = false;
+  bool forgets_ = false;  // the next worker knows nothing of the edits of one before
   bridge::Notifier started_;
   bridge::Clock::time_point last_used_;
   std::shared_ptr<Life> life_;

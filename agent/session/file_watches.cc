@@ -20,8 +20,8 @@ bool known_type(const std::string& type) {
 
 }  // namespace
 
-FileWatches::FileWatches(FileService& files, bridge::LauncherClient& launcher, std::chrono::seconds idle_expiry)
-    : files_(files), launcher_(launcher), idle_expiry_(idle_expiry) {
+FileWatches::FileWatches(FileService& files, bridge::LauncherClient& launcher, const Config& config)
+    : files_(files), budget_(config.budget), launcher_(launcher), idle_expiry_(config.idle_expiry), tenant_(config.tenant) {
   files_.on_event = [this](frames::Frame frame) { take(frame); };
   files_.on_worker_end = [this] { worker_ended(); };
   files_.in_use = [this] { return in_use(); };
@@ -49,6 +49,7 @@ asio::awaitable<FileWatches::Made> FileWatches::create(WatchParams params) {
   auto watcher = std::make_shared<FileWatcher>(launcher_.executor());
   watcher->id = "watch-" + sys::random_hex(8);
   watcher->params = std::move(params);
+  if (budget_) watcher->share = budget_->share();
   watcher->created_ns = sys::realtime_ns();
   watcher->last_used = bridge::Clock::now();
   watchers_[watcher->id] = watcher;  // before the worker's first event
@@ -60,7 +61,55 @@ asio::awaitable<FileWatches::Made> FileWatches::create(WatchParams params) {
   watcher->path = utf8_of(reply->head, "path");
   watcher->directory = json::flag_of(reply->head, "directory");
   watcher->exists = json::flag_of(reply->head, "exists");
+  const WatchParams& asked = watcher->params;
+  watcher->record = Keep::make("watch", {{"tenant", tenant_},
+                                         {"id", watcher->id},
+                                         {"asked", asked.path},
+                                         {"recursive", asked.recursive},
+                                         {"exclude", asked.exclude},
+                                         {"include", asked.include},
+                                         {"debounce_ms", asked.debounce_ms},
+                                         {"exact", asked.exact},
+                                         {"path", watcher->path},
+                                         {"directory", watcher->directory},
+                                         {"exists", watcher->exists},
+                                         {"created_ns", watcher->created_ns}});
+  save(*watcher);
   co_return watcher;
+}
+
+void FileWatches::save(FileWatcher& watcher) { watcher.record.advance({watcher.last_seq, watcher.lost_seq}); }
+
+void FileWatches::restore(Keep::Left left) {
+  const json::Value& body = left.body;
+  auto watcher = std::make_shared<FileWatcher>(launcher_.executor());
+  watcher->id = json::text_of(body, "id");
+  if (!watcher->id.starts_with("watch-") || watchers_.contains(watcher->id) || watchers_.size() >= kMost) return;
+  const auto words = [&body](const char* key) {
+    std::vector<std::string> out;
+    if (const auto list = body.find(key); list != body.end() && list->is_array())
+      for (const json::Value& word : *list)
+        if (word.is_string()) out.push_back(word.get<std::string>());
+    return out;
+  };
+  watcher->params = {.path = json::text_of(body, "asked"),
+                     .recursive = json::flag_of(body, "recursive"),
+                     .exclude = words("exclude"),
+                     .include = words("include"),
+                     .debounce_ms = std::clamp<std::int64_t>(json::number_of(body, "debounce_ms").value_or(300), 50, 5000),
+                     .exact = json::flag_of(body, "exact")};
+  watcher->path = json::text_of(body, "path");
+  watcher->directory = json::flag_of(body, "directory");
+  watcher->exists = json::flag_of(body, "exists");
+  watcher->created_ns = json::number_of(body, "created_ns").value_or(0);
+  watcher->last_used = bridge::Clock::now();
+  if (budget_) watcher->share = budget_->share();
+  watcher->record = std::move(left.record);
+  watcher->last_seq = std::min<std::uint64_t>(left.ends.first, std::uint64_t{1} << 52);  // a number that clients can read
+  watcher->attached = false;
+  lose(*watcher);
+  save(*watcher);
+  watchers_[watcher->id] = watcher;
 }
 
 FileWatches::Pointer FileWatches::find(const std::string& id) const {
@@ -77,6 +126,7 @@ std::vector<FileWatches::Pointer> FileWatches::all() const {
 asio::awaitable<void> FileWatches::stop(Pointer watcher) {
   watchers_.erase(watcher->id);
   watcher->stopped = true;
+  watcher->record.erase();
   watcher->changed.notify_all();
   if (!watcher->attached) co_return;
   json::Value head = json::Value::object();
@@ -84,9 +134,11 @@ asio::awaitable<void> FileWatches::stop(Pointer watcher) {
   (void)co_await files_.call("watch_stop", std::move(head));  // a worker that is gone looks for nothing
 }
 
-void FileWatches::forget_all() {
+void FileWatches::serve_workspace(std::string name) {
+  tenant_ = std::move(name);
   for (const auto& [id, watcher] : watchers_) {
     watcher->stopped = true;
+    watcher->record.erase();
     watcher->changed.notify_all();
   }
   watchers_.clear();
@@ -127,18 +179,30 @@ void FileWatches::take(const frames::Frame& frame) {
                       .inode = json::number_of(change, "i")};
       if (!known_type(event.type)) continue;
       event.seq = ++watcher->last_seq;
-      watcher->events.push_back(std::move(event));
-      if (watcher->events.size() <= kKept) continue;
-      watcher->lost_seq = std::max(watcher->lost_seq, watcher->events.front().seq);
-      watcher->events.pop_front();
+      keep(*watcher, std::move(event));
     }
+  save(*watcher);
   watcher->changed.notify_all();
+}
+
+// A path may be 4 KiB long, three times in an event.
+void FileWatches::keep(FileWatcher& watcher, FileEvent event) {
+  const auto size_of = [](const FileEvent& e) { return sizeof e + e.path.size() + e.relative_path.size() + e.old_path.size(); };
+  watcher.bytes += size_of(event);
+  watcher.events.push_back(std::move(event));
+  while (!watcher.events.empty() && (watcher.events.size() > kKept || watcher.bytes > kKeptBytes ||
+                                     watcher.share.resize(watcher.bytes) != http::Room::granted)) {
+    watcher.lost_seq = std::max(watcher.lost_seq, watcher.events.front().seq);
+    watcher.bytes -= size_of(watcher.events.front());
+    watcher.events.pop_front();
+  }
 }
 
 void FileWatches::worker_ended() {
   for (const auto& [id, watcher] : watchers_) {
     watcher->attached = false;
     lose(*watcher);
+    save(*watcher);
     watcher->changed.notify_all();
   }
 }

@@ -9,7 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "agent/session/config.h"
 #include "agent/session/file_service.h"
+#include "agent/session/keep.h"
+#include "agent/session/output_buffer.h"
 
 namespace caisson::session {
 
@@ -38,10 +41,13 @@ struct FileWatcher {
   std::int64_t created_ns = 0;
   bridge::Clock::time_point last_used;
   std::deque<FileEvent> events;
+  std::size_t bytes = 0;      // of their paths
+  http::Budget::Share share;  // of these
   std::uint64_t last_seq = 0;
   std::uint64_t lost_seq = 0;  // the overflow that came last, which has a number as events have; 0: none
   bool stopped = false;
   bool attached = true;  // the worker that runs looks for it
+  Keep::Record record;   // ends: last_seq, lost_seq
   bridge::Notifier changed;
   std::size_t readers = 0;  // requests that wait for it
 
@@ -54,8 +60,9 @@ class FileWatches {
   using Pointer = std::shared_ptr<FileWatcher>;
   static constexpr std::size_t kMost = 32;
   static constexpr std::size_t kKept = 1000;
+  static constexpr std::size_t kKeptBytes = 1024 * 1024;
 
-  FileWatches(FileService& files, bridge::LauncherClient& launcher, std::chrono::seconds idle_expiry);
+  FileWatches(FileService& files, bridge::LauncherClient& launcher, const Config& config);
   ~FileWatches();
   FileWatches(const FileWatches&) = delete;
   FileWatches& operator=(const FileWatches&) = delete;
@@ -65,7 +72,9 @@ class FileWatches {
   [[nodiscard]] Pointer find(const std::string& id) const;
   [[nodiscard]] std::vector<Pointer> all() const;
   asio::awaitable<void> stop(Pointer watcher);
-  void forget_all();  // their workspace has ended
+  // One that an agent before has left: what had happened and was not read is lost, and said so by an overflow.
+  void restore(Keep::Left left);
+  void serve_workspace(std::string name);  // those of the one before have ended with it
   // After the worker has died: looks again, with a new one. Does nothing where it is looked for.
   asio::awaitable<void> attach(Pointer watcher);
   // Waits until there is an event behind the cursor, an overflow, or the deadline.
@@ -73,13 +82,17 @@ class FileWatches {
 
  private:
   void take(const frames::Frame& frame);
+  static void keep(FileWatcher& watcher, FileEvent event);
+  static void save(FileWatcher& watcher);
   void worker_ended();
   [[nodiscard]] bool in_use();
   [[nodiscard]] asio::awaitable<FileReply> ask(Pointer watcher);
 
   FileService& files_;
+  const std::shared_ptr<OutputBudget> budget_;  // absent: nobody else wants room
   bridge::LauncherClient& launcher_;
   const std::chrono::seconds idle_expiry_;
+  std::string tenant_;
   std::map<std::string, Pointer> watchers_;
 };
 

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "agent/session/run_once.h"
+#include "launcher/base/fields.h"
 
 namespace caisson::session {
 namespace {
@@ -29,6 +30,7 @@ struct Hooks::Turn {
   explicit Turn(asio::any_io_executor executor) : changed(std::move(executor)) {}
   std::size_t running = 0;
   std::string failed;
+  std::map<std::string, bridge::End> ends;
   bridge::Notifier changed;
 };
 
@@ -40,9 +42,37 @@ Status Hooks::add(Hook hook) {
     return fail(Code::permission_denied, "hook " + quote(hook.name) + " is set by the environment");
   if (known == hooks_.end() && hooks_.size() >= kMost)
     return fail(Code::limit, "more than " + std::to_string(kMost) + " hooks; remove one first");
+  save(hook);
   std::string name = hook.name;
   hooks_.insert_or_assign(std::move(name), std::move(hook));
   return {};
+}
+
+void Hooks::save(const Hook& hook) {
+  if (hook.source != "api") return;
+  json::Value body{{"tenant", config_.tenant},
+                   {"name", hook.name},
+                   {"event", hook.event},
+                   {"command", hook.command},
+                   {"timeout_ms", static_cast<std::int64_t>(std::clamp(hook.timeout, 0.0, 1e6) * 1000)},
+                   {"priority", hook.priority}};
+  if (hook.end) body["end"] = bridge::kept_end(*hook.end);
+  Keep::Record& record = kept_[hook.name];
+  if (record.keep() == nullptr) record = Keep::make("hook", body);
+  else (void)record.write(body, {});  // without room the older one stays
+}
+
+void Hooks::restore(Keep::Left left) {
+  const json::Value& body = left.body;
+  Hook hook{.name = json::text_of(body, "name"),
+            .event = json::text_of(body, "event"),
+            .command = json::text_of(body, "command"),
+            .timeout = static_cast<double>(json::number_of(body, "timeout_ms").value_or(0)) / 1000,
+            .priority = json::number_of(body, "priority").value_or(100)};
+  if (body.contains("end")) hook.end = bridge::end_from(body["end"]);
+  if (hook.name.empty() || hook.event != kShutdown || hooks_.contains(hook.name)) return;  // the operator's first
+  kept_[hook.name] = std::move(left.record);
+  (void)add(std::move(hook));  // one too many is no hook
 }
 
 Status Hooks::remove(const std::string& name) {
@@ -51,6 +81,7 @@ Status Hooks::remove(const std::string& name) {
   if (known->second.source == "env")
     return fail(Code::permission_denied, "hook " + quote(name) + " is set by the environment and cannot be removed");
   hooks_.erase(known);
+  kept_.erase(name);
   return {};
 }
 
@@ -71,6 +102,7 @@ std::string Hooks::failures() const {
 void Hooks::serve_workspace(std::string name) {
   config_.tenant = std::move(name);
   hooks_.clear();
+  kept_.clear();
   failed_.clear();
 }
 
@@ -87,8 +119,10 @@ task<void> Hooks::run_one(bridge::LauncherClient& launcher, Config config, Hook 
     why = "there was no time left for it";
   } else if (auto done = co_await run_once(launcher, std::move(run)); !done) {
     why = done.error().text();
-  } else if (why = failure_of(done->exit); !why.empty() && !done->err.empty()) {
-    why += " and wrote " + quote(done->err, kSaid);
+  } else {
+    turn->ends[hook.name] = done->exit.end;
+    why = failure_of(done->exit);
+    if (!why.empty() && !done->err.empty()) why += " and wrote " + quote(done->err, kSaid);
   }
   if (!why.empty()) turn->failed.append(turn->failed.empty() ? "" : "; ").append("hook " + hook.name + ": " + why);
   --turn->running;
@@ -108,6 +142,11 @@ task<void> Hooks::run(std::string event, bridge::Clock::time_point deadline) {
     }
     // Each ends by itself: the launcher keeps its time.
     while (turn->running > 0) (void)co_await turn->changed.wait_until(bridge::no_deadline());
+    for (auto& [name, end] : turn->ends)
+      if (const auto known = hooks_.find(name); known != hooks_.end()) {
+        known->second.end = std::move(end);
+        save(known->second);
+      }
     if (!turn->failed.empty()) failed.append(failed.empty() ? "" : "; ").append(turn->failed);
   }
   failed_.erase(event);

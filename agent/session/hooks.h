@@ -10,6 +10,7 @@
 
 #include "agent/bridge/launcher_client.h"
 #include "agent/session/config.h"
+#include "agent/session/keep.h"
 
 namespace caisson::session {
 
@@ -19,7 +20,8 @@ struct Hook {
   std::string command;
   double timeout = 10;  // seconds
   std::int64_t priority = 100;
-  std::string source = "api";  // or "env": from the operator's environment, not to be removed by a client
+  std::string source = "api";      // or "env": from the operator's environment, not to be removed by a client
+  std::optional<bridge::End> end;  // of its last run
 };
 
 class Hooks {
@@ -43,17 +45,21 @@ class Hooks {
   [[nodiscard]] task<void> end();
   // What the last run of each event said of failures, "" for none.
   [[nodiscard]] std::string failures() const;
+  // One that an agent before has left.
+  void restore(Keep::Left left);
   // Those of an ended workspace go with it.
   void serve_workspace(std::string name);
 
  private:
   struct Turn;
+  void save(const Hook& hook);
   static task<void> run_one(bridge::LauncherClient& launcher, Config config, Hook hook, bridge::Clock::time_point deadline,
                             std::shared_ptr<Turn> turn);
 
   bridge::LauncherClient& launcher_;
   Config config_;
   std::map<std::string, Hook> hooks_;
+  std::map<std::string, Keep::Record> kept_;   // by name; clients' alone
   std::map<std::string, std::string> failed_;  // by event
 };
 

@@ -85,6 +85,8 @@ task<StepResult> finish(SoloSession::Pointer session, SoloSession::CommandPtr co
   }
   result.status = ended ? "Finished" : "TimeLimitExceeded";
   if (ended) result.return_code = return_code_of(*command);
+  result.end = ended ? end_of_program(*session, *command, result.return_code.value_or(0))
+                     : bridge::time_end("timeout_ms", limit.count(), static_cast<std::int64_t>(result.seconds * 1000));
   result.out = whole_text(command->out, 0);
   result.err = whole_text(command->err, 0);
   if (!ended || result.return_code == 0) co_return result;

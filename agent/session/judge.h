@@ -40,6 +40,7 @@ struct StepResult {
   double seconds = 0;
   std::optional<int> return_code;  // negative: the signal
   std::string out, err;
+  bridge::End end;
 };
 struct Verdict {
   std::optional<StepResult> compiled, ran;

@@ -41,9 +41,17 @@ JupyterService::~JupyterService() {
     if (session->kernel) session->kernel->on_end(nullptr);
 }
 
-void JupyterService::serve_workspace(std::string name) {
-  pool_.clear();
+void JupyterService::serve_workspace(std::string name, std::string home) {
+  config_.workspace = std::move(home);
+  lost_.clear();
+  flush();
   config_.tenant = std::move(name);
+}
+
+void JupyterService::flush() {
+  ++generation_;
+  catalog_.reset();
+  pool_.clear();
 }
 
 const std::string& JupyterService::workspace() {
@@ -52,7 +60,10 @@ const std::string& JupyterService::workspace() {
 }
 
 Kernel::Place JupyterService::place_of(std::string label) const {
-  return {.workspace = config_.tenant, .label = std::move(label), .most_output_bytes = config_.stream_cap_bytes};
+  return {.workspace = config_.tenant,
+          .label = std::move(label),
+          .most_output_bytes = config_.stream_cap_bytes,
+          .budget = config_.budget};
 }
 
 // --- which kernels there are ---
@@ -61,10 +72,12 @@ task<KernelCatalog> JupyterService::catalog() {
   Turns::Place place(asking_);
   while (!place.first()) (void)co_await place.changed();
   if (!catalog_) {
+    const std::uint64_t generation = generation_;
     CO_TRY_ASSIGN(KernelCatalog found, co_await Kernel::ask_catalog(launcher_, place_of("kernels")));
     if (found.kernels.empty())
       co_return fail(Code::unavailable,
                      "no Python with ipykernel is installed (Debian: python3-ipykernel, python3-jupyter-client)");
+    if (generation != generation_) co_return found;
     catalog_ = std::move(found);
     keep_ready(*catalog_);
   }
@@ -76,16 +89,15 @@ std::string JupyterService::default_name(const KernelCatalog& catalog) const {
   return named != catalog.kernels.end() ? named->name : std::string(kAlias);
 }
 
-task<KernelSpec> JupyterService::resolve(std::string name) {
-  CO_TRY_ASSIGN(const KernelCatalog known, co_await catalog());
+Result<KernelSpec> JupyterService::resolve(const KernelCatalog& known, std::string name) const {
   if (name.empty() || name == kAlias) name = default_name(known);
-  if (name == kAlias) co_return known.kernels.front();
+  if (name == kAlias) return known.kernels.front();
   const auto found = std::ranges::find(known.kernels, name, &KernelSpec::name);
-  if (found != known.kernels.end()) co_return *found;
+  if (found != known.kernels.end()) return *found;
   std::string message = "kernel " + quote(name) + " is not installed; available: " + std::string(kAlias);
   message.append(", ").append(list_of(known.kernels));
   if (std::ranges::find(known.without, name) != known.without.end()) message += " (that Python is there, without ipykernel)";
-  co_return fail(Code::not_found, std::move(message));
+  return fail(Code::not_found, std::move(message));
 }
 
 void JupyterService::keep_ready(const KernelCatalog& catalog) {
@@ -129,13 +141,22 @@ task<void> JupyterService::make_room(bool implicit) {
   co_return Status{};
 }
 
+void JupyterService::forget_at_end(const SessionPtr& session) {
+  const std::weak_ptr<JupyterSession> weak = session;
+  session->kernel->on_end([this, weak] {
+    if (const SessionPtr ended = weak.lock()) forget(ended, "its kernel died");
+  });
+  if (!session->kernel->alive()) forget(session, "its kernel died");
+}
+
 // The session is in the table before its kernel runs: requests that name it meanwhile queue up behind the first.
 task<JupyterService::SessionPtr> JupyterService::obtain(Place place) {
   if (!place.session_id.empty() && !valid_session_id(place.session_id))
     co_return fail(Code::invalid_argument,
                    "session_id is longer than 128 bytes, has a slash or control characters, or is a dot name");
   if (place.cwd.contains('\0')) co_return fail(Code::invalid_argument, "cwd contains a NUL byte");
-  CO_TRY_ASSIGN(const KernelSpec spec, co_await resolve(place.kernel_name));
+  CO_TRY_ASSIGN(const KernelCatalog kernels, co_await catalog());
+  CO_TRY_ASSIGN(const KernelSpec spec, resolve(kernels, place.kernel_name));
   const bool implicit = place.session_id.empty();
   if (!implicit && !table_.find(place.session_id)) CO_TRY(co_await make_room(false));
   if (implicit) CO_TRY(co_await make_room(true));
@@ -145,12 +166,12 @@ task<JupyterService::SessionPtr> JupyterService::obtain(Place place) {
                                                "; delete it, or name another session for " + quote(place.kernel_name));
     known->implicit = false;  // somebody has come back to it
     known->touch();
+    known->save();
     co_return known;
   }
   auto session = std::make_shared<JupyterSession>(launcher_.executor());
   session->id = implicit ? sys::random_hex(16) : place.session_id;
-  const auto known = *catalog_;
-  session->kernel_name = place.kernel_name.empty() ? default_name(known) : place.kernel_name;
+  session->kernel_name = place.kernel_name.empty() ? default_name(kernels) : place.kernel_name;
   session->kernel_path = spec.path;
   session->cwd = absolute_dir(workspace(), place.cwd);
   session->implicit = implicit;
@@ -168,10 +189,17 @@ task<void> JupyterService::await_turn(SessionPtr session, Turns::Place& place) {
 
 task<void> JupyterService::ensure_kernel(SessionPtr session) {
   if (session->kernel) co_return Status{};
-  const KernelCatalog known = *catalog_;
-  const auto spec = std::ranges::find(known.kernels, session->kernel_path, &KernelSpec::path);
-  if (spec == known.kernels.end()) co_return fail(Code::internal, "the session's kernel is not in the catalog");
-  keep_ready(known);
+  const auto known = co_await catalog();
+  if (!known) {
+    forget(session, known.error().text());
+    co_return std::unexpected(known.error());
+  }
+  const auto spec = std::ranges::find(known->kernels, session->kernel_path, &KernelSpec::path);
+  if (spec == known->kernels.end()) {
+    forget(session, "its kernel is not installed any more");
+    co_return fail(Code::not_found, "the session's kernel is not installed any more");
+  }
+  keep_ready(*known);
   const bool is_default = pool_.keeps(session->kernel_path);
   auto kernel =
       is_default ? co_await pool_.take() : co_await Kernel::start(launcher_, place_of(session->id), *spec, session->cwd);
@@ -191,11 +219,9 @@ task<void> JupyterService::ensure_kernel(SessionPtr session) {
     co_return fail(Code::not_found, "the session was deleted meanwhile");
   }
   session->kernel = std::move(*kernel);
-  const std::weak_ptr<JupyterSession> weak = session;
-  session->kernel->on_end([this, weak] {
-    if (const SessionPtr ended = weak.lock()) forget(ended, "its kernel died");
-  });
-  if (!session->kernel->alive()) forget(session, "its kernel died");
+  session->kernel->worker()->keep_in(Keep::make("kernel", {{"session", session->kernel->worker()->session()->id}}));
+  session->save();
+  forget_at_end(session);
   co_return Status{};
 }
 
@@ -207,6 +233,7 @@ task<JupyterService::SessionPtr> JupyterService::create(Place place) {
   CO_TRY(co_await ensure_kernel(session));
   session->implicit = false;  // what is created by itself is meant to be kept
   session->touch();
+  session->save();
   co_return session;
 }
 
@@ -224,11 +251,17 @@ task<JupyterService::Answer> JupyterService::execute(Request request) {
   KernelCell cell{.code = std::move(request.code), .timeout_seconds = request.timeout_seconds};
   if (!cwd.empty() && !is_new) cell.cwd = absolute_dir(workspace(), cwd);
   Answer answer{.session_id = session->id, .kernel_name = session->kernel_name};
+  session->until_ns = sys::realtime_ns() + request.timeout_seconds * 1'000'000'000LL;
+  session->save();
   auto result = co_await Kernel::execute(kernel, std::move(cell));
+  session->until_ns = 0;
   session->touch();
+  session->save();
   if (!kernel->alive()) forget(session, "its kernel died");
   if (!result) co_return std::unexpected(std::move(result).error());
   answer.result = std::move(*result);
+  if (is_new && lost_.erase(session->id) > 0)
+    answer.result.hint = "the kernel of this id was lost with the agent, and its variables with it: this is a new one";
   co_return answer;
 }
 

@@ -13,6 +13,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "agent/session/config.h"
@@ -31,12 +32,15 @@ struct JupyterSession {
   bool implicit = false;
   std::int64_t created_ns = 0, last_used_ns = 0;  // real time, for clients
   bridge::Clock::time_point last_used;
-  Kernel::Pointer kernel;  // absent until the first turn
+  Kernel::Pointer kernel;     // absent until the first turn
+  std::int64_t until_ns = 0;  // real time: how long the cell that runs may; 0: none runs
   Turns turns;
   bool closed = false;
   std::string why_closed;
 
   void touch();
+  // Writes down what outlives the agent, once there is a kernel.
+  void save();
   [[nodiscard]] bool busy() const { return turns.size() > 0; }
 };
 
@@ -80,18 +84,25 @@ class JupyterService {
 
   // Has a kernel ready before the first request. Its failure is logged and not an error: a request will say it.
   [[nodiscard]] task<void> prepare();
+  // Goes on with the kernel of an agent before. Error: that cannot be; the next cell under its id says that it was lost.
+  [[nodiscard]] task<void> take_up(const bridge::LeftSession& left, Keep::Left kept);
+
   // From now on sessions are made in this workspace of the launcher's. There is none when it is called.
-  void serve_workspace(std::string name);
+  void serve_workspace(std::string name, std::string home);
+  // What is kept ready is ended, and which kernels there are forgotten: the policies have changed.
+  void flush();
 
  private:
   [[nodiscard]] task<SessionPtr> obtain(Place place);
-  [[nodiscard]] task<KernelSpec> resolve(std::string name);
+  [[nodiscard]] Result<KernelSpec> resolve(const KernelCatalog& known, std::string name) const;
   [[nodiscard]] task<void> make_room(bool implicit);
   [[nodiscard]] task<void> ensure_kernel(SessionPtr session);
   [[nodiscard]] Kernel::Place place_of(std::string label) const;
   [[nodiscard]] const std::string& workspace();
   void keep_ready(const KernelCatalog& catalog);
   void forget(const SessionPtr& session, std::string why);
+  void forget_at_end(const SessionPtr& session);
+  static task<void> settle(SessionPtr session, std::unique_ptr<Turns::Place> turn, std::chrono::nanoseconds limit);
   static task<void> await_turn(SessionPtr session, Turns::Place& place);
   static task<void> expire_loop(JupyterService* self, std::shared_ptr<Life> life);
 
@@ -100,7 +111,9 @@ class JupyterService {
   KernelPool pool_;
   SessionTable<JupyterSession> table_;
   std::optional<KernelCatalog> catalog_;
-  Turns asking_;  // for the catalog
+  std::uint64_t generation_ = 0;  // of it: the answer to an older question is not kept
+  Turns asking_;                  // for the catalog
+  std::set<std::string> lost_;    // ids of kernels that an agent before has lost, until they are asked for
   std::shared_ptr<Life> life_;
 };
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "launcher/base/fields.h"
+#include "launcher/base/sys.h"
 
 namespace caisson::session {
 namespace {
@@ -39,6 +40,8 @@ std::vector<std::string> names_of(const json::Value& head, const char* key) {
   return out;
 }
 
+frames::Limits limits_of(std::size_t most_output_bytes) { return {.body_bytes = most_output_bytes * kBodyFactor + kBodyRoom}; }
+
 int signal_number(const std::string& name) {
   for (int number = 1; number < 32; ++number)
     if (const char* known = ::sigabbrev_np(number); known != nullptr && name == "SIG" + std::string(known)) return number;
@@ -57,7 +60,8 @@ task<Worker::Pointer> Kernel::start_worker(bridge::LauncherClient& launcher, Pla
   bridge::ExecRequest request;
   request.argv = {"/usr/bin/python3", "-I", "-c", std::string(inside::kKernelBridge), std::string(inside::kKernelPrelude)};
   request.cwd = std::move(cwd);
-  options.limits.body_bytes = place.most_output_bytes * kBodyFactor + kBodyRoom;
+  options.budget = place.budget;
+  options.limits = limits_of(place.most_output_bytes);
   co_return co_await Worker::start(launcher, "jupyter", std::move(place.label), std::move(place.workspace), std::move(request),
                                    std::move(options));
 }
@@ -76,16 +80,24 @@ task<KernelCatalog> Kernel::ask_catalog(bridge::LauncherClient& launcher, Place 
   co_return catalog;
 }
 
-task<Kernel::Pointer> Kernel::start(bridge::LauncherClient& launcher, Place place, KernelSpec spec, std::string cwd) {
-  const Pointer self(new Kernel(std::move(spec), std::move(cwd), place.most_output_bytes));
+WorkerOptions Kernel::options_for(const Pointer& self, const Place& place) {
   const std::weak_ptr<Kernel> weak = self;
   WorkerOptions options;
+  options.keep = true;
+  options.budget = place.budget;
+  options.limits = limits_of(place.most_output_bytes);
   options.on_event = [weak](frames::Frame event) {
     if (const Pointer kernel = weak.lock()) kernel->take(event);
   };
   options.on_end = [weak](const Error&) {
     if (const Pointer kernel = weak.lock()) kernel->ended();
   };
+  return options;
+}
+
+task<Kernel::Pointer> Kernel::start(bridge::LauncherClient& launcher, Place place, KernelSpec spec, std::string cwd) {
+  const Pointer self(new Kernel(std::move(spec), std::move(cwd), place));
+  WorkerOptions options = options_for(self, place);
   std::string where = self->cwd_;
   CO_TRY_ASSIGN(self->worker_, co_await start_worker(launcher, std::move(place), std::move(where), std::move(options)));
   json::Value head = json::Value::object();
@@ -104,6 +116,29 @@ task<Kernel::Pointer> Kernel::start(bridge::LauncherClient& launcher, Place plac
   co_return std::unexpected(std::move(*refused).wrap("start the kernel " + self->spec_.name));
 }
 
+Kernel::Pointer Kernel::adopt(bridge::LauncherClient& launcher, Place place, KernelSpec spec, std::string cwd,
+                              std::shared_ptr<bridge::SessionHandle> session, bridge::ExecStarted started) {
+  Pointer self(new Kernel(std::move(spec), std::move(cwd), place));
+  // No frame has such bytes: its length is followed by JSON, and JSON has no control characters.
+  self->mark_ = '\x1e' + sys::random_hex(16) + '\x1e';
+  self->worker_ =
+      Worker::adopt(launcher, "jupyter", std::move(session), std::move(started), options_for(self, place), self->mark_);
+  return self;
+}
+
+task<void> Kernel::settle(Pointer self, std::chrono::nanoseconds limit) {
+  json::Value head = json::Value::object();
+  head["op"] = "resume";
+  head["mark"] = self->mark_.substr(1, self->mark_.size() - 2);
+  const double seconds = std::chrono::duration<double>(limit).count() + kGraceSeconds + kChdirSeconds;
+  const auto reply = co_await Worker::call(self->worker_, std::move(head), "", bridge::deadline_after(seconds));
+  if (reply && json::text_of(reply->head, "error").empty()) co_return Status{};
+  (void)co_await Worker::close(self->worker_, "agent_restart");  // the first error is the one to report
+  self->ended();
+  if (!reply) co_return std::unexpected(reply.error());
+  co_return fail(Code::unavailable, json::text_of(reply->head, "error"));
+}
+
 void Kernel::take(const frames::Frame& event) {
   if (json::text_of(event.head, "event") == "died") {  // between two cells
     ended();
@@ -120,7 +155,7 @@ void Kernel::ended() {
 }
 
 task<KernelResult> Kernel::execute(Pointer self, KernelCell cell) {
-  self->outputs_.emplace(self->most_output_bytes_, kMostOutputs);
+  self->outputs_.emplace(self->most_output_bytes_, kMostOutputs, self->budget_ ? self->budget_->share() : http::Budget::Share());
   json::Value head = json::Value::object();
   head["op"] = "execute";
   head["cell"] = ++self->cell_;
@@ -130,15 +165,18 @@ task<KernelResult> Kernel::execute(Pointer self, KernelCell cell) {
   if (!cell.cwd.empty()) head["cwd"] = cell.cwd;
   const double seconds = cell.timeout_seconds + kGraceSeconds + (cell.cwd.empty() ? 0 : kChdirSeconds);
   const auto deadline = bridge::deadline_after(seconds);
+  const bridge::Clock::time_point begun = bridge::Clock::now();
   auto reply = co_await Worker::call(self->worker_, std::move(head), std::move(cell.code), deadline);
 
-  KernelResult result{.status = "error"};
+  KernelResult result{.status = "error", .end = bridge::exit_end(1)};
+  const auto ran = std::chrono::duration_cast<std::chrono::milliseconds>(bridge::Clock::now() - begun);
   if (!reply) {
     const bool silent = reply.error().code == Code::timeout;
     if (silent) result.status = "timeout";
     json::Value died = json::Value::object();
     died["why"] = silent ? "it stopped answering" : reply.error().what;
     self->report_death(result, died);
+    if (const auto& why = self->worker_->why_ended()) result.end = *why;
     (void)co_await Worker::close(self->worker_, "the kernel does not answer");  // nothing of it is left to report a failure to
   } else if (const std::string error = json::text_of(reply->head, "error"); !error.empty()) {
     self->outputs_.reset();
@@ -146,6 +184,7 @@ task<KernelResult> Kernel::execute(Pointer self, KernelCell cell) {
   } else {
     const std::string status = json::text_of(reply->head, "status");
     if (status == "ok" || status == "timeout") result.status = status;
+    if (status == "ok") result.end = bridge::exit_end(0);
     result.msg_id = json::text_of(reply->head, "msg_id");
     if (const auto count = json::get_int(reply->head, "execution_count")) result.execution_count = *count;
     if (const auto dropped = json::get_int(reply->head, "dropped"); dropped && dropped->value_or(0) > 0)
@@ -156,6 +195,7 @@ task<KernelResult> Kernel::execute(Pointer self, KernelCell cell) {
   }
   if (self->outputs_->dropped() > 0)
     add_hint(result.hint, "output beyond the limit was dropped: " + std::to_string(self->outputs_->dropped()) + " bytes");
+  if (result.status == "timeout") result.end = bridge::time_end("timeout_ms", cell.timeout_seconds * 1000LL, ran.count());
   result.outputs = self->outputs_->release();
   self->outputs_.reset();
   co_return result;
@@ -176,9 +216,12 @@ void Kernel::report_death(KernelResult& result, const json::Value& died) {
   if (const std::string signal = json::text_of(died, "signal"); !signal.empty()) {
     how = "it was ended by " + signal + (result.status == "timeout" ? " because the interrupt had no effect" : "");
     result.exit_code = 128 + signal_number(signal);
+    result.end = bridge::end_of(signal == "SIGSYS" ? signal : "signal");
+    result.end.signal = signal;
   } else if (const auto code = json::get_int(died, "exit_code"); code && *code) {
     how = "it ended with exit code " + std::to_string(**code);
     result.exit_code = static_cast<int>(**code & 0xFF);
+    result.end = bridge::exit_end(*result.exit_code);
   }
   std::vector<std::string> lines{"The kernel died: " + how};
   if (std::string last = json::text_of(died, "stderr"); !last.empty()) lines.push_back(std::move(last));

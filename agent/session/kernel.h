@@ -3,6 +3,7 @@
 // time, however its kernel stopped it, ends with its session.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "agent/session/kernel_outputs.h"
+#include "agent/session/output_buffer.h"
 #include "agent/session/worker.h"
 
 namespace caisson::session {
@@ -36,6 +38,7 @@ struct KernelResult {
   std::string msg_id;
   std::optional<int> exit_code;  // the kernel's own, when it ended in this cell: 128 + number for a signal
   std::string hint;              // what the status does not say
+  bridge::End end;
 };
 
 class Kernel {
@@ -45,12 +48,21 @@ class Kernel {
     std::string workspace;  // of the launcher's
     std::string label;      // for the audit log
     std::size_t most_output_bytes = 8u << 20;
+    std::shared_ptr<OutputBudget> budget;  // absent: nobody else wants room
   };
 
   // What interpreters a session of the domain finds. Makes a session for the question.
   [[nodiscard]] static task<KernelCatalog> ask_catalog(bridge::LauncherClient& launcher, Place place);
   // Returns when the kernel has answered. not_found: cwd or the interpreter are not there.
   [[nodiscard]] static task<Pointer> start(bridge::LauncherClient& launcher, Place place, KernelSpec spec, std::string cwd);
+
+  // Goes on with one that was kept, once settle() has returned.
+  [[nodiscard]] static Pointer adopt(bridge::LauncherClient& launcher, Place place, KernelSpec spec, std::string cwd,
+                                     std::shared_ptr<bridge::SessionHandle> session, bridge::ExecStarted started);
+  // Waits for the end of the cell that runs, whose outputs are nobody's. limit: how long it may still run. Error: the kernel does
+  // not answer, and has been ended.
+  [[nodiscard]] static task<void> settle(Pointer self, std::chrono::nanoseconds limit);
+  [[nodiscard]] const Worker::Pointer& worker() const { return worker_; }
 
   // Runs a cell; nobody else's may be under way. A cell that fails, is too slow or ends its kernel is a result. Error: it was not
   // run.
@@ -69,8 +81,9 @@ class Kernel {
   Kernel& operator=(const Kernel&) = delete;
 
  private:
-  Kernel(KernelSpec spec, std::string cwd, std::size_t most_output_bytes)
-      : spec_(std::move(spec)), cwd_(std::move(cwd)), most_output_bytes_(most_output_bytes) {}
+  Kernel(KernelSpec spec, std::string cwd, const Place& place)
+      : spec_(std::move(spec)), cwd_(std::move(cwd)), most_output_bytes_(place.most_output_bytes), budget_(place.budget) {}
+  [[nodiscard]] static WorkerOptions options_for(const Pointer& self, const Place& place);
   [[nodiscard]] static task<Worker::Pointer> start_worker(bridge::LauncherClient& launcher, Place place, std::string cwd,
                                                           WorkerOptions options);
   void take(const frames::Frame& event);
@@ -81,6 +94,8 @@ class Kernel {
   const KernelSpec spec_;
   const std::string cwd_;
   const std::size_t most_output_bytes_;
+  const std::shared_ptr<OutputBudget> budget_;
+  std::string mark_;  // of one that was adopted
   Worker::Pointer worker_;
   std::optional<KernelOutputs> outputs_;  // of the cell that runs
   std::int64_t cell_ = 0;                 // its number

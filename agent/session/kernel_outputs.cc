@@ -67,7 +67,7 @@ void KernelOutputs::take(const json::Value& head, std::string_view content) {
   if (event == "update") return update(display, *parsed, content.size());
   auto output = output_of(*parsed);
   // JSON may say a text in six times its bytes.
-  const std::size_t bytes = output && output->text ? output->text->size() : content.size();
+  const std::size_t bytes = (output && output->text ? output->text->size() : content.size()) + display.size();
   if (output) add(std::move(*output), display, bytes);
   else dropped_ += bytes;
 }
@@ -75,7 +75,7 @@ void KernelOutputs::take(const json::Value& head, std::string_view content) {
 void KernelOutputs::add(KernelOutput output, std::string display, std::size_t bytes) {
   if (clear_next_) clear();
   const std::size_t room = most_bytes_ + (output.output_type == "error" ? kErrorRoom : 0);
-  if (bytes_ + bytes > room) {
+  if (bytes_ + bytes > room || share_.resize(bytes_ + bytes) != http::Room::granted) {
     dropped_ += bytes;
     return;
   }
@@ -83,7 +83,6 @@ void KernelOutputs::add(KernelOutput output, std::string display, std::size_t by
   if (output.output_type == "stream" && !outputs_.empty() && outputs_.back().output_type == "stream" &&
       outputs_.back().name == output.name) {
     outputs_.back().text->append(*output.text);
-    origins_.back().bytes += bytes;
     bytes_ += bytes;
     return;
   }
@@ -92,31 +91,49 @@ void KernelOutputs::add(KernelOutput output, std::string display, std::size_t by
     return;
   }
   bytes_ += bytes;
+  if (!output.data) display.clear();
+  if (!display.empty()) {
+    Shown& shown = displays_[display];
+    ++shown.count;
+    shown.bytes += bytes;
+  }
   outputs_.push_back(std::move(output));
-  origins_.push_back({std::move(display), bytes});
+  origins_.push_back(std::move(display));
 }
 
 void KernelOutputs::update(const std::string& display, const json::Value& content, std::size_t bytes) {
-  if (display.empty()) return;
-  for (std::size_t i = 0; i < outputs_.size(); ++i) {
-    Origin& origin = origins_[i];
-    if (origin.display != display) continue;
-    if (bytes_ - origin.bytes + bytes > most_bytes_) {
-      dropped_ += bytes;
-      return;
-    }
-    bytes_ += bytes - origin.bytes;
-    origin.bytes = bytes;
-    outputs_[i].data = object_of(content, "data");
-    outputs_[i].metadata = object_of(content, "metadata");
+  const auto known = displays_.find(display);
+  if (known == displays_.end()) return;
+  Shown& shown = known->second;
+  const std::size_t now = bytes_ - shown.bytes + shown.count * bytes;
+  if (now > most_bytes_ || share_.resize(now) != http::Room::granted) {
+    dropped_ += bytes;
+    return;
   }
+  bytes_ = now;
+  shown.bytes = shown.count * bytes;
+  shown.updated = outputs_.size();
+  shown.data = object_of(content, "data");
+  shown.metadata = object_of(content, "metadata");
+}
+
+std::vector<KernelOutput> KernelOutputs::release() {
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    const auto known = displays_.find(origins_[i]);
+    if (known == displays_.end() || i >= known->second.updated) continue;
+    outputs_[i].data = known->second.data;
+    outputs_[i].metadata = known->second.metadata;
+  }
+  return std::move(outputs_);
 }
 
 void KernelOutputs::clear() {
   clear_next_ = false;
   outputs_.clear();
   origins_.clear();
+  displays_.clear();
   bytes_ = 0;
+  share_.release();
 }
 
 void KernelOutputs::add_error(std::string ename, std::string evalue, std::vector<std::string> traceback) {

@@ -47,27 +47,36 @@ std::size_t find_introducer(std::string_view bytes) {
 
 }  // namespace
 
+// More than one marker is never held back.
+void MarkerParser::remember(Memory memory) {
+  nonce_ = std::move(memory.nonce);
+  older_ = std::move(memory.older);
+  held_ = memory.held.size() <= kLongestMarker && memory.held.find('\a') == std::string::npos ? std::move(memory.held) : "";
+}
+
 std::vector<StreamItem> MarkerParser::feed(std::string_view bytes) {
   std::vector<StreamItem> items;
-  std::string joined;
-  if (!held_.empty()) {
-    joined = std::move(held_) + std::string(bytes);
-    bytes = joined;
-    held_.clear();
-  }
+  std::string joined = std::exchange(held_, {});
+  const std::size_t held = joined.size();  // without a BEL
+  if (held > 0) bytes = joined.append(bytes);
+  const std::string_view all = bytes;
   std::string text;
+  std::size_t bell = all.find('\a', held);  // the first behind where we are: looked for once, however many begin before it
   while (!bytes.empty()) {
     const std::size_t at = find_introducer(bytes);
     text += bytes.substr(0, at);
     if (at == std::string_view::npos) break;
     bytes.remove_prefix(at);
-    const std::size_t end = bytes.substr(0, kLongestMarker).find('\a');
+    const std::size_t here = all.size() - bytes.size();
+    if (bell < here) bell = all.find('\a', here);
+    const std::size_t end = bell != std::string_view::npos && bell - here < kLongestMarker ? bell - here : std::string_view::npos;
     if (end == std::string_view::npos && bytes.size() < kLongestMarker) {  // the rest has not come yet
       held_ = bytes;
       break;
     }
-    auto marker =
-        end == std::string_view::npos ? std::nullopt : parse(bytes.substr(kIntroducer.size(), end - kIntroducer.size()), nonce_);
+    const std::string_view body = end == std::string_view::npos ? "" : bytes.substr(kIntroducer.size(), end - kIntroducer.size());
+    auto marker = parse(body, nonce_);
+    if (!marker && take_older_ && (marker = parse(body, older_))) marker->older = true;
     if (!marker) {  // not ours: plain output
       text += bytes.front();
       bytes.remove_prefix(1);

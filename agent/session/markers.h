@@ -22,20 +22,35 @@ struct Marker {
   };
   Kind kind;
   int number = 0;
-  std::string path;  // bash's working directory
+  std::string path;    // bash's working directory
+  bool older = false;  // with the nonce before the last one
 };
 
 using StreamItem = std::variant<std::string, Marker>;  // text or marker, in the stream's order
 
 class MarkerParser {
  public:
-  void expect(std::string nonce) { nonce_ = std::move(nonce); }
+  void expect(std::string nonce) {
+    older_ = std::exchange(nonce_, std::move(nonce));
+    take_older_ = false;
+  }
+  // Markers with the nonce before this one are marked, too, until the next.
+  void expect_older() { take_older_ = !older_.empty(); }
   [[nodiscard]] std::vector<StreamItem> feed(std::string_view bytes);
   // What was held back because it could have become a marker.
   [[nodiscard]] std::string take_rest() { return std::exchange(held_, {}); }
 
+  // All that it knows, for a later agent.
+  struct Memory {
+    std::string nonce, older, held;
+  };
+  [[nodiscard]] Memory memory() const { return {nonce_, older_, held_}; }
+  void remember(Memory memory);
+  [[nodiscard]] bool holds() const { return !held_.empty(); }
+
  private:
-  std::string nonce_;
+  std::string nonce_, older_;
+  bool take_older_ = false;
   std::string held_;
 };
 

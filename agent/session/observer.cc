@@ -24,6 +24,8 @@ Observer::Observer(bridge::LauncherClient& launcher, const Config& config)
     : launcher_(launcher),
       user_(config.user),
       most_bytes_(config.total_cap_bytes / kShare),
+      budget_(budget_of(config)),
+      share_(budget_->share()),
       meter_(std::make_shared<Meter>(launcher, config.tenant, user_)),
       changed_(launcher.executor()) {}
 
@@ -75,8 +77,12 @@ Result<ObservationPtr> Observer::start(const StartObservation& wanted) {
   return current_;
 }
 
+std::string Observer::unknown(const std::string& what) {
+  return what + " not found" + (Keep::successor() ? "; those of the agent before this one ended with it" : "");
+}
+
 Result<Observer::Stopped> Observer::stop(const std::string& id) {
-  if (!current_ || (!id.empty() && id != current_->id)) return fail(Code::not_found, "Observation session not found");
+  if (!current_ || (!id.empty() && id != current_->id)) return fail(Code::not_found, unknown("Observation session"));
   if (!running()) return Stopped{current_, false};
   end(*current_);
   return Stopped{current_, true};
@@ -116,7 +122,8 @@ void Observer::keep(Observation& observation, std::shared_ptr<const Sample> samp
   observation.last_sample_ns = sample->captured_ns;
   observation.bytes += sample->bytes();
   observation.samples.push_back(std::move(sample));
-  while (observation.samples.size() > 1 && (observation.bytes > most_bytes_ || observation.samples.size() > kMostSamples)) {
+  while (observation.samples.size() > 1 && (observation.bytes > most_bytes_ || observation.samples.size() > kMostSamples ||
+                                            share_.resize(observation.bytes) != http::Room::granted)) {
     observation.bytes -= observation.samples.front()->bytes();
     observation.samples.pop_front();
     ++observation.dropped;
@@ -173,7 +180,9 @@ ReportPtr Observer::freeze(ObservationPtr of, std::string reason, std::string ke
   report->key = std::move(key);
   report->created_ns = sys::realtime_ns();
   report->observation = std::move(of);
+  report->share = budget_->share();
   if (reports_.size() == kMostReports) reports_.pop_front();
+  while (report->share.resize(report->observation->bytes) != http::Room::granted && !reports_.empty()) reports_.pop_front();
   reports_.push_back(report);
   note("report", "report " + report->id + " was made: " + report->reason,
        {{"report_id", report->id}, {"reason", report->reason}});
@@ -184,7 +193,7 @@ task<ReportPtr> Observer::report(std::string id, std::string reason, std::string
   if (!key.empty())
     for (const ReportPtr& known : reports_)
       if (known->key == key) co_return known;
-  if (!id.empty() && (!current_ || current_->id != id)) co_return fail(Code::not_found, "Observation session not found");
+  if (!id.empty() && (!current_ || current_->id != id)) co_return fail(Code::not_found, unknown("Observation session"));
   if (current_) co_return freeze(std::make_shared<const Observation>(*current_), std::move(reason), std::move(key));
   CO_TRY_ASSIGN(const auto sample, co_await live());
   Observation moment;

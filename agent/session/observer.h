@@ -45,6 +45,7 @@ struct ObservedReport {
   std::int64_t created_ns = 0;
   ObservationPtr observation;  // id "": none ran; one sample of that moment
   std::string packed;          // gzip; empty until it is made
+  http::Budget::Share share;   // of the observation
 };
 using ReportPtr = std::shared_ptr<ObservedReport>;
 
@@ -75,6 +76,8 @@ class Observer {
   };
   // not_found: that one is not there, or (for "") none ever ran.
   [[nodiscard]] Result<Stopped> stop(const std::string& id);
+  // What is said of one that is not known.
+  [[nodiscard]] static std::string unknown(const std::string& what);
   // The one that runs, or the last one; nullptr: none ever ran.
   [[nodiscard]] ObservationPtr latest() const { return current_; }
   [[nodiscard]] bool running() const { return current_ && !current_->ended_ns; }
@@ -103,6 +106,8 @@ class Observer {
   bridge::LauncherClient& launcher_;
   const std::string user_;
   const std::size_t most_bytes_;
+  const std::shared_ptr<OutputBudget> budget_;
+  http::Budget::Share share_;  // of the current observation
   std::shared_ptr<Meter> meter_;
   std::shared_ptr<Observation> current_;
   std::shared_ptr<const Sample> live_;

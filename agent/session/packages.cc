@@ -75,10 +75,11 @@ Result<std::vector<Package>> parse_packages(std::string_view text) {
 }
 
 PackageLists::PackageLists(bridge::LauncherClient& launcher, Config config) : launcher_(launcher), config_(std::move(config)) {
-  serve_workspace(config_.tenant);
+  serve_workspace(config_.tenant, config_.workspace);
 }
 
-void PackageLists::serve_workspace(std::string name) {
+void PackageLists::serve_workspace(std::string name, std::string home) {
+  config_.workspace = std::move(home);
   config_.tenant = std::move(name);
   for (auto& entry : entries_) entry = std::make_shared<Entry>(launcher_.executor());
 }

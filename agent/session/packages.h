@@ -27,7 +27,7 @@ class PackageLists {
   // Sorted by name. not_found: the interpreter is not installed. Errors are kept as lists are.
   [[nodiscard]] task<std::vector<Package>> list(PackageManager manager);
   // Another workspace from now on: what is known, or being found out, is of the one before.
-  void serve_workspace(std::string name);
+  void serve_workspace(std::string name, std::string home);
 
  private:
   struct Entry {

@@ -6,6 +6,7 @@
 
 #include "agent/session/bash_session.h"
 #include "agent/session/counted.h"
+#include "launcher/base/fields.h"
 #include "launcher/base/sys.h"
 
 namespace caisson::session {
@@ -84,12 +85,14 @@ task<ReplService::Created> ReplService::create(CreateParams params) {
   session->cwd = absolute_dir(base, params.cwd);
   session->max_idle_s = params.max_idle_s;
   InterpreterKind kind = repl_kind(language_, session->version.path, id);
+  kind.place.keep = true;
   CO_TRY_ASSIGN(session->interpreter, co_await start_interpreter(context_, std::move(kind), session->cwd));
   session->touch();
   session->created_ms = session->last_used_ms;
   known.session = find(id);  // two requests with one id at the same time
   if (known.session) co_return known;
   table_.insert(session);
+  session->keep();
   life_->changed.notify_all();  // it may be the next whose time is over
   Created made{session, true};
   co_return made;
@@ -102,7 +105,10 @@ task<CodeOutcome> ReplService::run(SessionPtr session, CodeJob job) {
   if (!job.cwd.empty()) job.cwd = absolute_dir(session->cwd, job.cwd);
   const std::string cwd = job.cwd;
   auto outcome = co_await ReplSession::run(session, context_->launcher, std::move(job));
-  if (outcome && !cwd.empty()) session->cwd = cwd;
+  if (outcome && !cwd.empty()) {
+    session->cwd = cwd;
+    session->save();
+  }
   if (session->closed && table_.find(session->id) == session) table_.erase(session->id);
   co_return outcome;
 }
@@ -125,6 +131,33 @@ task<void> ReplService::close(SessionPtr session, std::string reason) {
   session->closed = true;
   if (table_.find(session->id) == session) table_.erase(session->id);
   co_return co_await session->interpreter.session->end(std::move(reason));
+}
+
+bool ReplService::restore(const std::shared_ptr<bridge::SessionHandle>& handle, Keep::Left session, Keep::Left command) {
+  if (const std::string id = json::text_of(session.body, "id"); !valid_session_id(id) || table_.find(id)) return false;
+  table_.insert(ReplSession::restore(context_, language_, handle, std::move(session), std::move(command)));
+  if (!std::exchange(expiring_, true)) spawn(context_->launcher.executor(), "REPLs expire", expire_loop(this, life_));
+  return true;
+}
+
+task<void> ReplService::attach(const bridge::LeftSession& left) {
+  SessionPtr session;
+  for (const SessionPtr& one : table_.all())
+    if (one->interpreter.session->handle() == left.handle) session = one;
+  if (!session) co_return Status{};
+  CO_TRY(co_await BashCommand::take_up(context_->launcher, left, session->interpreter.command));
+  auto busy = std::make_shared<Counted<int>>(session->waiting);
+  spawn(context_->launcher.executor(), "a REPL goes on", settle(this, life_, session, std::move(busy)));
+  co_return Status{};
+}
+
+task<void> ReplService::settle(ReplService* self, std::shared_ptr<Life> life, SessionPtr session,
+                               std::shared_ptr<Counted<int>> busy) {
+  const http::AsyncLock::Held turn = co_await session->turn.acquire();
+  Status done = co_await ReplSession::settle(session, self->context_->launcher);
+  busy.reset();
+  if (!life->over && session->closed && self->table_.find(session->id) == session) self->table_.erase(session->id);
+  co_return done;
 }
 
 bridge::Clock::time_point ReplService::next_check() const {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/session/counted.h"
 #include "agent/session/repl_session.h"
 #include "agent/session/session_table.h"
 
@@ -40,11 +41,15 @@ class ReplService final : public StatefulCode {
   // Moves an idle session to another directory.
   [[nodiscard]] task<void> move(SessionPtr session, std::string cwd);
   [[nodiscard]] task<void> close(SessionPtr session, std::string reason);
+  // What an agent before has left; attach() is to follow once all that was left is restored. False: it is not whole.
+  [[nodiscard]] bool restore(const std::shared_ptr<bridge::SessionHandle>& handle, Keep::Left session, Keep::Left command);
+  [[nodiscard]] task<void> attach(const bridge::LeftSession& left);
   // Its workspace has ended, and with it every session.
   void forget_all();
 
  private:
   [[nodiscard]] task<void> make_room();
+  static task<void> settle(ReplService* self, std::shared_ptr<Life> life, SessionPtr session, std::shared_ptr<Counted<int>> busy);
   [[nodiscard]] task<CodeOutcome> run(SessionPtr session, CodeJob job);
   void sweep();
   [[nodiscard]] bridge::Clock::time_point next_check() const;

@@ -1,7 +1,10 @@
 #include "agent/session/repl_session.h"
 
+#include <algorithm>
+
 #include "agent/session/code_report.h"
 #include "agent/session/text.h"
+#include "launcher/base/fields.h"
 #include "launcher/base/sys.h"
 
 namespace caisson::session {
@@ -10,6 +13,7 @@ namespace {
 constexpr std::size_t kMaxJob = 32 * 1024 * 1024;
 // After an interrupt, and for the program's own timer before one.
 constexpr std::chrono::milliseconds kReplGrace{2000};
+constexpr std::int64_t kMostLeftNs = 24LL * 3600 * 1'000'000'000;
 
 std::string text_between(const OutputBuffer& buffer, std::uint64_t from, std::uint64_t to) {
   const std::uint64_t start = std::max(from, buffer.begin());
@@ -27,43 +31,63 @@ json::Value job_json(const CodeJob& job, const std::string& nonce) {
   return out;
 }
 
-asio::awaitable<bool> await_marks(ReplSession& self, ReportSearch& out, ReportSearch& err, bridge::Clock::time_point deadline) {
-  while (!out.found() || !err.found()) {
-    if (!self.interpreter.command->running() || bridge::Clock::now() >= deadline) co_return false;
-    (void)co_await self.interpreter.command->changed.wait_until(deadline);
-  }
-  co_return true;
-}
-
 }  // namespace
+
+// The end of one job, in both streams.
+struct ReplSession::Marks {
+  Marks(const ReplSession& self, const std::string& nonce)
+      : command(self.interpreter.command), out(command->out, nonce, self.out_next_), err(command->err, nonce, self.err_next_) {}
+  asio::awaitable<bool> come(bridge::Clock::time_point deadline) {
+    while (!out.found() || !err.found()) {
+      if (!command->running() || bridge::Clock::now() >= deadline) co_return false;
+      (void)co_await command->changed.wait_until(deadline);
+    }
+    co_return true;
+  }
+
+  const SoloSession::CommandPtr command;
+  ReportSearch out, err;
+};
 
 void ReplSession::touch() {
   last_used = bridge::Clock::now();
   last_used_ms = sys::realtime_ns() / 1'000'000;
 }
 
+asio::awaitable<bool> ReplSession::await_job(std::shared_ptr<ReplSession> self, bridge::LauncherClient& launcher, Marks& marks,
+                                             bridge::Clock::time_point deadline, bool& timed_out) {
+  if (self->language == Language::javascript) deadline += kReplGrace;  // it watches its time itself, and says so
+  bool done = co_await marks.come(deadline);
+  if (!done && marks.command->running()) {
+    timed_out = true;
+    if (self->language == Language::python) {
+      (void)co_await launcher.exec_signal(marks.command->exec, "SIGINT");
+      done = co_await marks.come(bridge::Clock::now() + kReplGrace);
+    }
+  }
+  if (done) co_return true;
+  self->closed = true;
+  (void)co_await self->interpreter.session->end("a job did not end in its time");
+  (void)co_await await_end(marks.command, bridge::Clock::now() + kReplGrace);
+  co_return false;
+}
+
 task<CodeOutcome> ReplSession::run(std::shared_ptr<ReplSession> self, bridge::LauncherClient& launcher, CodeJob job) {
   self->touch();
   const SoloSession::CommandPtr command = self->interpreter.command;
   const std::string nonce = sys::random_hex(16);
-  ReportSearch out(command->out, nonce, self->out_next_), err(command->err, nonce, self->err_next_);
-  CO_TRY(BashCommand::write(command, job_frame(job_json(job, nonce)), kMaxJob));
-  bridge::Clock::time_point deadline = bridge::Clock::now() + std::chrono::seconds(job.timeout_s);
-  if (self->language == Language::javascript) deadline += kReplGrace;  // it watches its time itself, and says so
-  bool done = co_await await_marks(*self, out, err, deadline);
+  Marks marks(*self, nonce);
+  const ReportSearch &out = marks.out, &err = marks.err;
+  self->until_ns_ = sys::realtime_ns() + job.timeout_s * 1'000'000'000LL;
+  self->save();
+  if (Status written = BashCommand::write(command, job_frame(job_json(job, nonce)), kMaxJob); !written) {
+    self->until_ns_ = 0;
+    self->save();
+    co_return std::unexpected(std::move(written).error());
+  }
+  const bridge::Clock::time_point begun = bridge::Clock::now();
   bool timed_out = false;
-  if (!done && command->running()) {
-    timed_out = true;
-    if (self->language == Language::python) {
-      (void)co_await launcher.exec_signal(command->exec, "SIGINT");
-      done = co_await await_marks(*self, out, err, bridge::Clock::now() + kReplGrace);
-    }
-  }
-  if (!done) {
-    self->closed = true;
-    (void)co_await self->interpreter.session->end("a job did not end in its time");
-    (void)co_await await_end(command, bridge::Clock::now() + kReplGrace);
-  }
+  const bool done = co_await await_job(self, launcher, marks, begun + std::chrono::seconds(job.timeout_s), timed_out);
   const json::Value report = err.value();
   timed_out = timed_out || report.value("timeout", json::Value()) == json::Value(true);
   const auto code = report.find("exit_code");
@@ -73,7 +97,12 @@ task<CodeOutcome> ReplSession::run(std::shared_ptr<ReplSession> self, bridge::La
                                                   text_between(command->err, self->err_next_, err.begin()), report, exit_code));
   self->out_next_ = out.end();
   self->err_next_ = err.end();
+  self->until_ns_ = 0;
+  self->save();
   outcome.session_id = self->id;
+  const auto ran = std::chrono::duration_cast<std::chrono::milliseconds>(bridge::Clock::now() - begun);
+  if (timed_out) outcome.end = bridge::time_end("timeout_ms", job.timeout_s * 1000, ran.count());
+  else outcome.end = done ? bridge::exit_end(exit_code) : end_of_program(*self->interpreter.session, *command, exit_code);
   if (timed_out) outcome.status = "timeout";
   if (const auto count = report.find("count"); count != report.end() && count->is_number_integer())
     outcome.execution_count = count->get<std::int64_t>();
@@ -83,6 +112,65 @@ task<CodeOutcome> ReplSession::run(std::shared_ptr<ReplSession> self, bridge::La
   }
   self->touch();
   co_return outcome;
+}
+
+// --- what outlives the agent ---
+
+void ReplSession::keep() {
+  record_ = Keep::make("repl", {{"session", interpreter.session->handle()->id}});
+  save();
+}
+
+void ReplSession::save() {
+  if (record_.keep() == nullptr) return;
+  const json::Value body{{"session", interpreter.session->handle()->id},
+                         {"id", id},
+                         {"language", language == Language::python ? "python" : "javascript"},
+                         {"version", version.version},
+                         {"path", version.path},
+                         {"cwd", cwd},
+                         {"created_ms", created_ms},
+                         {"max_idle_s", max_idle_s},
+                         {"until_ns", until_ns_}};
+  (void)record_.write(body, {out_next_, err_next_});  // without room the older one stays
+}
+
+std::shared_ptr<ReplSession> ReplSession::restore(const std::shared_ptr<CodeContext>& context, Language language,
+                                                  const std::shared_ptr<bridge::SessionHandle>& handle, Keep::Left session,
+                                                  Keep::Left command) {
+  const json::Value& body = session.body;
+  const asio::any_io_executor& executor = context->launcher.executor();
+  auto self = std::make_shared<ReplSession>(executor, json::text_of(body, "id"), language);
+  self->version = {json::text_of(body, "version"), json::text_of(body, "path")};
+  self->cwd = json::text_of(body, "cwd");
+  self->touch();
+  self->created_ms = json::number_of(body, "created_ms").value_or(self->last_used_ms);
+  self->max_idle_s = std::max<std::int64_t>(json::number_of(body, "max_idle_s").value_or(self->max_idle_s), 0);
+  self->until_ns_ = json::number_of(body, "until_ns").value_or(0);
+  self->out_next_ = session.ends.first;
+  self->err_next_ = session.ends.second;
+  BashCommand::Setup setup{json::text_of(command.body, "id"), "", context->budget, context->config.stream_cap_bytes, {}};
+  self->interpreter.command = std::make_shared<BashCommand>(executor, std::move(setup), command);
+  self->interpreter.command->exec->session = handle->id;
+  self->interpreter.session = SoloSession::restore(context, handle, self->interpreter.command);
+  self->record_ = std::move(session.record);
+  return self;
+}
+
+// A program takes its jobs in turn, so the mark of an empty one is behind all that came before it.
+task<void> ReplSession::settle(std::shared_ptr<ReplSession> self, bridge::LauncherClient& launcher) {
+  if (self->until_ns_ == 0) co_return Status{};
+  const std::chrono::nanoseconds left(std::clamp<std::int64_t>(self->until_ns_ - sys::realtime_ns(), 0, kMostLeftNs));
+  const std::string nonce = sys::random_hex(16);
+  Marks marks(*self, nonce);
+  CO_TRY(BashCommand::write(marks.command, job_frame(job_json({.language = self->language, .timeout_s = 1}, nonce)), kMaxJob));
+  bool timed_out = false;
+  if (!co_await await_job(self, launcher, marks, bridge::Clock::now() + left + kReplGrace, timed_out)) co_return Status{};
+  self->out_next_ = marks.out.end();
+  self->err_next_ = marks.err.end();
+  self->until_ns_ = 0;
+  self->save();
+  co_return Status{};
 }
 
 }  // namespace caisson::session

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "agent/bridge/end.h"
 #include "agent/bridge/notifier.h"
 #include "agent/session/output_buffer.h"
 
@@ -28,7 +29,9 @@ struct ShellCommand {
       : params(std::move(p)), output(std::move(budget), cap), changed(std::move(executor)) {}
 
   ShellExecParams params;
-  OutputBuffer output;  // raw bytes of the terminal
+  http::Budget::Share text_share;  // of the command's text
+  Keep::Record record;             // what follows is in it
+  OutputBuffer output;             // raw bytes of the terminal
   bridge::Notifier changed;
   bridge::Clock::time_point last_change = bridge::Clock::now();  // queued, started or wrote something
   std::string ps1;                                               // the prompt that it was given at
@@ -39,8 +42,12 @@ struct ShellCommand {
   std::string failure;                // why it could not be run at all
   std::optional<ShellStatus> ending;  // asked to end, and as what that will count
   ShellStatus status = ShellStatus::running;
-  std::optional<int> exit_code;  // only when completed
+  std::optional<int> exit_code;                            // only when completed
+  bridge::Clock::time_point begun = bridge::Clock::now();  // when it was typed
+  bridge::Clock::duration stood_before{};                  // its session, until then
+  std::optional<bridge::End> end;                          // why it is over, or will be
 
+  [[nodiscard]] std::optional<bridge::End> end_if_over() const { return finished ? end : std::nullopt; }
   // Output without prompt, control sequences and newlines at its end.
   [[nodiscard]] std::string text(std::size_t max_characters) const;
 };

@@ -1,5 +1,6 @@
 #include "agent/session/shell_session.h"
 
+#include "agent/http/lane.h"
 #include "agent/session/shell_script.h"
 #include "launcher/base/sys.h"
 
@@ -8,7 +9,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t kTurnBytes = 256 * 1024;
+// One turn of a terminal. All others have theirs between two, however fast a program floods.
+constexpr std::size_t kTurnBytes = 32 * 1024;
 constexpr std::size_t kFinalBytes = 1024 * 1024;
 constexpr std::size_t kMaxFeed = 128 * 1024 * 1024;  // an escaped command of the largest body, and its lines
 constexpr milliseconds kStartLimit{10'000};
@@ -34,11 +36,12 @@ asio::awaitable<bool> ShellSession::await_end(CommandPtr command, milliseconds l
 // --- the terminal ---
 
 task<void> ShellSession::read_loop(Pointer self, TerminalPtr terminal) {
-  bool end = false;
-  while (!end && terminal == self->terminal_) {
+  ReadEnd end = ReadEnd::blocked;
+  while (end != ReadEnd::closed && terminal == self->terminal_) {
     const auto [error] = co_await terminal->from.async_wait(Descriptor::wait_read, as_values);
     if (error) break;
-    self->read_terminal(terminal, kTurnBytes, end);
+    end = self->read_terminal(terminal, kTurnBytes);
+    if (end == ReadEnd::more) co_await http::pause();
   }
   co_return Status{};
 }
@@ -46,8 +49,7 @@ task<void> ShellSession::read_loop(Pointer self, TerminalPtr terminal) {
 task<void> ShellSession::watch_exit(Pointer self, TerminalPtr terminal) {
   while (!terminal->exec->exit) (void)co_await terminal->exec->changed.wait_until(bridge::no_deadline());
   if (terminal != self->terminal_) co_return Status{};
-  bool end = false;
-  self->read_terminal(terminal, kFinalBytes, end);
+  (void)self->read_terminal(terminal, kFinalBytes);  // its end is known
   if (terminal == self->terminal_) self->take_exit(*terminal->exec->exit);
   co_return Status{};
 }
@@ -64,6 +66,7 @@ task<void> ShellSession::start_bash(Pointer self, bool read_rc) {
   request.cwd = self->config_.workspace;
   request.env["TERM"] = self->for_person ? "xterm-256color" : "xterm";
   request.pty = self->size_;
+  request.keep = self->record_.keep() != nullptr;
   bridge::ExecRequest from_root = request;
   from_root.cwd = "/";
   CO_TRY_ASSIGN(bridge::ExecOutcome outcome, co_await self->launcher_.session_exec(self->handle, std::move(request)));
@@ -74,9 +77,11 @@ task<void> ShellSession::start_bash(Pointer self, bool read_rc) {
     co_return std::unexpected(Error(refused->error).wrap("cannot start the shell"));
   if (self->closed_) co_return fail(Code::not_found, "the session was closed meanwhile");
 
-  self->terminal_ = std::make_shared<Terminal>(self->launcher_.executor(), std::get<bridge::ExecStarted>(std::move(outcome)));
+  self->terminal_ = std::make_shared<Terminal>(self->launcher_.executor(), std::get<bridge::ExecStarted>(std::move(outcome)),
+                                               self->budget_->share());
   self->terminal_->parser.expect(bootstrap.nonce);
   self->state_ = State::starting;
+  self->save();
   spawn(self->launcher_.executor(), "terminal output", read_loop(self, self->terminal_));
   spawn(self->launcher_.executor(), "terminal end", watch_exit(self, self->terminal_));
   CO_TRY(Terminal::type(self->terminal_, bootstrap_lines(bootstrap), kMaxFeed));
@@ -84,6 +89,70 @@ task<void> ShellSession::start_bash(Pointer self, bool read_rc) {
   if (co_await await_leaving(self, State::starting, deadline)) co_return Status{};
   CO_TRY(co_await kill_bash(self));
   co_return fail(Code::timeout, "the shell did not show its prompt");
+}
+
+void ShellSession::attach(Pointer self, std::optional<bridge::ExecStarted> started) {
+  const asio::any_io_executor& executor = self->launcher_.executor();
+  if (const TerminalPtr terminal = self->terminal_; terminal && started && started->pty) {
+    terminal->attach(std::move(*started));
+    terminal->resize(self->size_);
+    spawn(executor, "terminal output", read_loop(self, terminal));
+    spawn(executor, "terminal end", watch_exit(self, terminal));
+  } else if (terminal) {
+    self->take_exit({.exit_code = 137, .signal = "SIGKILL", .reason = "signal", .end = bridge::end_of("agent_restart")});
+  }
+  self->queue_runs_ = true;
+  spawn(executor, "shell goes on", resume(std::move(self)));
+}
+
+// What was under way: a bash that was being prepared begins anew, a line that was being taken back or typed is waited for.
+task<void> ShellSession::resume(Pointer self) {
+  if (self->state_ == State::starting) CO_TRY(co_await kill_bash(self));
+  if (self->state_ == State::clearing && !self->feeding_) {
+    const bridge::Clock::time_point deadline = bridge::deadline_after(2);
+    if (!co_await await_leaving(self, State::clearing, deadline) && !self->closed_) CO_TRY(co_await clear_again(self));
+  }
+  if (const CommandPtr command = self->feeding_) CO_TRY(co_await await_feeding(self, command));
+  if (const CommandPtr command = self->current_; command && command->params.hard_timeout)
+    spawn(self->launcher_.executor(), "hard timeout", enforce_hard_timeout(self, command));
+  co_return co_await run_queue(self);
+}
+
+// Another Ctrl-C: the first may have come before there was anybody to see the prompt.
+task<void> ShellSession::clear_again(Pointer self) {
+  self->state_ = State::prompt;
+  co_return co_await clear_line(self);
+}
+
+task<void> ShellSession::await_feeding(Pointer self, CommandPtr command) {
+  const bridge::Clock::time_point deadline =
+      bridge::Clock::now() +
+      (self->typing_ ? milliseconds(2000) : kFeedLimit + milliseconds(command->params.command.size() / 100));
+  if (self->state_ == State::feeding) (void)co_await await_leaving(self, State::feeding, deadline);
+  if (command->started || command->finished || self->closed_) co_return Status{};
+  bool unseen = true;  // it may have run
+  if (self->state_ != State::dead && self->typing_) {
+    self->terminal_->parser.expect_older();
+    self->state_ = State::clearing;
+    CO_TRY(Terminal::type(self->terminal_, "\x03", kMaxFeed));
+    const bridge::Clock::time_point cleared = bridge::deadline_after(2);
+    if (co_await await_leaving(self, State::clearing, cleared)) unseen = !self->cleared_older_;
+  } else if (self->state_ == State::dead) {
+    unseen = false;
+  }
+  self->feeding_ = nullptr;
+  if (command->finished || self->closed_) co_return Status{};
+  if (unseen) {
+    command->failure = "the agent ended while the command was typed: it may have run in part";
+    command->end = bridge::end_of("agent_restart");
+    command->status = ShellStatus::terminated;
+    self->finish(command);
+    if (self->state_ != State::prompt) CO_TRY(co_await kill_bash(self));
+    co_return Status{};
+  }
+  self->queue_.push_front(command);
+  self->save();
+  co_return Status{};
 }
 
 task<void> ShellSession::ensure_shell(Pointer self) {
@@ -107,17 +176,22 @@ task<void> ShellSession::kill_bash(Pointer self) {
   const bridge::Clock::time_point deadline = bridge::Clock::now() + kKillLimit;
   while (terminal == self->terminal_)
     if (!co_await self->changed.wait_until(deadline)) break;
-  if (terminal == self->terminal_) self->take_exit({.exit_code = 137, .signal = "SIGKILL", .reason = "signal"});
+  if (terminal == self->terminal_)
+    self->take_exit({.exit_code = 137, .signal = "SIGKILL", .reason = "signal", .end = bridge::end_of("signal")});
   co_return Status{};
 }
 
 // --- the queue ---
 
-ShellSession::CommandPtr ShellSession::enqueue(Pointer self, ShellExecParams params) {
+Result<ShellSession::CommandPtr> ShellSession::enqueue(Pointer self, ShellExecParams params) {
   self->touch();
+  TRY_ASSIGN(http::Budget::Share text_share, self->budget_->share_of(params.command.size()));
   auto command = std::make_shared<ShellCommand>(self->launcher_.executor(), std::move(params), self->budget_,
                                                 self->config_.stream_cap_bytes);
+  command->text_share = std::move(text_share);
+  self->keep_command(*command);
   self->queue_.push_back(command);
+  self->save();
   if (!std::exchange(self->queue_runs_, true)) {
     const asio::any_io_executor executor = self->launcher_.executor();
     spawn(executor, "shell queue", run_queue(std::move(self)));
@@ -160,9 +234,13 @@ task<void> ShellSession::run_one(Pointer self, CommandPtr command) {
     self->feeding_ = command;
     self->state_ = State::feeding;
     self->terminal_->parser.expect(feed.nonce);
+    self->typing_ = true;
+    self->save();  // before the first byte: who finds this waits for it, or takes it back
     if (!self->for_person) self->terminal_->restore_modes();
     const milliseconds limit = kFeedLimit + milliseconds(command->params.command.size() / 100);
     auto typed = Terminal::type(self->terminal_, feed_lines(feed), kMaxFeed);
+    self->typing_ = !self->terminal_ || !self->terminal_->all_typed();
+    self->save();
     const bridge::Clock::time_point deadline = bridge::Clock::now() + limit;
     if (typed) (void)co_await await_leaving(self, State::feeding, deadline);
     if (command->started || command->finished) break;
@@ -173,6 +251,7 @@ task<void> ShellSession::run_one(Pointer self, CommandPtr command) {
       break;
     }
     self->queue_.push_front(command);
+    self->save();
   }
   if (!command->started && !command->finished) co_return fail(Code::io, "the shell does not take the command");
   if (command->params.hard_timeout && !command->finished)
@@ -185,6 +264,7 @@ task<void> ShellSession::run_one(Pointer self, CommandPtr command) {
 task<void> ShellSession::clear_line(Pointer self) {
   if (self->state_ != State::prompt) co_return Status{};
   self->state_ = State::clearing;
+  self->save();
   CO_TRY(Terminal::type(self->terminal_, "\x03", kMaxFeed));
   const bridge::Clock::time_point deadline = bridge::deadline_after(2);
   if (!co_await await_leaving(self, State::clearing, deadline)) CO_TRY(co_await kill_bash(self));
@@ -192,9 +272,17 @@ task<void> ShellSession::clear_line(Pointer self) {
 }
 
 task<void> ShellSession::enforce_hard_timeout(Pointer self, CommandPtr command) {
-  const bridge::Clock::time_point deadline = bridge::deadline_after(*command->params.hard_timeout);
-  while (!command->finished)
-    if (!co_await command->changed.wait_until(deadline)) break;
+  const bridge::Clock::time_point unheld =
+      command->begun + (bridge::deadline_after(*command->params.hard_timeout) - bridge::Clock::now()) - command->stood_before;
+  while (!command->finished) {
+    if (self->held_since_) {
+      (void)co_await self->changed.wait_until(bridge::no_deadline());
+      continue;
+    }
+    const bridge::Clock::time_point deadline = unheld + self->stood_still_;
+    if (bridge::Clock::now() >= deadline) break;
+    (void)co_await command->changed.wait_until(deadline);
+  }
   if (command->finished) co_return Status{};
   co_return co_await end_command(self, command, ShellStatus::hard_timeout);
 }
@@ -205,6 +293,7 @@ task<void> ShellSession::end_command(Pointer self, CommandPtr command, ShellStat
     co_return Status{};
   }
   command->ending = as;
+  if (as == ShellStatus::terminated) command->end = bridge::end_of("ended_by_client");
   const bridge::Clock::time_point deadline = bridge::Clock::now() + kFeedLimit;
   while (command == self->feeding_)  // a moment later it runs, and can be interrupted
     if (!co_await self->changed.wait_until(deadline)) break;
@@ -230,6 +319,7 @@ task<void> ShellSession::type(Pointer self, std::string input) {
     self->line_dirty_ = true;
     constexpr std::size_t kMostTyped = 4096;
     if (self->typed_.size() + input.size() <= kMostTyped) self->typed_ += input;
+    self->save();
   }
   co_return Terminal::type(self->terminal_, std::move(input), kMaxWaitingInput);
 }

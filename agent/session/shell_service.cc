@@ -1,9 +1,11 @@
 #include "agent/session/shell_service.h"
 
+#include <algorithm>
 #include <csignal>
 
 #include "agent/session/bash_session.h"
 #include "agent/session/counted.h"
+#include "launcher/base/fields.h"
 #include "launcher/base/sys.h"
 
 namespace caisson::session {
@@ -11,7 +13,7 @@ namespace caisson::session {
 ShellService::ShellService(bridge::LauncherClient& launcher, Config config)
     : launcher_(launcher),
       config_(std::move(config)),
-      budget_(std::make_shared<OutputBudget>(config_.total_cap_bytes)),
+      budget_(budget_of(config_)),
       life_(std::make_shared<Life>(launcher.executor())) {
   (void)std::signal(SIGPIPE, SIG_IGN);
   spawn(launcher_.executor(), "shell sessions expire", expire_loop(this, life_));
@@ -62,7 +64,7 @@ task<ShellService::SessionPtr> ShellService::create(CreateParams params) {
   {
     const Counted<std::size_t> creating(creating_);
     const bool isolated = params.isolated.value_or(false);
-    CO_TRY_ASSIGN(handle, co_await launcher_.session_create("shell", id, config_.tenant, isolated));
+    CO_TRY_ASSIGN(handle, co_await launcher_.session_create("shell", id, config_.tenant, isolated, 0, true));
   }
   if (SessionPtr winner = table_.find(id)) {  // two requests with one id at the same time
     CO_TRY(co_await launcher_.session_destroy(handle, "duplicate"));
@@ -78,19 +80,63 @@ task<ShellService::SessionPtr> ShellService::create(CreateParams params) {
                             .preserve_symlinks = params.preserve_symlinks,
                             .size = params.size};
   auto session = std::make_shared<ShellSession>(launcher_, config_, budget_, std::move(setup), handle);
-  table_.insert(session);
-  const std::weak_ptr<ShellSession> weak = session;
-  const std::weak_ptr<bridge::SessionHandle> weak_handle = handle;
-  handle->on_end = [this, weak, weak_handle] {
-    const auto ended = weak_handle.lock();
-    if (const SessionPtr gone = weak.lock()) forget(gone, "the session ended: " + (ended ? ended->end_reason : ""));
-  };
+  insert(session);
   // The prompt tells in which directory the session really is.
   const Counted<int> starting(session->starting);
   auto started = co_await ShellSession::ensure_shell(session);
   if (started) co_return session;
   (void)co_await close(session, "no shell");  // the first error is the one to report
   co_return std::unexpected(std::move(started).error());
+}
+
+void ShellService::insert(const SessionPtr& session) {
+  table_.insert(session);
+  const std::weak_ptr<ShellSession> weak = session;
+  const std::weak_ptr<bridge::SessionHandle> weak_handle = session->handle;
+  session->handle->on_end = [this, weak, weak_handle] {
+    const auto ended = weak_handle.lock();
+    if (const SessionPtr gone = weak.lock()) forget(gone, "the session ended: " + (ended ? ended->end_reason : ""));
+  };
+}
+
+bool ShellService::restore(const std::shared_ptr<bridge::SessionHandle>& handle, ShellSession::LeftParts parts) {
+  const json::Value& body = parts.session.body;
+  const std::string id = json::text_of(body, "id");
+  if (!valid_session_id(id) || table_.find(id)) return false;
+  const auto size = [&](const char* key, int standard) {
+    return static_cast<int>(std::clamp<std::int64_t>(json::number_of(body, key).value_or(standard), 1, 1000));
+  };
+  ShellSession::Setup setup{.id = id,
+                            .implicit = json::flag_of(body, "implicit"),
+                            .for_person = json::flag_of(body, "for_person"),
+                            .cwd = json::text_of(body, "cwd"),
+                            .preserve_symlinks = json::flag_of(body, "preserve_symlinks"),
+                            .size = {size("cols", 120), size("rows", 40)}};
+  if (config_.workspace.empty()) config_.workspace = launcher_.greeting().workspace;
+  auto session = std::make_shared<ShellSession>(launcher_, config_, budget_, std::move(setup), handle);
+  session->restore(std::move(parts));
+  insert(session);
+  return true;
+}
+
+task<void> ShellService::attach(const bridge::LeftSession& left) {
+  for (const SessionPtr& session : table_.all()) {
+    if (session->handle != left.handle) continue;
+    std::optional<bridge::ExecStarted> terminal;
+    for (const std::string& exec : left.execs) {
+      std::string name = exec;
+      auto adopted = co_await launcher_.exec_adopt(left.handle, std::move(name));
+      if (!adopted) continue;
+      if (exec == session->left_exec()) {
+        terminal = std::move(*adopted);
+        continue;
+      }
+      (void)co_await launcher_.exec_signal(adopted->handle, "SIGKILL");  // a bash of which nobody was told
+      adopted->handle->let_go("");
+    }
+    ShellSession::attach(session, std::move(terminal));
+  }
+  co_return Status{};
 }
 
 asio::awaitable<ShellStatus> ShellService::wait(CommandPtr command, bridge::Clock::time_point deadline,

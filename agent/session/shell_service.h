@@ -39,13 +39,26 @@ class ShellService {
   [[nodiscard]] const Config& config() const { return config_; }
 
   // From now on sessions are made in this workspace of the launcher's. There is none when it is called.
-  void serve_workspace(std::string name) { config_.tenant = std::move(name); }
+  void serve_workspace(std::string name, std::string home) {
+    config_.tenant = std::move(name);
+    config_.workspace = std::move(home);
+  }
+
+  void hold(bool still) {
+    for (const SessionPtr& session : sessions()) session->hold(still);
+  }
 
   // Waits for a command as exec does. no_change_timeout in seconds, not positive: none.
   static asio::awaitable<ShellStatus> wait(CommandPtr command, bridge::Clock::time_point deadline, double no_change_timeout);
   [[nodiscard]] task<void> close(SessionPtr session, std::string reason);
 
+  // One that an agent before has left, in the launcher's session `handle`; false: it cannot be.
+  [[nodiscard]] bool restore(const std::shared_ptr<bridge::SessionHandle>& handle, ShellSession::LeftParts parts);
+  // Its terminal goes on, once all sessions have been restored.
+  [[nodiscard]] task<void> attach(const bridge::LeftSession& left);
+
  private:
+  void insert(const SessionPtr& session);
   [[nodiscard]] task<void> make_room(bool implicit);
   void forget(const SessionPtr& session, std::string reason);
   static task<void> expire_loop(ShellService* self, std::shared_ptr<Life> life);

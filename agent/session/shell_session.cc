@@ -65,6 +65,9 @@ ShellSession::ShellSession(bridge::LauncherClient& launcher, const Config& confi
       cwd_(std::move(setup.cwd)) {
   touch();
   created_ns = last_used_ns;
+  record_ = Keep::make("shell", {{"session", handle->id}});
+  screen_.keep_in(record_, 0);
+  save();
 }
 
 void ShellSession::touch() {
@@ -72,7 +75,10 @@ void ShellSession::touch() {
   last_used_ns = sys::realtime_ns();
 }
 
-std::string ShellSession::ps1() const { return prompt_text(config_.user, launcher_.greeting().home, cwd_); }
+std::string ShellSession::ps1() const {
+  const bool standard = config_.tenant == "default";  // whose WORKSPACE may be a folder of the home
+  return prompt_text(config_.user, standard ? launcher_.greeting().home : config_.workspace, cwd_);
+}
 
 ConsoleEntry ShellSession::entry_of(const ShellCommand& command, std::size_t max_characters) const {
   return {command.started ? command.ps1 : ps1(), command.params.command, command.text(max_characters)};
@@ -81,15 +87,36 @@ ConsoleEntry ShellSession::entry_of(const ShellCommand& command, std::size_t max
 void ShellSession::resize(bridge::PtySize size) {
   size_ = size;
   if (terminal_) terminal_->resize(size);
+  save();
 }
 
-void ShellSession::read_terminal(const TerminalPtr& terminal, std::size_t limit, bool& end) {
+void ShellSession::hold(bool still) {
+  if (still == held_since_.has_value()) return;
+  if (still) held_since_ = bridge::Clock::now();
+  else stood_still_ += bridge::Clock::now() - *std::exchange(held_since_, std::nullopt);
+  save();
+  changed.notify_all();
+}
+
+ReadEnd ShellSession::read_terminal(const TerminalPtr& terminal, std::size_t limit) {
   const auto sink = [this, &terminal](std::string_view bytes) {
     if (terminal != terminal_) return;  // of a bash that is not this session's any more
-    for (const StreamItem& item : terminal->parser.feed(bytes)) take(item);
+    take_in(bytes);
   };
-  end = read_available(terminal->from, limit, sink) == ReadEnd::closed;
+  const ReadEnd end = read_available(terminal->from, limit, sink, &record_);
   changed.notify_all();
+  return end;
+}
+
+// One piece as a whole: a later agent finds all of it taken in, or none.
+void ShellSession::take_in(std::string_view bytes) {
+  const TerminalPtr terminal = terminal_;
+  const bool held = terminal->parser.holds();
+  taking_ = true;
+  for (const StreamItem& item : terminal->parser.feed(bytes)) take(item);
+  taking_ = false;
+  if (held || terminal->parser.holds() || std::exchange(unsaved_, false)) save();
+  else record_.advance(ends());
 }
 
 void ShellSession::take(const StreamItem& item) {
@@ -108,6 +135,7 @@ void ShellSession::take_text(std::string_view text) {
 }
 
 void ShellSession::take_marker(const Marker& marker) {
+  unsaved_ = true;
   if (marker.kind == Marker::Kind::start) {
     if (state_ == State::feeding) take_start(marker.number == 1);
     return;
@@ -117,23 +145,28 @@ void ShellSession::take_marker(const Marker& marker) {
     return;
   }
   // The nonce is the new command's: its line has run, though the command before had removed the function that says so.
-  if (state_ == State::feeding) take_start(true);
+  if (state_ == State::feeding && !marker.older) take_start(true);
   if (!marker.path.empty() && marker.path.front() == '/') cwd_ = marker.path;
   if (marker.kind != Marker::Kind::prompt) return;
   state_ = State::prompt;
   line_dirty_ = false;
   typed_.clear();
-  if (current_) finish_current(marker.number);
+  cleared_older_ = marker.older;
+  if (current_) finish_current(marker.number, bridge::exit_end(marker.number));
 }
 
 void ShellSession::take_start(bool directory_entered) {
   state_ = State::running;
+  if (latest_) retired_.push_back(latest_);
   current_ = latest_ = std::exchange(feeding_, nullptr);
   current_->started = true;
+  current_->begun = bridge::Clock::now();
+  current_->stood_before = stood_still_;
   current_->ps1 = ps1();
   current_->dir_missing = current_->params.strict && !directory_entered;
   current_->last_change = bridge::Clock::now();
   screen_.append(for_screen(current_->params.command + "\n"));
+  save_command(*current_);
   current_->changed.notify_all();
 }
 
@@ -143,17 +176,29 @@ void ShellSession::take_busy() {
   ShellExecParams params;
   params.command = std::exchange(typed_, {});
   while (params.command.ends_with('\n') || params.command.ends_with('\r')) params.command.pop_back();
+  if (latest_) retired_.push_back(latest_);
   current_ = latest_ = std::make_shared<ShellCommand>(launcher_.executor(), std::move(params), budget_, config_.stream_cap_bytes);
   current_->started = true;
   current_->ps1 = ps1();
+  keep_command(*current_);
 }
 
-void ShellSession::finish_current(int exit_code) {
+void ShellSession::finish_current(int exit_code, bridge::End end) {
   const CommandPtr command = std::exchange(current_, nullptr);
   command->status = command->ending.value_or(ShellStatus::completed);
   if (command->status == ShellStatus::completed) command->exit_code = exit_code;
+  if (command->status == ShellStatus::hard_timeout) {
+    const auto ran = std::chrono::duration_cast<std::chrono::milliseconds>(bridge::Clock::now() - command->begun);
+    const auto most = static_cast<std::int64_t>(command->params.hard_timeout.value_or(0) * 1000);
+    command->end = bridge::time_end("hard_timeout_ms", most, ran.count());
+  } else if (!command->end) {
+    command->end = std::move(end);
+  }
   console_.push_back(entry_of(*command, kConsoleCharacters));
+  console_.back().command = cut_middle(std::move(console_.back().command), kConsoleCharacters);
   if (console_.size() > kConsoleEntries) console_.pop_front();
+  ++console_count_;
+  save_console();
   touch();
   finish(command);
 }
@@ -161,36 +206,45 @@ void ShellSession::finish_current(int exit_code) {
 void ShellSession::finish(const CommandPtr& command) {
   command->finished = true;
   if (command->status == ShellStatus::running) command->status = ShellStatus::terminated;
+  if (!command->end) command->end = bridge::end_of("not_run");
+  save_command(*command);
+  save();
   command->changed.notify_all();
   changed.notify_all();
 }
 
 void ShellSession::take_exit(const bridge::ExecExit& exit) {
+  taking_ = true;  // until its bash is gone for a later agent as well, it is none of this
   const std::string rest = terminal_->parser.take_rest();
   if (!rest.empty()) take_text(rest);
-  terminal_->close();
-  terminal_.reset();
+  const TerminalPtr terminal = std::exchange(terminal_, nullptr);
   state_ = State::dead;
   line_dirty_ = false;
   typed_.clear();
   if (current_) {
     current_->shell_exited = exit.signal.empty();
-    finish_current(exit.exit_code);
+    finish_current(exit.exit_code, exit.end);
   }
   screen_.append("\r\n");
+  taking_ = false;
+  save();
+  terminal->close();
   changed.notify_all();
 }
 
 void ShellSession::shut(std::string reason) {
   if (std::exchange(closed_, true)) return;
+  forget_kept();
+  const bridge::End end = handle->end.reason.empty() ? bridge::end_of(reason) : handle->end;
   std::deque<CommandPtr> waiting = std::exchange(queue_, {});
   if (feeding_) waiting.push_back(std::exchange(feeding_, nullptr));
   if (current_) {
     if (!current_->ending) current_->ending = ShellStatus::terminated;
-    finish_current(0);
+    finish_current(0, end);
   }
   for (const CommandPtr& command : waiting) {
     command->failure = reason;
+    command->end = end;
     command->status = ShellStatus::terminated;
     finish(command);
   }

@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "agent/bridge/launcher_client.h"
@@ -48,9 +49,24 @@ class ShellSession {
   void resize(bridge::PtySize size);
   // Every command is over, the terminal is closed. The launcher's session is the caller's to destroy.
   void shut(std::string reason);
+  // One that an agent before has left: session, console and commands, from the bodies of their records, and what it had read
+  // last.
+  struct LeftParts {
+    Keep::Left session;
+    std::vector<Keep::Left> consoles, commands;
+  };
+  void restore(LeftParts parts);
+  [[nodiscard]] const std::string& left_exec() const { return left_exec_; }
+  // What a later agent is to know; does nothing while what was read is taken in.
+  void save();
+  // Its workspace is paused, or goes on: commands' time limits stand still meanwhile.
+  void hold(bool still);
 
   // --- shell_runner.cc: coroutines ---
-  [[nodiscard]] static CommandPtr enqueue(Pointer self, ShellExecParams params);
+  // limit: the workspace has no room for its text.
+  [[nodiscard]] static Result<CommandPtr> enqueue(Pointer self, ShellExecParams params);
+  // Goes on with one that was restored. Without its terminal its bash has ended.
+  static void attach(Pointer self, std::optional<bridge::ExecStarted> started);
   // Starts bash where none runs, and waits for its prompt.
   [[nodiscard]] static task<void> ensure_shell(Pointer self);
   // Input for the running command; at the prompt, a line typed by a person.
@@ -79,16 +95,26 @@ class ShellSession {
   void take_start(bool directory_entered);
   void take_busy();
   void take_exit(const bridge::ExecExit& exit);
-  void finish_current(int exit_code);
+  void finish_current(int exit_code, bridge::End end);
   void finish(const CommandPtr& command);
-  void read_terminal(const TerminalPtr& terminal, std::size_t limit, bool& end);
+  ReadEnd read_terminal(const TerminalPtr& terminal, std::size_t limit);
+  void take_in(std::string_view bytes);
+  void keep_command(ShellCommand& command);
+  void save_command(ShellCommand& command);
+  void save_console();
+  [[nodiscard]] json::Value body() const;
+  [[nodiscard]] Keep::Ends ends() const;
+  void forget_kept();
 
   static task<void> read_loop(Pointer self, TerminalPtr terminal);
   static task<void> watch_exit(Pointer self, TerminalPtr terminal);
   static task<void> run_queue(Pointer self);
+  static task<void> resume(Pointer self);
+  static task<void> await_feeding(Pointer self, CommandPtr command);
   static task<void> run_one(Pointer self, CommandPtr command);
   static task<void> start_bash(Pointer self, bool read_rc);
   static task<void> clear_line(Pointer self);
+  static task<void> clear_again(Pointer self);
   static task<void> enforce_hard_timeout(Pointer self, CommandPtr command);
   static task<void> kill_bash(Pointer self);
   // True once the state is another one than `state`, and bash lives.
@@ -98,6 +124,7 @@ class ShellSession {
   bridge::LauncherClient& launcher_;
   const Config& config_;
   std::shared_ptr<OutputBudget> budget_;
+  Keep::Record record_, console_record_;  // what follows is in the first
   OutputBuffer screen_;
   State state_ = State::dead;
   TerminalPtr terminal_;
@@ -105,8 +132,17 @@ class ShellSession {
   bool preserve_symlinks_;
   bool queue_runs_ = false;
   bool bash_starts_ = false;
-  bool line_dirty_ = false;  // something was typed at the prompt and not run
+  bool cleared_older_ = false;  // the last prompt is not of the command that was typed last
+  bool line_dirty_ = false;     // something was typed at the prompt and not run
+  bool typing_ = false;         // not all of the command that is typed has been written
   bool closed_ = false;
+  bool taking_ = false;  // bytes that count only when all of them have been taken in
+  bool unsaved_ = false;
+  std::int64_t console_count_ = 0;
+  std::string left_exec_;
+  std::vector<CommandPtr> retired_;  // what is written of them is referred to until the next save()
+  std::optional<bridge::Clock::time_point> held_since_;
+  bridge::Clock::duration stood_still_{};
   std::string cwd_;
   std::string typed_;  // what was typed at the prompt, for the record
   std::deque<CommandPtr> queue_;

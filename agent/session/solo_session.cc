@@ -39,22 +39,35 @@ task<SoloSession::Pointer> SoloSession::create(std::shared_ptr<CodeContext> cont
                    "all " + std::to_string(quota.most) + " sessions for code of this workspace are in use (MAX_CODE_SESSIONS)");
   ++quota.used;
   auto made = co_await context->launcher.session_create(std::move(place.domain), std::move(place.label), context->config.tenant,
-                                                        place.isolated, place.memory_bytes);
+                                                        place.isolated, place.memory_bytes, place.keep);
   if (!made) {
     --quota.used;
     co_return std::unexpected(std::move(made).error());
   }
-  co_return Pointer(new SoloSession(std::move(context), std::move(*made)));
+  const Pointer self(new SoloSession(std::move(context), std::move(*made)));
+  self->keep_ = place.keep;
+  co_return self;
+}
+
+SoloSession::Pointer SoloSession::restore(std::shared_ptr<CodeContext> context, std::shared_ptr<bridge::SessionHandle> handle,
+                                          CommandPtr command) {
+  ++context->quota->used;
+  Pointer self(new SoloSession(std::move(context), std::move(handle)));
+  self->keep_ = true;
+  self->commands_.push_back(std::move(command));
+  return self;
 }
 
 task<SoloSession::CommandPtr> SoloSession::start(bridge::ExecRequest request) {
   const std::shared_ptr<CodeContext> context = context_;
   const std::string cwd = request.cwd;
+  request.keep = keep_;
   CO_TRY_ASSIGN(bridge::ExecOutcome outcome, co_await context->launcher.session_exec(handle_, std::move(request)));
   if (const auto* refused = std::get_if<bridge::ExecRefused>(&outcome)) co_return std::unexpected(refused_error(*refused, cwd));
-  BashCommand::Setup setup{sys::random_hex(8), "", context->budget, context->config.stream_cap_bytes};
+  BashCommand::Setup setup{sys::random_hex(8), "", context->budget, context->config.stream_cap_bytes, {}};
   auto command = std::make_shared<BashCommand>(context->launcher.executor(), std::move(setup),
                                                std::get<bridge::ExecStarted>(std::move(outcome)));
+  if (keep_) command->keep(static_cast<std::int64_t>(commands_.size()));
   BashCommand::run(command);
   commands_.push_back(command);
   co_return command;
@@ -99,6 +112,11 @@ asio::awaitable<std::string> why_ended(SoloSession::Pointer session, SoloSession
   if (const std::string why = session->end_text(); !why.empty()) co_return why;
   const std::string& signal = command->exec->exit->signal;
   co_return signal.empty() ? "" : "ended by " + signal;
+}
+
+bridge::End end_of_program(const SoloSession& session, const BashCommand& command, int exit_code) {
+  if (const auto end = command.end(); end && end->reason != "exit") return *end;
+  return command.running() && !session.alive() ? session.handle()->end : bridge::exit_end(exit_code);
 }
 
 int exit_code_of(const BashCommand& command, bool timed_out) {

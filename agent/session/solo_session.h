@@ -19,7 +19,7 @@ struct Quota {
 // What the sessions of one workspace's code share.
 struct CodeContext {
   CodeContext(bridge::LauncherClient& l, const Config& c)
-      : launcher(l), config(c), budget(std::make_shared<OutputBudget>(c.total_cap_bytes)), quota(std::make_shared<Quota>()) {
+      : launcher(l), config(c), budget(budget_of(c)), quota(std::make_shared<Quota>()) {
     quota->most = c.max_code_sessions;
   }
   bridge::LauncherClient& launcher;
@@ -37,9 +37,13 @@ class SoloSession {
     std::string domain, label;
     bool isolated = false;           // with a home, a /tmp and a network of its own
     std::uint64_t memory_bytes = 0;  // of all that runs in it; 0: as much as the policy allows
+    bool keep = false;               // it outlives the agent, and so do its programs
   };
   // limit: the workspace has as many as it may have.
   [[nodiscard]] static task<Pointer> create(std::shared_ptr<CodeContext> context, Place place);
+  // One that an agent before has left, with its program.
+  [[nodiscard]] static Pointer restore(std::shared_ptr<CodeContext> context, std::shared_ptr<bridge::SessionHandle> handle,
+                                       CommandPtr command);
   ~SoloSession();
   SoloSession(const SoloSession&) = delete;
   SoloSession& operator=(const SoloSession&) = delete;
@@ -60,6 +64,7 @@ class SoloSession {
   std::shared_ptr<CodeContext> context_;
   std::shared_ptr<bridge::SessionHandle> handle_;
   std::vector<CommandPtr> commands_;
+  bool keep_ = false;
 };
 
 // Waits until the program has ended or the deadline passed; true: it has ended. `gone`: given up when it becomes true.
@@ -72,6 +77,9 @@ class SoloSession {
 
 // What a program that has ended was ended by, for people; "" when it ended by itself.
 [[nodiscard]] asio::awaitable<std::string> why_ended(SoloSession::Pointer session, SoloSession::CommandPtr command);
+
+// Why a program is over that has said with which exit code it ends, or was ended.
+[[nodiscard]] bridge::End end_of_program(const SoloSession& session, const BashCommand& command, int exit_code);
 
 // How a program ended, as shells say it: 124 when its time was over, 128 + number for a signal.
 [[nodiscard]] int exit_code_of(const BashCommand& command, bool timed_out);

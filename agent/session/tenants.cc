@@ -8,7 +8,7 @@ namespace {
 constexpr std::string_view kDefault = "default";
 // Every workspace's output is kept apart, so that one cannot push out another's; one that is named gets a part of the room.
 constexpr std::size_t kShare = 4;
-constexpr std::chrono::seconds kLastWords{3};
+constexpr std::chrono::seconds kLastWords{3}, kResetWait{60};
 
 Config named_config(Config config, std::string home) {
   config.workspace = std::move(home);  // WORKSPACE is a folder of the default one
@@ -18,31 +18,44 @@ Config named_config(Config config, std::string home) {
   return config;
 }
 
+// What the others' texts and input, which nothing can take from them, leave to each.
+constexpr std::size_t kLeast = 256 * 1024;
+
+Config with_budget(Config config, const std::shared_ptr<http::Budget>& kept) {
+  config.budget = std::make_shared<OutputBudget>(config.total_cap_bytes, kept);
+  return config;
+}
+
 }  // namespace
 
-Tenant::Tenant(bridge::LauncherClient& launcher, const Config& config, Toolchains& toolchains)
+Tenant::Tenant(bridge::LauncherClient& launcher, const Config& config)
     : name(config.tenant),
       bash(launcher, config),
       shell(launcher, config),
       file(launcher, config),
-      watches(file, launcher, config.idle_expiry),
+      watches(file, launcher, config),
       jupyter(launcher, config),
-      code(launcher, config, toolchains),
+      code(launcher, config),
       box(launcher, config) {}
 
-void Tenant::become(const std::string& new_name) {
+void Tenant::become(const std::string& new_name, const std::string& home) {
   name = new_name;
-  bash.serve_workspace(new_name);
-  shell.serve_workspace(new_name);
+  paused = false;
+  bash.serve_workspace(new_name, home);
+  shell.serve_workspace(new_name, home);
   file.serve_workspace(new_name);
-  watches.forget_all();
-  jupyter.serve_workspace(new_name);
+  watches.serve_workspace(new_name);
+  jupyter.serve_workspace(new_name, home);
   code.serve_workspace(new_name);
-  box.serve_workspace(new_name);
+  box.serve_workspace(new_name, home);
 }
 
 Tenants::Tenants(bridge::LauncherClient& launcher, Config config)
-    : launcher_(launcher), config_(std::move(config)), standard_(std::make_shared<Tenant>(launcher, config_, toolchains_)) {
+    : launcher_(launcher),
+      kept_(std::make_shared<http::Budget>(config.total_cap_bytes, kLeast)),
+      config_(std::move(config)),
+      standard_(std::make_shared<Tenant>(launcher, with_budget(config_, kept_))),
+      settled_(launcher.executor()) {
   launcher_.on_workspace_end([this](const std::string& name) { ended(name); });
   launcher_.on_policy_reload([this] { policies_changed(); });
   launcher_.on_session_end([this](const bridge::SessionHandle& session) {
@@ -94,11 +107,15 @@ asio::awaitable<void> Tenants::shut_down(bridge::Clock::time_point deadline) {
 
 task<TenantPtr> Tenants::find(std::string name) {
   if (name == kDefault) co_return standard_;
+  const bridge::Clock::time_point patience = bridge::Clock::now() + kResetWait;
+  while (resetting_.contains(name))
+    if (!co_await settled_.wait_until(patience)) co_return fail(Code::not_found, "Workspace not found");
   if (const auto known = named_.find(name); known != named_.end()) co_return known->second;
   CO_TRY_ASSIGN(const std::vector<json::Value> all, co_await launcher_.workspace_list());
-  const bool there = std::ranges::any_of(
-      all, [&](const json::Value& w) { return w.value("name", "") == name && w.value("state", "") == "ready"; });
-  if (!there) co_return fail(Code::not_found, "Workspace not found");
+  const auto there = std::ranges::find_if(
+      all, [&](const json::Value& w) { return w.value("name", "") == name && w.value("state", "") != "ending"; });
+  if (there == all.end()) co_return fail(Code::not_found, "Workspace not found");
+  const std::string home = there->value("home", launcher_.greeting().home);
   if (const auto known = named_.find(name); known != named_.end()) co_return known->second;  // asked for twice at once
   // A request that was under way when its workspace ended holds the slot: it must not wake up in another's.
   const auto idle = std::ranges::find_if(free_, [](const TenantPtr& slot) { return slot.use_count() == 1; });
@@ -106,29 +123,112 @@ task<TenantPtr> Tenants::find(std::string name) {
   if (idle != free_.end()) {
     tenant = std::move(*idle);
     free_.erase(idle);
-    tenant->become(name);
+    tenant->become(name, home);
   } else {
-    Config config = named_config(config_, launcher_.greeting().home);
+    Config config = with_budget(named_config(config_, home), kept_);
     config.tenant = name;
-    tenant = std::make_shared<Tenant>(launcher_, config, toolchains_);
+    tenant = std::make_shared<Tenant>(launcher_, config);
   }
+  tenant->paused = there->value("state", "") == "paused";
+  // A workspace of the same name that was made later is another one.
+  tenant->made = there->value("created_at", "");
+  tenant->record = Keep::make("workspace", {{"name", name}, {"made", tenant->made}});
   named_[name] = tenant;
   co_return tenant;
+}
+
+// However its holder ends, the next may begin.
+struct Tenants::Pacing {
+  Pacing(Tenants& of, TenantPtr whose) : tenants(of), tenant(std::move(whose)) { tenant->pacing = true; }
+  ~Pacing() {
+    tenant->pacing = false;
+    tenants.settled_.notify_all();
+  }
+  Pacing(const Pacing&) = delete;
+  Pacing& operator=(const Pacing&) = delete;
+  Tenants& tenants;
+  const TenantPtr tenant;
+};
+
+task<void> Tenants::await_pace(TenantPtr tenant) {
+  const bridge::Clock::time_point patience = bridge::Clock::now() + kResetWait;
+  while (tenant->pacing)
+    if (!co_await settled_.wait_until(patience)) co_return fail(Code::timeout, "the workspace is being paused or resumed");
+  co_return Status{};
+}
+
+task<void> Tenants::pause(std::string name) {
+  CO_TRY_ASSIGN(const TenantPtr tenant, co_await find(name));
+  CO_TRY(co_await await_pace(tenant));
+  if (tenant->paused) co_return Status{};
+  const Pacing pacing(*this, tenant);
+  tenant->shell.hold(true);  // before: what is stopped cannot be ended
+  const Status done = co_await launcher_.workspace_pause(name);
+  tenant->paused = done && tenant->name == name;
+  if (!tenant->paused) tenant->shell.hold(false);
+  CO_TRY(done);
+  co_return Status{};
+}
+
+task<void> Tenants::wake(TenantPtr tenant) {
+  CO_TRY(co_await await_pace(tenant));
+  if (!tenant->paused) co_return Status{};
+  const Pacing pacing(*this, tenant);
+  const std::string name = tenant->name;
+  CO_TRY(co_await launcher_.workspace_resume(name));
+  tenant->paused = false;
+  tenant->shell.hold(false);
+  co_return Status{};
+}
+
+task<void> Tenants::look() {
+  CO_TRY_ASSIGN(const std::vector<json::Value> all, co_await launcher_.workspace_list());
+  standard_->paused = std::ranges::any_of(
+      all, [](const json::Value& w) { return w.value("name", "") == kDefault && w.value("state", "") == "paused"; });
+  co_return Status{};
+}
+
+task<json::Value> Tenants::reset(std::string name) {
+  if (resetting_.contains(name)) co_return fail(Code::already_exists, "workspace " + quote(name) + " is being reset");
+  CO_TRY_ASSIGN(const std::vector<json::Value> all, co_await launcher_.workspace_list());
+  const auto known = std::ranges::find(all, name, [](const json::Value& w) { return w.value("name", ""); });
+  if (known == all.end()) co_return fail(Code::not_found, "Workspace not found");
+  json::Value request = {{"name", name}};
+  for (const char* same : {"idle_seconds", "persistent"})
+    if (known->contains(same)) request[same] = (*known)[same];
+  const json::Value::json_pointer limit("/disk/limit");
+  if (known->contains(limit)) request["disk_bytes"] = (*known)[limit];
+  struct Under {
+    Tenants& tenants;
+    const std::string name;
+    ~Under() {
+      tenants.resetting_.erase(name);
+      tenants.settled_.notify_all();
+    }
+  };
+  resetting_.insert(name);
+  const Under under{*this, name};
+  CO_TRY(co_await launcher_.workspace_destroy(name, "reset"));
+  auto made = co_await launcher_.workspace_create(std::move(request));
+  if (!made) co_return std::unexpected(std::move(made).error().wrap("the workspace has ended and could not be made again"));
+  co_return made;
 }
 
 // Its sessions have ended before it, and each has left its table.
 void Tenants::ended(const std::string& name) {
   auto node = named_.extract(name);
   if (node.empty()) return;
-  node.mapped()->box.serve_workspace(name);  // its observation, reports and hooks end with it
+  node.mapped()->record.erase();
+  node.mapped()->become(name, launcher_.greeting().home);  // what is known of it, its observation, reports and hooks end with it
   free_.push_back(std::move(node.mapped()));
 }
 
-// A session that was prepared before has the old policy, and may not serve a request that comes after.
+// A session that was prepared before has the old policy, and may not serve a request that comes after; nor may what it saw.
 void Tenants::policies_changed() {
-  toolchains_.forget();
-  standard_->code.flush();
-  for (const auto& [name, tenant] : named_) tenant->code.flush();
+  for (const TenantPtr& tenant : known()) {
+    tenant->code.flush();
+    tenant->jupyter.flush();
+  }
 }
 
 }  // namespace caisson::session

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "agent/session/bash_service.h"
@@ -16,11 +17,16 @@
 namespace caisson::session {
 
 struct Tenant {
-  Tenant(bridge::LauncherClient& launcher, const Config& config, Toolchains& toolchains);
-  // Closes nothing by itself: for a slot whose workspace has ended, and with it every session.
-  void become(const std::string& new_name);
+  Tenant(bridge::LauncherClient& launcher, const Config& config);
+  // Closes nothing by itself: for a slot whose workspace has ended, and with it every session. Nothing that was learnt in it
+  // stays.
+  void become(const std::string& new_name, const std::string& home);
 
   std::string name;
+  std::string made;     // when its workspace was
+  Keep::Record record;  // of these two
+  bool paused = false;
+  bool pacing = false;  // being paused or resumed
   BashService bash;
   ShellService shell;
   FileService file;
@@ -45,15 +51,31 @@ class Tenants {
   [[nodiscard]] asio::awaitable<void> shut_down(bridge::Clock::time_point deadline);
   // Asks the launcher for a name that is not known here: the workspace may be older than this agent. not_found: there is none.
   [[nodiscard]] task<TenantPtr> find(std::string name);
+  // Ends a workspace with all that is in it and makes it again as it was made first; whoever names it meanwhile waits. Errors:
+  // what the launcher says, already_exists: it is under way. What fails between the two leaves no workspace.
+  [[nodiscard]] task<json::Value> reset(std::string name);
+  // Stops all that runs in it; wake() lets it go on, and who asks meanwhile waits. Errors: what the launcher says.
+  [[nodiscard]] task<void> pause(std::string name);
+  [[nodiscard]] task<void> wake(TenantPtr tenant);
+  // Whether the default workspace is paused.
+  [[nodiscard]] task<void> look();
+  // Goes on with all that an agent before this one has left. To be called before anything else is served.
+  [[nodiscard]] task<void> take_up();
+  [[nodiscard]] bool resetting(const std::string& name) const { return resetting_.contains(name); }
 
  private:
+  struct Pacing;
+  [[nodiscard]] task<void> await_pace(TenantPtr tenant);
   void ended(const std::string& name);
   void policies_changed();
 
   bridge::LauncherClient& launcher_;
+  std::unique_ptr<Keep> kept_file_;           // outlives the sessions below
+  const std::shared_ptr<http::Budget> kept_;  // what the sessions of all workspaces have written, and what waits for them
   Config config_;
-  Toolchains toolchains_;
   TenantPtr standard_;
+  std::set<std::string> resetting_;
+  bridge::Notifier settled_;  // a reset, a pause or its end is over
   std::map<std::string, TenantPtr> named_;
   // Slots of workspaces that have ended, to be used again: coroutines of closed sessions may still refer to their services.
   std::vector<TenantPtr> free_;

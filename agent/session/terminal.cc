@@ -13,10 +13,33 @@ Fd copy_of(const Fd& fd) { return Fd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3)); }
 
 }  // namespace
 
-Terminal::Terminal(asio::any_io_executor executor, bridge::ExecStarted started)
-    : from(executor), exec(std::move(started.handle)), executor_(executor), to_(executor, copy_of(started.pty)) {
+Terminal::Terminal(asio::any_io_executor executor, bridge::ExecStarted started, http::Budget::Share input)
+    : from(executor),
+      exec(std::move(started.handle)),
+      executor_(executor),
+      to_(executor, copy_of(started.pty), std::move(input)) {
   modes_known_ = ::tcgetattr(started.pty.get(), &modes_) == 0;
   from = make_descriptor(executor, std::move(started.pty));
+}
+
+Terminal::Terminal(asio::any_io_executor executor, MarkerParser::Memory memory, const std::string& modes,
+                   http::Budget::Share input)
+    : from(executor),
+      exec(std::make_shared<bridge::ExecHandle>(executor)),
+      executor_(executor),
+      to_(executor, Fd(), std::move(input)) {
+  parser.remember(std::move(memory));
+  const std::string bytes = unhex(modes);
+  modes_known_ = bytes.size() == sizeof modes_;
+  if (modes_known_) bytes.copy(reinterpret_cast<char*>(&modes_), sizeof modes_);
+}
+
+std::string Terminal::modes() const { return modes_known_ ? hex({reinterpret_cast<const char*>(&modes_), sizeof modes_}) : ""; }
+
+void Terminal::attach(bridge::ExecStarted started) {
+  exec = std::move(started.handle);
+  to_ = WriteQueue(executor_, copy_of(started.pty), to_.take_share());
+  from = make_descriptor(executor_, std::move(started.pty));
 }
 
 Status Terminal::type(std::shared_ptr<Terminal> self, std::string bytes, std::size_t most_waiting) {
@@ -61,6 +84,7 @@ void Terminal::interrupt(std::shared_ptr<Terminal> self, bool quit, bool set_mod
 void Terminal::close() {
   to_.close();
   close_quietly(from);
+  exec->let_go("");
 }
 
 }  // namespace caisson::session

@@ -15,7 +15,10 @@ namespace caisson::session {
 
 class Terminal {
  public:
-  Terminal(asio::any_io_executor executor, bridge::ExecStarted started);
+  Terminal(asio::any_io_executor executor, bridge::ExecStarted started, http::Budget::Share input);
+  // Of an agent before: without its descriptor until attach().
+  Terminal(asio::any_io_executor executor, MarkerParser::Memory parser, const std::string& modes, http::Budget::Share input);
+  void attach(bridge::ExecStarted started);
 
   // Queues bytes as if typed. limit: the program does not read them.
   static Status type(std::shared_ptr<Terminal> self, std::string bytes, std::size_t most_waiting);
@@ -29,7 +32,10 @@ class Terminal {
 
   Descriptor from;
   MarkerParser parser;
-  const std::shared_ptr<bridge::ExecHandle> exec;
+  std::shared_ptr<bridge::ExecHandle> exec;
+  [[nodiscard]] bool all_typed() const { return to_.empty(); }
+  // The modes that it had at first, as bytes in hex.
+  [[nodiscard]] std::string modes() const;
 
  private:
   static task<void> feed(std::shared_ptr<Terminal> self);

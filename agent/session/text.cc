@@ -80,15 +80,21 @@ std::size_t after_escape(std::string_view bytes, std::size_t at) {
 std::string to_utf8(std::string_view bytes) {
   std::string out;
   out.reserve(bytes.size());
-  std::size_t at = 0;
+  std::size_t at = 0, good = 0;  // what is well-formed is copied a row at a time: output is mostly that
   while (at < bytes.size()) {
+    if (static_cast<unsigned char>(bytes[at]) < 0x80) {
+      ++at;
+      continue;
+    }
     const Lead lead = lead_of(static_cast<unsigned char>(bytes[at]));
     const std::size_t n = lead.length == 0 ? 1 : valid_prefix(bytes, at, lead);
-    if (lead.length != 0 && n == lead.length) out.append(bytes.substr(at, n));
-    else out.append(kReplacement);
+    if (n != lead.length || lead.length == 0) {
+      out.append(bytes.substr(good, at - good)).append(kReplacement);
+      good = at + n;
+    }
     at += n;
   }
-  return out;
+  return out.append(bytes.substr(good));
 }
 
 std::optional<BrokenText> first_broken(std::string_view bytes) {
@@ -138,22 +144,28 @@ std::string strip_terminal(std::string_view bytes) {
   std::string out;
   out.reserve(bytes.size());
   for (std::size_t at = 0; at < bytes.size();) {
+    const std::string_view left = bytes.substr(at);
+    const auto special = std::ranges::find_if(left, [](char c) { return c == '\x1b' || c == '\r' || c == '\a' || c == '\0'; });
+    const auto plain = static_cast<std::size_t>(special - left.begin());
+    out.append(left.substr(0, plain));
+    at += plain;
+    if (at == bytes.size()) break;
     const char c = bytes[at];
     if (c == '\x1b') {
       at = after_escape(bytes, at);
       continue;
     }
     std::size_t end = at + 1;
-    if (c == '\r') {  // CR CR LF: a program that wrote CR LF itself to a terminal
+    if (c == '\r') {  // CR CR LF: a program that wrote CR LF itself to a terminal. A row is taken whole, so that none is looked
+                      // over twice.
       while (end < bytes.size() && bytes[end] == '\r') ++end;
       if (end < bytes.size() && bytes[end] == '\n') {
         out += '\n';
         at = end + 1;
         continue;
       }
-      end = at + 1;
     }
-    if (c != '\a' && c != '\0') out += c;
+    if (c != '\a' && c != '\0') out.append(bytes.substr(at, end - at));
     at = end;
   }
   return out;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kMostOutput = 1024 * 1024;
 constexpr std::chrono::seconds kMostTime{30};
-constexpr std::size_t kMostVersions = 32;
+constexpr std::size_t kMostVersions = 32, kMostTools = 64, kLongestPath = 256;
 
 // "3.12" of "3.12.4" for Python, "22" of "22.1.0" for Node.js.
 std::string series(Language language, std::string_view version) {
@@ -18,8 +18,27 @@ std::string series(Language language, std::string_view version) {
   return std::string(version.substr(0, end));
 }
 
+// "3", "3.11", "3.11.2".
 bool is_version(std::string_view text) {
-  return !text.empty() && text.size() < 32 && text.find_first_not_of("0123456789.") == std::string_view::npos;
+  if (text.size() >= 32) return false;
+  while (true) {
+    const std::size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
+    if (end == 0) return false;
+    if (end == text.size()) return true;
+    if (text[end] != '.') return false;
+    text.remove_prefix(end + 1);
+  }
+}
+
+// /usr/bin/NAME, /opt/python/3.12/bin/NAME: of a directory that is root's in every session, spelled in one way.
+bool is_program(std::string_view path, std::string_view name) {
+  constexpr std::string_view kRoots[] = {"/usr/", "/bin/", "/sbin/", "/opt/python/", "/opt/nodejs/"};
+  const auto plain = [](char c) { return c > ' ' && c < 0x7f; };
+  return path.size() < kLongestPath &&
+         std::ranges::any_of(
+             kRoots, [&](std::string_view root) { return path.starts_with(root); }) &&
+         path.substr(path.rfind('/') + 1) == name && !name.empty() && name.find_first_not_of(".") != std::string_view::npos &&
+         std::ranges::all_of(path, plain) && !path.contains("//") && !path.contains("/./") && !path.contains("/../");
 }
 
 std::string_view take_field(std::string_view& line) {
@@ -31,9 +50,9 @@ std::string_view take_field(std::string_view& line) {
 
 void add_line(ToolInventory& out, std::string_view line) {
   const std::string_view kind = take_field(line), name = take_field(line), path = line;
-  if (!path.starts_with('/')) return;
-  if (kind == "tool") out.tools.emplace(name, path);
+  if (kind == "tool" && is_program(path, name) && out.tools.size() < kMostTools) out.tools.emplace(name, path);
   if ((kind != "python" && kind != "node") || !is_version(name)) return;
+  if (!is_program(path, kind == "python" ? "python3" : "node")) return;
   std::vector<InstalledVersion>& list = kind == "python" ? out.python : out.node;
   if (list.size() < kMostVersions) list.push_back({std::string(name), std::string(path)});
 }
@@ -72,45 +91,31 @@ Result<InstalledVersion> ToolInventory::choose(Language language, std::string_vi
   return fail(Code::not_found, std::string(name) + " " + quote(wanted) + " is not installed; there is: " + there);
 }
 
-task<std::string> output_of(std::shared_ptr<CodeContext> context, SoloSession::Place place, std::vector<std::string> argv) {
-  CO_TRY_ASSIGN(const SoloSession::Pointer session, co_await SoloSession::create(std::move(context), std::move(place)));
-  bridge::ExecRequest request;
-  request.argv = std::move(argv);
-  request.cwd = "/";
-  request.with_stdin = false;
-  CO_TRY_ASSIGN(const SoloSession::CommandPtr command, co_await session->start(std::move(request)));
-  if (!co_await await_end(command, bridge::Clock::now() + kMostTime))
-    co_return fail(Code::timeout, "a probe of the toolchains hangs");
-  if (command->exit_code != 0) co_return fail(Code::io, "a probe of the toolchains failed: " + quote(command->err.read(0, 200)));
-  if (command->out.end() > kMostOutput) co_return fail(Code::limit, "a probe of the toolchains wrote too much");
-  co_return command->out.read(0);
+task<std::shared_ptr<const ToolInventory>> Toolchains::get(std::string workspace) {
+  const std::shared_ptr<Known> known = known_;
+  if (known->inventory) co_return known->inventory;
+  const http::AsyncLock::Held held = co_await known->lock.acquire();
+  if (known->inventory) co_return known->inventory;
+  OneRun run{.domain = "code", .workspace = std::move(workspace), .label = "toolchains", .limit = kMostTime};
+  run.argv = {"/bin/sh", "-c", std::string(inside::kToolchains)};
+  run.kept_bytes = kMostOutput;
+  CO_TRY_ASSIGN(const std::string output, co_await ask_system(launcher_, std::move(run)));
+  known->inventory = std::make_shared<const ToolInventory>(parse_toolchains(output));
+  co_return known->inventory;
 }
 
-task<std::shared_ptr<const ToolInventory>> Toolchains::get(std::shared_ptr<CodeContext> context) {
-  if (inventory_) co_return inventory_;
-  if (!lock_) lock_ = std::make_unique<http::AsyncLock>(context->launcher.executor());
-  const http::AsyncLock::Held held = co_await lock_->acquire();
-  if (inventory_) co_return inventory_;
-  SoloSession::Place place{.domain = "code", .label = "toolchains"};
-  std::vector<std::string> argv{"/bin/sh", "-c", std::string(inside::kToolchains)};
-  CO_TRY_ASSIGN(const std::string output, co_await output_of(std::move(context), std::move(place), std::move(argv)));
-  inventory_ = std::make_shared<const ToolInventory>(parse_toolchains(output));
-  co_return inventory_;
-}
-
-task<json::Value> Toolchains::node_packages(std::shared_ptr<CodeContext> context, std::string node) {
-  if (const auto known = node_packages_.find(node); known != node_packages_.end()) co_return known->second;
-  SoloSession::Place place{.domain = "nodejs", .label = "packages"};
-  std::vector<std::string> argv{node, "-e", std::string(inside::kNodeInfo)};
-  CO_TRY_ASSIGN(const std::string output, co_await output_of(std::move(context), std::move(place), std::move(argv)));
+task<json::Value> Toolchains::node_packages(std::string workspace, std::string node) {
+  const std::shared_ptr<Known> known = known_;
+  if (const auto it = known->node_packages.find(node); it != known->node_packages.end()) co_return it->second;
+  OneRun run{.domain = "nodejs", .workspace = std::move(workspace), .label = "packages", .limit = kMostTime};
+  run.argv = {node, "-e", std::string(inside::kNodeInfo)};
+  run.kept_bytes = kMostOutput;
+  CO_TRY_ASSIGN(const std::string output, co_await ask_system(launcher_, std::move(run)));
   CO_TRY_ASSIGN(json::Value value, json::parse(output, {.max_bytes = kMostOutput}));
-  node_packages_[node] = value;
+  known->node_packages[node] = value;
   co_return value;
 }
 
-void Toolchains::forget() {
-  inventory_.reset();
-  node_packages_.clear();
-}
+void Toolchains::forget() { known_ = std::make_shared<Known>(launcher_.executor()); }
 
 }  // namespace caisson::session

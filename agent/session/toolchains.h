@@ -1,5 +1,6 @@
-// Toolchains: which interpreters and compilers the sessions that run code see, asked once in such a session. The same for every
-// workspace: they come from the image. Extra ones lie below /opt/python/* and /opt/nodejs/*.
+// Toolchains: which interpreters and compilers the system has, for the code of one workspace, asked once for it. Only the
+// system's: what a client installs into a home never decides what runs (ask_system). Extra ones lie below /opt/python/* and
+// /opt/nodejs/*.
 #pragma once
 
 #include <map>
@@ -9,7 +10,7 @@
 #include <vector>
 
 #include "agent/http/async_lock.h"
-#include "agent/session/solo_session.h"
+#include "agent/session/run_once.h"
 
 namespace caisson::session {
 
@@ -32,28 +33,32 @@ struct ToolInventory {
   [[nodiscard]] Result<InstalledVersion> choose(Language language, std::string_view wanted) const;
 };
 
-// The output of agent/inside/toolchains.sh.
+// The output of agent/inside/toolchains.sh. Not trusted: of a line that is not one of a program of that name in a directory of
+// the system's nothing is taken.
 [[nodiscard]] ToolInventory parse_toolchains(std::string_view output);
 // "python3.11", "node20": the name by which a version is asked for.
 [[nodiscard]] std::string version_name(Language language, std::string_view version);
 
 class Toolchains {
  public:
-  // Asks in a session of this workspace when nobody has asked yet.
-  [[nodiscard]] task<std::shared_ptr<const ToolInventory>> get(std::shared_ptr<CodeContext> context);
+  explicit Toolchains(bridge::LauncherClient& launcher) : launcher_(launcher) { forget(); }
+  // Asks in a session of this workspace's when nobody has asked yet.
+  [[nodiscard]] task<std::shared_ptr<const ToolInventory>> get(std::string workspace);
   // What comes with a Node.js: {npm, directory, packages: [{name, version}]}.
-  [[nodiscard]] task<json::Value> node_packages(std::shared_ptr<CodeContext> context, std::string node);
-  // The policies have changed: what sessions see may have, too.
+  [[nodiscard]] task<json::Value> node_packages(std::string workspace, std::string node);
+  // The policies have changed, and what sessions see may have, too; or another workspace is served.
   void forget();
 
  private:
-  std::shared_ptr<const ToolInventory> inventory_;
-  std::map<std::string, json::Value> node_packages_;
-  std::unique_ptr<http::AsyncLock> lock_;
+  // A caller keeps the set that it asked for: an answer that arrives after forget() reaches that caller alone.
+  struct Known {
+    explicit Known(const asio::any_io_executor& executor) : lock(executor) {}
+    std::shared_ptr<const ToolInventory> inventory;
+    std::map<std::string, json::Value> node_packages;
+    http::AsyncLock lock;
+  };
+  bridge::LauncherClient& launcher_;
+  std::shared_ptr<Known> known_;
 };
-
-// What a program wrote that runs alone in a new session. limit, io: it wrote too much, or failed.
-[[nodiscard]] task<std::string> output_of(std::shared_ptr<CodeContext> context, SoloSession::Place place,
-                                          std::vector<std::string> argv);
 
 }  // namespace caisson::session

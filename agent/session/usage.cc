@@ -100,7 +100,7 @@ void Meter::add_workspace(const json::Value& one, Looked at, Sample& sample) con
   }
   const auto disk = one.find("disk");
   if (!at.disk || disk == one.end() || !disk->is_object() || disk->empty()) return;
-  DiskUse use{.path = launcher_.greeting().home,
+  DiskUse use{.path = one.value("home", launcher_.greeting().home),
               .used_bytes = number(*disk, "bytes"),
               .total_bytes = number(*disk, "total_bytes"),
               .free_bytes = number(*disk, "free_bytes")};

@@ -108,6 +108,11 @@ void WarmPool::flush() {
   for (auto& [key, shelf] : shelves_) shelf.waiting.clear();
 }
 
+void WarmPool::forget() {
+  flush();
+  shelves_.clear();
+}
+
 // The oldest that waits, of whatever kind: work goes before what is kept for work.
 void WarmPool::drop_one() {
   Shelf* oldest = nullptr;

@@ -44,6 +44,8 @@ class WarmPool {
   [[nodiscard]] task<Interpreter> take(InterpreterKind kind);
   // Ends all that wait: what they were prepared with holds no more.
   void flush();
+  // And prepares none of the kinds that were asked for: they are another workspace's.
+  void forget();
   [[nodiscard]] std::size_t waiting() const;
 
  private:

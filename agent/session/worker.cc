@@ -2,18 +2,22 @@
 
 #include <unistd.h>
 
+#include <climits>
 #include <csignal>
+
+#include "agent/http/lane.h"
 
 namespace caisson::session {
 namespace {
 
-// One turn of the output. Other coroutines run between turns, however fast a program floods.
-constexpr std::size_t kTurnBytes = 1024 * 1024;
+// One turn of the output. All others have theirs between two, however fast a program floods.
 constexpr std::size_t kPieceBytes = 64 * 1024;
 constexpr std::size_t kBodyBytes = 1024 * 1024;  // of a body, in one read: no pipe holds more
 constexpr std::size_t kTailBytes = 8 * 1024;
+constexpr std::size_t kUncounted = 2 * kPieceBytes;  // small frames come and go, however full it is
+constexpr std::chrono::milliseconds kRoomPoll{100};
 // A program that has exited may have left output in its pipe; one that has closed a pipe may be about to exit.
-constexpr double kLastOutputSeconds = 0.2, kExitSeconds = 2;
+constexpr double kLastOutputSeconds = 1, kExitSeconds = 2;
 
 // What a person needs of the tail: its last line.
 std::string last_line(std::string_view text) {
@@ -48,6 +52,8 @@ Worker::Worker(bridge::LauncherClient& launcher, std::string name, WorkerOptions
       stdout_(make_descriptor(launcher.executor(), std::move(started.stdout_pipe))),
       stderr_(make_descriptor(launcher.executor(), std::move(started.stderr_pipe))),
       decoder_(options_.limits),
+      from_(options_.budget ? options_.budget->share() : http::Budget::Share()),
+      to_(options_.budget ? options_.budget->share() : http::Budget::Share()),
       room_(launcher.executor()),
       unheld_(launcher.executor()) {}
 
@@ -56,8 +62,10 @@ task<Worker::Pointer> Worker::start(bridge::LauncherClient& launcher, std::strin
   (void)std::signal(SIGPIPE, SIG_IGN);  // a program that closes its stdin must not end the agent
   request.pty.reset();
   request.with_stdin = true;
+  request.keep = options.keep;
   const std::string name = domain + " worker";
-  CO_TRY_ASSIGN(auto session, co_await launcher.session_create(std::move(domain), std::move(label), std::move(workspace)));
+  CO_TRY_ASSIGN(auto session, co_await launcher.session_create(std::move(domain), std::move(label), std::move(workspace), false,
+                                                               0, options.keep));
   if (request.tool) request.argv.at(0).insert(0, session->tools + "/");
   auto outcome = co_await launcher.session_exec(session, std::move(request));
   std::optional<Error> refused;
@@ -69,15 +77,31 @@ task<Worker::Pointer> Worker::start(bridge::LauncherClient& launcher, std::strin
     co_return std::unexpected(std::move(*refused).wrap("start the " + name));
   }
   const Pointer self(new Worker(launcher, name, std::move(options), session, std::move(std::get<bridge::ExecStarted>(*outcome))));
-  const std::weak_ptr<Worker> weak = self;
-  session->on_end = [weak] {
-    const Pointer worker = weak.lock();
-    if (worker) worker->end(Error(Code::io, worker->name_ + ": its session ended: " + worker->session_->end_reason));
-  };
-  spawn(launcher.executor(), name + " output", read_output(self));
-  spawn(launcher.executor(), name + " errors", read_errors(self));
-  spawn(launcher.executor(), name + " end", await_end(self));
+  run(self);
   co_return self;
+}
+
+Worker::Pointer Worker::adopt(bridge::LauncherClient& launcher, std::string domain,
+                              std::shared_ptr<bridge::SessionHandle> session, bridge::ExecStarted started, WorkerOptions options,
+                              std::string mark) {
+  (void)std::signal(SIGPIPE, SIG_IGN);
+  Pointer self(new Worker(launcher, domain + " worker", std::move(options), std::move(session), std::move(started)));
+  self->mark_ = std::move(mark);
+  run(self);
+  return self;
+}
+
+void Worker::run(const Pointer& self) {
+  const std::weak_ptr<Worker> weak = self;
+  self->session_->on_end = [weak] {
+    const Pointer worker = weak.lock();
+    if (worker)
+      worker->end(Error(Code::io, worker->name_ + ": its session ended: " + worker->session_->end_reason), worker->session_->end);
+  };
+  const asio::any_io_executor& executor = self->launcher_.executor();
+  spawn(executor, self->name_ + " output", read_output(self));
+  spawn(executor, self->name_ + " errors", read_errors(self));
+  spawn(executor, self->name_ + " end", await_end(self));
 }
 
 // --- requests ---
@@ -100,6 +124,7 @@ task<frames::Frame> Worker::call(Pointer self, json::Value head, std::string bod
   const std::int64_t id = self->next_id_++;
   head["id"] = id;
   CO_TRY_ASSIGN(std::string text, frames::encode_head(std::move(head), body.size()));
+  if (!self->hold_requests(text.size() + body.size())) co_return fail(Code::limit, "the workspace has no room for a request");
   auto pending = std::make_shared<Pending>(self->launcher_.executor());
   self->pending_[id] = pending;
   const Abandon abandon{*self, *pending, id};
@@ -116,14 +141,27 @@ Status Worker::tell(Pointer self, json::Value head, std::string body) {
   if (!self->outbox_.empty() && self->outbox_bytes_ + body.size() > self->options_.most_waiting_bytes)
     return fail(Code::limit, self->name_ + " does not read its input");
   TRY_ASSIGN(std::string text, frames::encode_head(std::move(head), body.size()));
+  if (!self->hold_requests(text.size() + body.size())) return fail(Code::limit, "the workspace has no room for a request");
   self->push_and_flush(self, std::move(text), std::move(body));
   return {};
 }
 
+bool Worker::hold_requests(std::size_t more) {
+  const std::size_t bytes = outbox_bytes_ + more;
+  return to_.resize(bytes > kUncounted ? bytes : 0) == http::Room::granted;
+}
+
+// Of a pipe the kernel takes PIPE_BUF bytes whole or not at all, pipe(7).
 void Worker::push(std::string head, std::string body) {
   outbox_bytes_ += head.size() + body.size();
+  if (head.size() + body.size() <= PIPE_BUF) head.append(std::exchange(body, {}));
+  else note_input(false);
   outbox_.push_back(std::move(head));
   if (!body.empty()) outbox_.push_back(std::move(body));
+}
+
+void Worker::note_input(bool whole) {
+  if (std::exchange(input_whole_, whole) != whole) record_.advance({whole ? 0U : 1U, 0});
 }
 
 void Worker::push_and_flush(const Pointer& self, std::string head, std::string body) {
@@ -150,10 +188,12 @@ bool Worker::flush() {
     }
     front_done_ += static_cast<std::size_t>(n);
     outbox_bytes_ -= static_cast<std::size_t>(n);
+    if (to_.bytes() > outbox_bytes_) (void)hold_requests(0);
     if (front_done_ < front.size()) continue;
     outbox_.pop_front();
     front_done_ = 0;
   }
+  note_input(true);
   room_.notify_all();
   return false;
 }
@@ -191,32 +231,49 @@ task<void> Worker::read_output(Pointer self) {
     const auto [error] = co_await self->stdout_.async_wait(Descriptor::wait_read, as_values);
     if (error) break;
     if (self->held_) continue;
-    if (Status turn = self->read_turn(); !turn) {
-      self->end(Error(Code::io, self->name_ + " broke its protocol: " + turn.error().what));
+    Result<ReadEnd> turn = self->read_turn();
+    if (self->turns_without_room_ > self->options_.most_turns_without_room)
+      turn = fail(Code::limit, "there is no room for what it sends");
+    if (!turn) {
+      const bool flood = turn.error().code == Code::limit;
+      self->end(Error(Code::io, self->name_ + " broke its protocol: " + turn.error().what),
+                bridge::end_of(flood ? "output" : "init_protocol"));
       spawn(self->launcher_.executor(), self->name_ + " session", destroy(self, "the worker broke its protocol"));
+    } else if (self->turns_without_room_ > 0) {
+      co_await sleep_for(kRoomPoll);
+    } else if (*turn == ReadEnd::more) {
+      co_await http::pause();
     }
   }
   co_return Status{};
 }
 
-Status Worker::read_turn() {
+bool Worker::hold_frame(std::size_t more) {
+  const std::size_t bytes = decoder_.held(more);
+  return from_.resize(bytes > kUncounted ? bytes : 0) == http::Room::granted;
+}
+
+Result<ReadEnd> Worker::read_turn() {
+  // What is surely of one body goes where it belongs, without being copied.
+  const bool large = decoder_.body_wanted() >= kPieceBytes;
+  if (!hold_frame(large ? std::min(kBodyBytes, decoder_.body_wanted()) : kPieceBytes)) {
+    ++turns_without_room_;
+    return ReadEnd::more;
+  }
+  turns_without_room_ = 0;
   Status taken;
   const auto keep = [this, &taken](std::string_view bytes) {
     if (taken) taken = take_bytes(bytes);
   };
-  for (std::size_t turn = 0; turn < kTurnBytes && taken && alive() && !held_; turn += kPieceBytes) {
-    // What is surely of one body goes where it belongs, without being copied.
-    const bool large = decoder_.body_wanted() >= kPieceBytes;
-    const ReadEnd read = large ? read_body() : read_available(stdout_, kPieceBytes, keep);
-    if (large && decoder_.body_wanted() == 0) taken = take_bytes("");
-    if (read == ReadEnd::more) continue;
-    if (read == ReadEnd::closed) {
-      output_over_ = true;
-      exec_->changed.notify_all();
-    }
-    break;
+  const ReadEnd read = large ? read_body() : read_available(stdout_, kPieceBytes, keep);
+  if (large && decoder_.body_wanted() == 0) taken = take_bytes("");
+  if (read == ReadEnd::closed) {
+    output_over_ = true;
+    exec_->changed.notify_all();
   }
-  return taken;
+  (void)hold_frame(0);
+  TRY(std::move(taken));
+  return read;
 }
 
 ReadEnd Worker::read_body() {
@@ -231,10 +288,26 @@ ReadEnd Worker::read_body() {
   return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? ReadEnd::blocked : ReadEnd::closed;
 }
 
+bool Worker::skip_to_mark(std::string_view& bytes) {
+  if (mark_.empty()) return true;
+  before_mark_.append(bytes);
+  if (const std::size_t at = before_mark_.find(mark_); at != std::string::npos) {
+    bytes.remove_prefix(bytes.size() - (before_mark_.size() - at - mark_.size()));
+    mark_.clear();
+    before_mark_ = {};
+    return true;
+  }
+  before_mark_.erase(0, before_mark_.size() - std::min(before_mark_.size(), mark_.size() - 1));
+  return false;
+}
+
 Status Worker::take_bytes(std::string_view bytes) {
+  if (!skip_to_mark(bytes)) return {};
   do {
     TRY_ASSIGN(auto frame, decoder_.take(bytes));
-    if (frame) TRY(take(std::move(*frame)));
+    if (!frame) continue;
+    (void)hold_frame(0);  // whoever takes it counts it from here on
+    TRY(take(std::move(*frame)));
   } while (!bytes.empty() && alive());
   return {};
 }
@@ -295,16 +368,19 @@ task<void> Worker::await_end(Pointer self) {
     if (!co_await exec->changed.wait_until(deadline)) break;
   if (!self->alive()) co_return Status{};
   self->take_errors();
-  self->end(self->exit_error());
+  self->end(self->exit_error(), exec->exit ? exec->exit->end : bridge::end_of("closed_its_pipes"));
   co_return co_await destroy(self, "the worker ended");
 }
 
-void Worker::end(Error why) {
+void Worker::end(Error why, bridge::End reason) {
   if (end_error_) return;
+  why_ended_ = std::move(reason);
   end_error_ = std::move(why);
   for (auto& [id, pending] : pending_) pending->changed.notify_all();
   pending_.clear();
   outbox_.clear();
+  record_.erase();
+  to_.release();
   outbox_bytes_ = front_done_ = 0;
   for (Descriptor* descriptor : {&stdin_, &stdout_, &stderr_}) close_quietly(*descriptor);
   room_.notify_all();
@@ -319,7 +395,7 @@ task<void> Worker::destroy(Pointer self, std::string reason) {
 
 task<void> Worker::close(Pointer self, std::string reason) {
   self->options_.on_end = nullptr;
-  self->end(Error(Code::io, self->name_ + " was closed: " + reason));
+  self->end(Error(Code::io, self->name_ + " was closed: " + reason), bridge::end_of(reason));
   co_return co_await destroy(self, std::move(reason));
 }
 

@@ -14,6 +14,7 @@
 #include "agent/bridge/launcher_client.h"
 #include "agent/frames/frame.h"
 #include "agent/session/fd_stream.h"
+#include "agent/session/output_buffer.h"
 
 namespace caisson::session {
 
@@ -21,8 +22,11 @@ struct WorkerOptions {
   frames::Limits limits;                             // of what it sends
   std::size_t most_calls = 256;                      // under way, those nobody waits for any more included
   std::size_t most_waiting_bytes = 4 * 1024 * 1024;  // of requests that it has not read
+  std::shared_ptr<OutputBudget> budget;              // pays for frames on their way; absent: nobody else wants room
+  std::size_t most_turns_without_room = 100;         // of 100 ms each, in which nothing is read; then the program is ended
   std::function<void(frames::Frame)> on_event;       // absent: events are dropped. Never after the end; holds no Pointer
   std::function<void(const Error&)> on_end;          // once, unless close() ended it
+  bool keep = false;                                 // session and program outlive the agent, for adopt()
 };
 
 class Worker {
@@ -33,6 +37,17 @@ class Worker {
   // Code::not_found when there is no such program.
   [[nodiscard]] static task<Pointer> start(bridge::LauncherClient& launcher, std::string domain, std::string label,
                                            std::string workspace, bridge::ExecRequest request, WorkerOptions options);
+
+  // Goes on with the program of a Worker that an agent before this one had, in the middle of whatever it said: all that comes
+  // before the mark is dropped. The owner's first call has the program write that mark, and answer no older call behind it.
+  [[nodiscard]] static Pointer adopt(bridge::LauncherClient& launcher, std::string domain,
+                                     std::shared_ptr<bridge::SessionHandle> session, bridge::ExecStarted started,
+                                     WorkerOptions options, std::string mark);
+  // What is kept of it; gone when the Worker ends. A request that may be written in parts is noted in its ends, see torn().
+  void keep_in(Keep::Record record) { record_ = std::move(record); }
+  [[nodiscard]] Keep::Record& record() { return record_; }
+  // The agent ended while it wrote a request: nobody knows how much of it the program has read, or will take for one.
+  [[nodiscard]] static bool torn(const Keep::Left& left) { return left.ends.first != 0; }
 
   // The reply to {...head, id, bytes}. Waits for room first when the program reads or answers slowly. Errors: timeout (the
   // program is told {"cancel": id} and its late reply is dropped), limit (no room until the deadline, or head too large), and
@@ -50,9 +65,11 @@ class Worker {
 
   [[nodiscard]] bool alive() const { return !end_error_; }
   [[nodiscard]] const std::optional<Error>& end_error() const { return end_error_; }
+  [[nodiscard]] const std::optional<bridge::End>& why_ended() const { return why_ended_; }  // once it is not alive
   [[nodiscard]] std::size_t calls() const { return pending_.size(); }
   [[nodiscard]] const std::string& stderr_tail() const { return stderr_tail_; }
   [[nodiscard]] const std::shared_ptr<bridge::SessionHandle>& session() const { return session_; }
+  [[nodiscard]] const std::shared_ptr<bridge::ExecHandle>& exec() const { return exec_; }
   [[nodiscard]] std::int64_t pid() const { return pid_; }  // as seen inside the session
 
   Worker(const Worker&) = delete;
@@ -70,6 +87,7 @@ class Worker {
   Worker(bridge::LauncherClient& launcher, std::string name, WorkerOptions options,
          std::shared_ptr<bridge::SessionHandle> session, bridge::ExecStarted started);
 
+  static void run(const Pointer& self);
   static task<void> read_output(Pointer self);
   static task<void> read_errors(Pointer self);
   static task<void> write_input(Pointer self);
@@ -78,18 +96,25 @@ class Worker {
   static task<void> await_room(Pointer self, std::size_t bytes, bridge::Clock::time_point deadline);
 
   [[nodiscard]] bool has_room(std::size_t bytes) const;
-  [[nodiscard]] Status read_turn();
+  // Counts the received part of an unfinished frame, plus `more` bytes. False when the budget has no room for them.
+  [[nodiscard]] bool hold_frame(std::size_t more);
+  // The same for requests that the worker has not read.
+  [[nodiscard]] bool hold_requests(std::size_t more);
+  [[nodiscard]] Result<ReadEnd> read_turn();
   [[nodiscard]] ReadEnd read_body();
   [[nodiscard]] Status take_bytes(std::string_view bytes);
   [[nodiscard]] Status take(frames::Frame frame);
   void take_errors();
   void push(std::string head, std::string body);
+  void note_input(bool whole);
+  // Drops what comes before the mark; true: it has come, and `bytes` begin behind it.
+  [[nodiscard]] bool skip_to_mark(std::string_view& bytes);
   void push_and_flush(const Pointer& self, std::string head, std::string body);
   [[nodiscard]] bool flush();
   void cancel(std::int64_t id);
   [[nodiscard]] Error exit_error() const;
   // The end for whatever reason: fails what is pending and closes the pipes. The session is the caller's to destroy.
-  void end(Error why);
+  void end(Error why, bridge::End reason);
 
   bridge::LauncherClient& launcher_;
   const std::string name_;  // "file worker", for messages
@@ -98,17 +123,22 @@ class Worker {
   const std::shared_ptr<bridge::ExecHandle> exec_;
   const std::int64_t pid_;
   Descriptor stdin_, stdout_, stderr_;
+  Keep::Record record_;
+  std::string mark_, before_mark_;  // to come before anything counts; the end of what came
   frames::Decoder decoder_;
+  http::Budget::Share from_, to_;  // what is counted of the decoder, and of outbox_
+  std::size_t turns_without_room_ = 0;
   std::string stderr_tail_;
   std::map<std::int64_t, std::shared_ptr<Pending>> pending_;
   std::int64_t next_id_ = 1;
   std::deque<std::string> outbox_;
   std::size_t outbox_bytes_ = 0, front_done_ = 0;
-  bool writing_ = false;
+  bool writing_ = false, input_whole_ = true;
   bool held_ = false;
   bool output_over_ = false, input_broken_ = false;  // the program has closed its end, or is gone
   bridge::Notifier room_, unheld_;
   std::optional<Error> end_error_;
+  std::optional<bridge::End> why_ended_;
 };
 
 }  // namespace caisson::session

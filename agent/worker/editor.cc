@@ -7,6 +7,7 @@
 #include "agent/worker/document.h"
 #include "agent/worker/editor_text.h"
 #include "agent/worker/walk.h"
+#include "launcher/base/sys.h"
 
 namespace caisson::worker {
 namespace {
@@ -265,7 +266,7 @@ Edited insert(EditHistory& history, const std::string& path, const Request& requ
 Edited undo(EditHistory& history, const std::string& path) {
   GIVE_ASSIGN(Text text, open_text(path, O_RDWR));
   auto before = history.pop(path);
-  if (!before) return tool(path, "No edit history found for " + path + ".");
+  if (!before) return tool(path, "No edit history found for " + path + "." + history.note());
   if (auto written = overwrite(text.file.fd, path, *before); !written) {
     history.push(path, std::move(*before));
     return std::unexpected(std::move(written).error());
@@ -275,6 +276,11 @@ Edited undo(EditHistory& history, const std::string& path) {
 }
 
 }  // namespace
+
+EditHistory::EditHistory(bool not_the_first) {
+  if (!not_the_first) return;
+  note_ = " Edits before " + sys::rfc3339(sys::realtime_ns()) + " can no longer be undone: what remembered them has ended.";
+}
 
 void EditHistory::forget_oldest() {
   const auto it = edits_.find(order_.front());

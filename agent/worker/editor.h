@@ -13,14 +13,19 @@ namespace caisson::worker {
 // The texts before the last edits of each file, bounded together: the file edited longest ago forgets first.
 class EditHistory {
  public:
+  // not_the_first: there was another before it, whose edits nobody knows any more.
+  explicit EditHistory(bool not_the_first);
   void push(const std::string& path, std::string text);
   [[nodiscard]] std::optional<std::string> pop(const std::string& path);
+  // A sentence for the refusal of undo_edit: since when edits are remembered. Empty if none was forgotten.
+  [[nodiscard]] const std::string& note() const { return note_; }
 
  private:
   static constexpr std::size_t kMostEdits = 10;
   static constexpr std::size_t kMostBytes = 64 * 1024 * 1024;
   void forget_oldest();
 
+  std::string note_;
   std::mutex lock_;
   std::map<std::string, std::deque<std::string>> edits_;
   std::deque<std::string> order_;  // paths, the one edited last at the end

@@ -24,8 +24,10 @@ namespace {
 constexpr unsigned kThreads = 8;
 constexpr frames::Limits kAccepted{.head_bytes = 1024 * 1024, .body_bytes = 48 * 1024 * 1024, .head_values = 64 * 1024};
 
+constexpr std::string_view kNotTheFirst = "--not-the-first";
+
 struct State {
-  explicit State(std::function<void(json::Value)> tell) : watches(std::move(tell)) {}
+  State(bool not_the_first, std::function<void(json::Value)> tell) : history(not_the_first), watches(std::move(tell)) {}
   Handles handles;
   EditHistory history;
   Watches watches;
@@ -157,12 +159,14 @@ void serve(State& state) {
 }  // namespace
 }  // namespace caisson::worker
 
-int main() {
+int main(int argc, char** argv) {
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);  // a file that gets too large is EFBIG
   // Fewer turns for large parts. As far as the system lets an unprivileged user; not fatal.
   for (const int pipe : {STDIN_FILENO, STDOUT_FILENO}) (void)::fcntl(pipe, F_SETPIPE_SZ, 1024 * 1024);
-  caisson::worker::State state([&state](caisson::json::Value event) { caisson::worker::send(state, std::move(event), ""); });
+  const bool not_the_first = argc > 1 && argv[1] == caisson::worker::kNotTheFirst;
+  caisson::worker::State state(not_the_first,
+                               [&state](caisson::json::Value event) { caisson::worker::send(state, std::move(event), ""); });
   std::array<std::jthread, caisson::worker::kThreads - 1> threads;
   for (std::jthread& thread : threads) thread = std::jthread([&state] { caisson::worker::serve(state); });
   caisson::worker::serve(state);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,7 +21,8 @@ namespace {
 constexpr std::string_view kNames =
     "boot agent_start agent_exit agent_violation client_violation request_refused session_request session_start "
     "session_refused exec_request exec_start exec_refused exec_exit exec_signal limit_hit session_end policy_reload "
-    "workspace_create workspace_end segment_end segment_start segment_removed log_deleted denial denials_dropped "
+    "workspace_create workspace_end workspace_pause workspace_resume segment_end segment_start segment_removed log_deleted "
+    "log_root denial denials_dropped "
     "denial_audit_closed path_refusal auditor_start auditor_exit";
 static_assert(std::ranges::count(kNames, ' ') == static_cast<int>(Event::auditor_exit));
 // On disk before append returns. The rest is in the page cache then: a power cut may take it, a crash not.
@@ -238,14 +240,13 @@ Status Log::remove_oldest() {
   return {};
 }
 
-Tail tail_of(const std::string& path) {
+Tail tail_of(const Result<Fd>& file) {
   static constexpr std::string_view kSeq = "{\"seq\":", kEnd = "\"}";
   Tail tail;
-  const auto fd = sys::open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   struct stat st{};
-  if (!fd || ::fstat(fd->get(), &st) != 0) return tail;
+  if (!file || ::fstat(file->get(), &st) != 0) return tail;
   std::string text(std::min<std::size_t>(static_cast<std::size_t>(st.st_size), 2 * kMaxRecord), '\0');
-  if (::pread(fd->get(), text.data(), text.size(), st.st_size - static_cast<off_t>(text.size())) !=
+  if (::pread(file->get(), text.data(), text.size(), st.st_size - static_cast<off_t>(text.size())) !=
       static_cast<ssize_t>(text.size()))
     return tail;
   text.resize(text.rfind('\n') + 1);  // npos + 1 is 0
@@ -253,7 +254,10 @@ Tail tail_of(const std::string& path) {
   text.pop_back();
   text.erase(0, text.rfind('\n') + 1);
   if (!text.starts_with(kSeq) || !text.ends_with(kEnd) || text.size() < kFrame / 2) return tail;
-  std::from_chars(text.data() + kSeq.size(), text.data() + text.size(), tail.count);
+  const char* rest = std::from_chars(text.data() + kSeq.size(), text.data() + text.size(), tail.count).ptr;
+  tm parts{};
+  if (::strptime(rest, ",\"time\":\"%Y-%m-%dT%H:%M:%S", &parts) != nullptr)
+    tail.time_ns = std::int64_t{::timegm(&parts)} * 1'000'000'000;
   tail.head = text.substr(text.size() - kEnd.size() - 64, 64);
   return tail;
 }

@@ -33,12 +33,15 @@ enum class Event {
   limit_hit,
   session_end,  // why; totals; head of the chain
   policy_reload,
-  workspace_create,     // name, uid, limits
-  workspace_end,        // why; what its home held
+  workspace_create,  // name, uid, limits
+  workspace_end,     // why; what its home held
+  workspace_pause,   // nothing in it runs any more
+  workspace_resume,
   segment_end,          // of a file; the next one goes on
   segment_start,        // which segment; what was spilled before it
   segment_removed,      // of this log, for room: which records, and the hash of the last one. Before the file goes
   log_deleted,          // launcher.ndjson: a log of an ended session, for its age or for room. Before the files go
+  log_root,             // launcher.ndjson: a session_end of an earlier launcher's log that goes, for a session's log that stays
   denial,               // a system call that was refused by rule: what, by whom, how it was answered
   denials_dropped,      // refused calls that were only counted
   denial_audit_closed,  // nobody listens to this session's refused calls any more: why
@@ -117,18 +120,21 @@ class Log {
   bool poisoned_ = false;
 };
 
+// Of a session's id: "s-" and 16 digits, of which the first 8 are the second of its beginning.
+inline constexpr std::size_t kIdSize = 18;
 // Of the file's name, of a segment that was set aside: "-000001".
 [[nodiscard]] std::string segment_suffix(unsigned number);
 
 // What the launcher signs at a session's end: nothing else that this key signs begins so.
 [[nodiscard]] std::string root_text(std::string_view file, std::uint64_t count, std::string_view head);
 
-// What the end of a log says without being parsed: for the launcher, which never reads records.
+// What the end of a log says without being parsed.
 struct Tail {
-  std::uint64_t count = 0;  // seq of the last whole record; 0: there is none
+  std::uint64_t count = 0;   // seq of the last whole record; 0: there is none
+  std::int64_t time_ns = 0;  // when it was written, to the second; 0: there is none
   std::string head;
 };
-[[nodiscard]] Tail tail_of(const std::string& path);
+[[nodiscard]] Tail tail_of(const Result<Fd>& file);
 
 [[nodiscard]] std::string_view event_name(Event event);
 

@@ -16,6 +16,8 @@ namespace caisson::audit {
 namespace {
 
 constexpr std::size_t kHex = 64;
+// Of the launcher's own log: how a session's log ended, or that it went.
+constexpr Event kSayEnds[] = {Event::session_end, Event::log_root, Event::log_deleted};
 
 bool is_hex(std::string_view text) {
   return text.size() == kHex &&
@@ -309,13 +311,13 @@ Result<Index> read_index(const std::string& directory) {
     for (;;) {
       TRY_ASSIGN(const auto line, lines.next());
       if (!line) break;
-      const bool end = line->text.contains("\"event\":\"session_end\""), gone = line->text.contains("\"event\":\"log_deleted\"");
-      if (!end && !gone) continue;
+      const Event* event = std::ranges::find_if(
+          kSayEnds, [&](Event e) { return line->text.contains(std::string("\"event\":\"").append(event_name(e)).append("\"")); });
+      if (event == std::end(kSayEnds)) continue;
       const auto record = json::parse(line->text, {.max_bytes = kMaxRecord});
       if (!record || !record->is_object() || json::text_of(*record, "file").empty()) continue;
-      if (json::text_of(*record, "event") != event_name(end ? Event::session_end : Event::log_deleted))
-        continue;  // of an inner object
-      (end ? index.ended : index.deleted)[json::text_of(*record, "file")] = {
+      if (json::text_of(*record, "event") != event_name(*event)) continue;  // of an inner object
+      (*event == Event::log_deleted ? index.deleted : index.ended)[json::text_of(*record, "file")] = {
           count_of(*record, "count"), json::text_of(*record, "head"), json::text_of(*record, "key"),
           json::text_of(*record, "signature"), json::text_of(*record, "why")};
     }

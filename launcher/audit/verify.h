@@ -24,7 +24,7 @@ struct Finding {
 };
 inline constexpr std::size_t kMaxFindings = 20;
 
-// What the launcher's own log says about a session's log ("session_end" and "log_deleted" records).
+// What the launcher's own log says about a session's log ("session_end", "log_root" and "log_deleted" records).
 struct Expected {
   std::uint64_t count = 0;
   std::string head;

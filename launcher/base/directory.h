@@ -2,6 +2,7 @@
 #pragma once
 
 #include <dirent.h>
+#include <errno.h>
 
 #include <memory>
 #include <string_view>
@@ -23,13 +24,19 @@ using Directory = std::unique_ptr<DIR, CloseDir>;
   return dir;
 }
 
-// The next name but "." and "..", nullptr at the end. Valid until the next call.
+// The next name but "." and "..", nullptr at the end; ask all_read() then. Valid until the next call.
 [[nodiscard]] inline const char* next_name(DIR* dir) {
-  while (const dirent* entry = ::readdir(dir)) {
+  while (const dirent* entry = (errno = 0, ::readdir(dir))) {
     const std::string_view name = entry->d_name;
     if (name != "." && name != "..") return entry->d_name;
   }
   return nullptr;
+}
+
+// Directly after next_name() gave nullptr: whether that was the end, or the directory could not be read on.
+[[nodiscard]] inline Status all_read() {
+  if (errno != 0) return sys_error("read directory");
+  return {};
 }
 
 }  // namespace caisson::sys

@@ -100,10 +100,17 @@ void Loop::on_exit(pid_t pid, Exited exited) {
   });
 }
 
+void Loop::on_signal(int signal, std::function<void()> f) {
+  signals_[signal] = std::move(f);
+  if (unheard_.erase(signal) != 0) after(0, signals_[signal]);
+}
+
 void Loop::read_signals() {
   signalfd_siginfo info{};
   while (::read(signal_fd_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-    if (const auto it = signals_.find(static_cast<int>(info.ssi_signo)); it != signals_.end()) it->second();
+    const int signal = static_cast<int>(info.ssi_signo);
+    if (const auto it = signals_.find(signal); it != signals_.end()) it->second();
+    else unheard_.insert(signal);
   }
   reap();
 }
@@ -121,10 +128,10 @@ void Loop::reap() {
   }
 }
 
-Status Loop::run() {
+Status Loop::run(const std::function<bool()>& done) {
   running_ = true;
   std::array<epoll_event, 64> events;
-  while (running_) {
+  while (running_ && !(done && done())) {
     const int n = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), next_timeout_ms());
     if (n < 0 && errno != EINTR) return sys_error("epoll_wait");
     for (int i = 0; i < n && running_; ++i) {

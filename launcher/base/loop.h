@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "launcher/base/fd.h"
 #include "launcher/base/result.h"
@@ -41,18 +42,25 @@ class Loop {
   // Called once, when that child of ours has been reaped. Children without a callback (orphans that were reparented to us)
   // are reaped silently. For one that was reaped so before this call, `exited` is called by the next turn, as if killed.
   void on_exit(pid_t pid, Exited exited);
+  // Marks a child whose exit status is not needed as our own, so that a sweep does not kill it as an orphan.
+  void expect(pid_t pid) {
+    on_exit(pid, [](const ChildExit&) {});
+  }
   // For an owner that goes away first: the child is then reaped silently.
   void forget_exit(pid_t pid) { children_.erase(pid); }
   [[nodiscard]] bool expects(pid_t pid) const { return children_.contains(pid); }
-  // Runs before children are reaped: the moment to register those that only a pipe tells of.
-  void before_reap(std::function<void()> f) { before_reap_ = std::move(f); }
+  // Runs before children are reaped, or taken for orphans: the moment to register those that only a pipe tells of. Until `owner`
+  // forgets it.
+  void before_reap(const void* owner, std::function<void()> f) { before_reap_[owner] = std::move(f); }
+  void forget_before_reap(const void* owner) { before_reap_.erase(owner); }
   void announce() {
-    if (before_reap_) before_reap_();
+    for (const auto& [owner, f] : before_reap_) f();
   }
-  void on_signal(int signal, std::function<void()> f) { signals_[signal] = std::move(f); }
+  // One that came before is heard by the next turn.
+  void on_signal(int signal, std::function<void()> f);
 
-  // Until stop(). Errors: io, when epoll itself fails.
-  [[nodiscard]] Status run();
+  // Until stop(), or until `done` says so. Errors: io, when epoll itself fails.
+  [[nodiscard]] Status run(const std::function<bool()>& done = {});
   void stop() { running_ = false; }
 
  private:
@@ -69,7 +77,8 @@ class Loop {
   std::map<TimerId, std::int64_t> timer_due_;
   std::map<pid_t, Exited> children_;
   std::map<int, std::function<void()>> signals_;
-  std::function<void()> before_reap_;
+  std::set<int> unheard_;  // signals that came before anybody listened
+  std::map<const void*, std::function<void()>> before_reap_;
   TimerId next_timer_ = 1;
   bool running_ = false;
   bool late_ = false;  // the timers were put off because we were late, and none was due since

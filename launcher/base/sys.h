@@ -46,6 +46,14 @@ namespace caisson::sys {
 [[nodiscard]] Status write_file_at(int dir, const std::string& path, std::string_view content);
 [[nodiscard]] Status write_all(int fd, std::string_view content);
 
+// No session's uid (T0: 21000 to 29999) and no workspace's. Of a child of ours that acts for somebody only the effective uid is
+// theirs, these are the others: whom a process may signal is judged by the target's real and saved ones (kill(2)), and nobody
+// must stop a child for which we wait.
+inline constexpr uid_t kNobodysUid = 30000;
+// The same, of the process that ends all others of a uid: kill(-1) reaches those of its own real uid, too (kill(2)), so it shares
+// that with nothing that must go on, such as the homes' helper.
+inline constexpr uid_t kEndingUid = 40000;
+
 // Whether write(2) would not wait: at once, or within the time. Up to PIPE_BUF bytes, where it is a pipe (pipe(7)).
 [[nodiscard]] bool writable(int fd, int timeout_ms);
 // A line for whoever runs the launcher, on stderr. Lost where nothing can be written there now: who does not read what we say

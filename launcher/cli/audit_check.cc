@@ -23,6 +23,7 @@ Status (*g_check_signature)(const std::string& key, const std::string& text, con
 namespace {
 
 constexpr unsigned kIndexUs = 200'000;  // for the launcher's record of an end, behind the session's own
+constexpr int kTries = 10;              // to find the directory at rest while logs are deleted
 
 // What is asked of `verify` beside the logs.
 struct Wish {
@@ -121,7 +122,14 @@ Status check_unknown(Outcome& outcome, const std::string& directory, const std::
   return {};
 }
 
-Status check_directory(Outcome& outcome, const std::string& directory, const Wish& wish) {
+// Whether that is why it was not found whole: the launcher is deleting it, which is on record before the first file goes.
+bool going(const std::string& directory, const std::string& name) {
+  const auto index = audit::read_index(directory);
+  return index && index->deleted.contains(name);
+}
+
+// Errors: not_found, where a log went while it was read; not on the last try, which tells what is there.
+Status check_directory(Outcome& outcome, const std::string& directory, const Wish& wish, bool last_try) {
   // The index before the names: a session that ends in between is then one that the index does not know yet.
   TRY_ASSIGN(const audit::Index index, audit::read_index(directory));
   TRY_ASSIGN(const audit::Logs logs, audit::logs_of(directory));
@@ -130,21 +138,30 @@ Status check_directory(Outcome& outcome, const std::string& directory, const Wis
   std::map<std::string, std::string> unknown;  // name -> time of the last record
   for (const auto& [name, files] : logs) {
     TRY_ASSIGN(audit::Verification v, check(outcome, directory + "/" + name, files, index, wish));
+    if (v.verdict == audit::Verdict::broken && !last_try && going(directory, name))
+      return fail(Code::not_found, quote(name) + " is being deleted");
     if (audit::is_launcher_log(name)) own = std::move(v);
     else if (v.verdict == audit::Verdict::intact && !v.expected_checked) unknown[name] = v.last_time;
   }
   const std::string launcher = directory + "/launcher.ndjson";
   if (::access(launcher.c_str(), F_OK) != 0) broken(outcome, launcher, "missing: the launcher's log is the index of all others");
   else TRY(check_unknown(outcome, directory, unknown, own));
+  // Once more: what went in between is on record since.
+  TRY_ASSIGN(const audit::Index later, audit::read_index(directory));
   for (const auto& [name, expected] : index.ended)
-    if (!logs.contains(name) && expected.count != 0) missing(outcome, directory + "/" + name, expected, index);
+    if (!logs.contains(name) && expected.count != 0) missing(outcome, directory + "/" + name, expected, later);
   return {};
 }
 
 Status verify(Outcome& outcome, const Args& args, const Options& options) {
   const Wish wish{args.has("--complete"), args.last("--key").value_or("")};
   if (args.words().empty()) {
-    auto status = check_directory(outcome, options.audit, wish);
+    auto status = check_directory(outcome, options.audit, wish, false);
+    for (int tries = 2; !status && status.error().code == Code::not_found && tries <= kTries; ++tries) {
+      ::usleep(kIndexUs);
+      outcome = {};
+      status = check_directory(outcome, options.audit, wish, tries == kTries);
+    }
     return status ? status : Status(std::unexpected(explain_access(std::move(status.error()))));
   }
   for (const std::string& word : args.words()) {

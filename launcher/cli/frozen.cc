@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -42,7 +43,7 @@ bool stamp(const std::string& path, Stamp& out) {
   return true;
 }
 
-// FNV-1a: tells a file that a crash left torn. Against whoever can write the file no checksum would help.
+// FNV-1a: tells a file that a crash left torn. Against whoever can write the file no checksum would help: open_cache() does.
 std::uint64_t checksum(std::string_view bytes) {
   std::uint64_t hash = 0xcbf29ce484222325;
   for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
@@ -50,16 +51,41 @@ std::uint64_t checksum(std::string_view bytes) {
 }
 
 std::string cache_directory() {
-  if (const char* given = std::getenv("CAISSON_CACHE_DIR")) return given;
-  if (::geteuid() == 0) return "/var/cache/caisson";
-  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && xdg[0] == '/') return std::string(xdg) + "/caisson";
-  if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/') return std::string(home) + "/.cache/caisson";
-  return {};
+  const char* given = std::getenv("CAISSON_CACHE_DIR");
+  return given != nullptr ? given : "/var/cache/caisson";
 }
 
-bool ours_alone(int fd, mode_t type) {
+bool roots_alone(int fd, mode_t type, bool sticky_too = false) {
   struct stat st{};
-  return ::fstat(fd, &st) == 0 && (st.st_mode & S_IFMT) == type && st.st_uid == ::geteuid() && (st.st_mode & 022) == 0;
+  return ::fstat(fd, &st) == 0 && (st.st_mode & S_IFMT) == type && st.st_uid == 0 &&
+         ((st.st_mode & 022) == 0 || (sticky_too && (st.st_mode & S_ISVTX) != 0));
+}
+
+// Root's sessions have another uid. Those of everybody else have the caller's own, and whoever is root in a user namespace is
+// somebody outside: what these could be granted they could write, under whatever path and policy.
+bool sessions_are_others() {
+  std::uint64_t inside = 1, outside = 1, count = 0;
+  const std::string map = sys::read_file("/proc/self/uid_map", 4096).value_or("");
+  return ::geteuid() == 0 && std::sscanf(map.c_str(), "%lu %lu %lu", &inside, &outside, &count) == 3 && inside == 0 &&
+         outside == 0 && count == 0xffffffff;
+}
+
+// Step by step without following a link: what another uid could rename on the way could be another directory of root's. In a
+// sticky directory nobody moves what is root's.
+std::optional<Fd> open_cache(const std::string& path, bool make) {
+  if (path.empty() || path[0] != '/' || !sessions_are_others()) return std::nullopt;
+  auto at = sys::open("/", O_PATH | O_DIRECTORY);
+  for (std::size_t from = 1; at && from < path.size();) {
+    const std::size_t to = std::min(path.find('/', from), path.size());
+    const std::string name = path.substr(from, to - from);
+    from = to + 1;
+    if (name.empty()) continue;
+    if (!roots_alone(at->get(), S_IFDIR, true)) return std::nullopt;
+    if (make && from >= path.size()) (void)::mkdirat(at->get(), name.c_str(), 0700);
+    at = sys::openat(at->get(), name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+  }
+  if (!at || !roots_alone(at->get(), S_IFDIR)) return std::nullopt;
+  return std::move(*at);
 }
 
 }  // namespace
@@ -77,11 +103,11 @@ FrozenPolicies::FrozenPolicies(std::string policies, const policy::Choice& choic
       file_(sha256_hex(policies_ + '\0' + choice.only + '\0' + choice.preset).substr(0, 32)) {}
 
 std::optional<Frozen> FrozenPolicies::load() const {
-  if (directory_.empty() || policies_[0] != '/') return std::nullopt;
-  const auto directory = sys::open(directory_, O_PATH | O_DIRECTORY | O_NOFOLLOW);
-  if (!directory || !ours_alone(directory->get(), S_IFDIR)) return std::nullopt;
+  if (policies_[0] != '/') return std::nullopt;
+  const auto directory = open_cache(directory_, false);
+  if (!directory) return std::nullopt;
   const auto file = sys::openat(directory->get(), file_, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-  if (!file || !ours_alone(file->get(), S_IFREG)) return std::nullopt;
+  if (!file || !roots_alone(file->get(), S_IFREG)) return std::nullopt;
   const auto bytes = sys::read_fd(file->get(), kMaxBytes);
   if (!bytes || bytes->size() < sizeof(std::uint64_t)) return std::nullopt;
   const std::string_view payload(bytes->data(), bytes->size() - sizeof(std::uint64_t));
@@ -115,7 +141,9 @@ std::optional<Frozen> FrozenPolicies::load() const {
 }
 
 void FrozenPolicies::store(const Frozen& frozen) const {
-  if (directory_.empty() || policies_[0] != '/') return;
+  if (policies_[0] != '/') return;
+  const auto directory = open_cache(directory_, true);
+  if (!directory) return;
   std::vector<std::string> paths{"/proc/self/exe", policies_, policies_ + "/seccomp"};
   for (const std::string& file : frozen.policy->layers) paths.push_back(policies_ + "/" + file);
   if (!frozen.policy->preset.empty()) paths.push_back(policies_ + "/presets");
@@ -135,9 +163,6 @@ void FrozenPolicies::store(const Frozen& frozen) const {
   policy::Writer writer;
   writer(kFormat, stamps, bare, frozen.needs, filter);
   writer(checksum(writer.bytes));
-  (void)::mkdir(directory_.c_str(), 0700);
-  const auto directory = sys::open(directory_, O_PATH | O_DIRECTORY | O_NOFOLLOW);
-  if (!directory || !ours_alone(directory->get(), S_IFDIR)) return;
   const std::string temporary = file_ + "." + sys::random_hex(8);
   const auto file = sys::openat(directory->get(), temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
   if (!file) return;

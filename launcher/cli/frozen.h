@@ -25,8 +25,9 @@ struct Frozen {
 
 class FrozenPolicies {
  public:
-  // CAISSON_CACHE_DIR; else /var/cache/caisson for root, caisson in $XDG_CACHE_HOME or ~/.cache for others. It, and what is
-  // in it, must belong to the caller and be writable by nobody else: it decides what a session may do.
+  // CAISSON_CACHE_DIR, else /var/cache/caisson, of root alone: it decides what a session may do, and a session of anybody
+  // else has that caller's own uid, so that one which was granted the place could write what the next would run under. It,
+  // what is in it and every directory on the way must be root's and writable by nobody else.
   FrozenPolicies(std::string policies, const policy::Choice& choice);
 
   [[nodiscard]] std::optional<Frozen> load() const;

@@ -1,4 +1,5 @@
-// `caisson session ls|kill|report`: asks the running launcher over its control socket, which serves root alone.
+// `caisson session ls|kill|report` and `caisson agent restart`: asks the running launcher over its control socket, which serves
+// root alone.
 #include "launcher/audit/show.h"
 #include "launcher/cli/args.h"
 #include "launcher/cli/commands.h"
@@ -52,6 +53,13 @@ Result<int> session_ls(const Args&, const Options& options) {
 Result<int> session_kill(const Args& args, const Options& options) {
   TRY(kill_all(args.words(), args.last("--reason").value_or("caisson session kill"), options));
   if (options.json) print_json({{"ok", true}, {"ended", args.words()}});
+  return 0;
+}
+
+Result<int> agent_restart(const Args&, const Options& options) {
+  TRY_ASSIGN(ControlClient control, ControlClient::connect(options));
+  TRY(control.ask("agent_restart", json::Value::object()));
+  if (options.json) print_json({{"ok", true}});
   return 0;
 }
 

@@ -1,6 +1,7 @@
 #include "launcher/cli/single.h"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,26 +31,30 @@ Result<std::shared_ptr<const policy::Policy>> read_policy(const std::string& pol
   return it->second;
 }
 
-// Reads the step records to their end, which is the exec of the first process. Facts are read while the child goes on: those of
-// its mounts and namespaces once these are made, the others behind the filter, where nothing but that exec is left.
+// Reads the step records to their end, which is the exec of the first process. Its status is read behind the filter, where
+// nothing but that exec is left. Its namespaces and mounts are read after it: to change its ids closes a process to whoever has
+// no CAP_SYS_PTRACE where it was forked, as in any container, until an exec makes its memory its own user namespace's, which is
+// ours.
 Status read_steps(Single& s) {
   TRY(sys::set_nonblocking(s.started.status.get(), false));
   confine::verify_prepare();  // while the child is at work
   confine::StepRecord record;
-  Result<nlohmann::json> namespaces = fail(Code::internal, "the session's child ended early");
-  Result<confine::Verified> verified = std::unexpected(namespaces.error());
-  const confine::Step last_mount = s.plan->mount_ns ? confine::Step::devices : confine::Step::namespaces;
+  Result<confine::Verified> verified = fail(Code::internal, "the session's child ended early");
   while (::read(s.started.status.get(), &record, sizeof record) == static_cast<ssize_t>(sizeof record)) {
+    if (record.error != 0 && record.step == confine::Step::protect) TRY(s.protection.read(1));
     if (record.error != 0) return std::unexpected(confine::step_error(*s.plan, record));
     s.steps.push_back(record);
     // A child whose exec fails may be gone before it is looked at: then the record that follows says why.
-    if (record.step == last_mount) namespaces = confine::verify_namespaces(*s.plan, s.started.child_pid);
     if (record.step == confine::Step::seccomp)
-      verified = namespaces ? confine::verify_session(*s.plan, s.started.child_pid, s.steps, std::move(*namespaces))
-                            : std::unexpected(namespaces.error());
+      verified = confine::verify_session(*s.plan, s.started.child_pid, s.steps, nlohmann::json::object());
   }
+  if (!s.plan->protect.empty() && !confine::faults::blind()) TRY(s.protection.read(1));
+  auto namespaces = confine::verify_namespaces(*s.plan, s.started.child_pid, s.protection);
+  if (verified && !namespaces) verified = std::unexpected(std::move(namespaces).error());
   if (!verified && !confine::faults::blind()) return std::unexpected(std::move(verified).error());
-  if (verified) s.verified = std::move(*verified);
+  if (!verified) return {};
+  s.verified = std::move(*verified);
+  if (namespaces->is_object()) s.verified.facts.update(*namespaces);  // null where the plan has none
   return {};
 }
 
@@ -79,11 +84,12 @@ Result<SingleSession> SingleSession::load(const std::string& policies, const pol
 }
 
 // The filter compiled when the policy was frozen, where it fits this plan; else a new one from the files.
-Result<confine::Program> SingleSession::filter(const confine::Plan& plan) const {
+Result<confine::Program> SingleSession::filter(const confine::Plan& plan, bool& was_kept) const {
   const auto enforced = confine::enforced_mechanisms(plan);
   const auto needs = filter_needs(*loaded, enforced);
   const bool kept = plan.ungoverned == confine::Ungoverned::nothing;  // what is kept is for kernels of today
-  if (kept && frozen && frozen->needs == needs) return frozen->filter;
+  was_kept = kept && frozen && frozen->needs == needs;
+  if (was_kept) return frozen->filter;
   std::shared_ptr<const policy::Policy> whole = loaded;
   if (frozen) {
     TRY_ASSIGN(whole, read_policy(policies, choice));
@@ -101,18 +107,22 @@ Result<std::unique_ptr<Single>> SingleSession::build(confine::Features features)
   // A cgroup of one command's own would have to be made in a tree that belongs to whoever called us.
   features.cgroup = {ENOTSUP, "cgroup v2"};
   features.cgroup_reason = "caisson run makes no cgroup";
+  features.notify = {};  // nobody listens: there is no launcher
+  // As the launcher does at its start: in a user namespace nobody can leave a group.
+  if (::geteuid() == 0 && ::setgroups(0, nullptr) != 0 && errno != EPERM) return sys_error("setgroups");
   auto s = std::make_unique<Single>();
   TRY_ASSIGN(const confine::Sources sources, confine::resolve_sources(*policy));
   const confine::Place place{.init_path = init_path};
   TRY_ASSIGN(s->plan, confine::make_plan(policy, features, sources, place));
-  TRY_ASSIGN(s->seccomp, filter(*s->plan));
+  TRY_ASSIGN(s->seccomp, filter(*s->plan, s->kept));
   confine::Builder builder;
   TRY_ASSIGN(builder.init_exe, sys::open(place.init_path, O_PATH));
   TRY_ASSIGN(builder.null, sys::open("/dev/null", O_RDWR));
   builder.root_dir = "/tmp";  // covered in the child's own mount namespace only, after every grant was opened
+  TRY_ASSIGN(s->protection, confine::Protection::prepare(*s->plan));
   const uid_t uid = ::geteuid() == 0 ? kRunUid : ::geteuid();
   const gid_t gid = ::geteuid() == 0 ? kRunUid : ::getegid();
-  TRY_ASSIGN(s->started, builder.start_single(*s->plan, s->seccomp, uid, gid));
+  TRY_ASSIGN(s->started, builder.start_single(*s->plan, s->seccomp, uid, gid, s->protection));
   TRY(read_steps(*s));
   return s;
 }

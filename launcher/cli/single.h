@@ -19,8 +19,10 @@ namespace caisson::cli {
 struct Single {
   std::shared_ptr<const confine::Plan> plan;
   confine::Program seccomp;
+  bool kept = false;  // the filter is of an earlier run
   confine::Started started;
   std::vector<confine::StepRecord> steps;
+  confine::Protection protection;
   confine::Verified verified;
   Single() = default;
   Single(const Single&) = delete;
@@ -43,7 +45,7 @@ struct SingleSession {
 
  private:
   [[nodiscard]] Result<std::unique_ptr<Single>> build(confine::Features features) const;
-  [[nodiscard]] Result<confine::Program> filter(const confine::Plan& plan) const;
+  [[nodiscard]] Result<confine::Program> filter(const confine::Plan& plan, bool& was_kept) const;
 };
 
 }  // namespace caisson::cli

@@ -26,8 +26,8 @@ constexpr Command kCommands[] = {
 
 Builds one session after the policy (default: run), runs the command in it and removes it. Needs no running launcher.
 Standard input, output and error are the command's own; where stdin and stdout are terminals it gets one of its own.
-The checked policy is kept in CAISSON_CACHE_DIR (root: /var/cache/caisson; others: ~/.cache/caisson) and used only while no
-file of it has changed.
+For root the checked policy is kept in CAISSON_CACHE_DIR (default: /var/cache/caisson), where nobody else could write, and used
+only while no file of it has changed. For others it is made anew each time: their sessions could write what they can.
 
   --policy, -p DOMAIN   the policy file to use
   --grant, -g PATH:MODE ro, rw, rx or rwx; adds to the policy's grants, or replaces the one of that path (repeatable)
@@ -174,6 +174,17 @@ Returns when no process, mount or control group of the sessions is left. The rea
 Exit codes: 0; 3 no such session (those named before it are ended); 4 not root; 6 no launcher answers.
 )",
      Syntax(kKillFlags, 1, 1000), session_kill},
+    {"agent restart", "replace the API agent by the program on disk",
+     R"(caisson agent restart
+
+The agent ends at once and another one takes up what it served: sessions, shells, running commands and their output. Clients
+see a closed connection and go on by id. Kernels, code and nodejs sessions end.
+
+  caisson agent restart
+
+Exit codes: 0; 4 not root; 6 no launcher answers.
+)",
+     Syntax(), agent_restart},
     {"session report", "what confines one running session, wall by wall",
      R"(caisson session report SESSION
 

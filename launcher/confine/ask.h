@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "launcher/base/result.h"
+#include "launcher/base/task.h"
+#include "launcher/confine/features.h"
 
 namespace caisson::confine {
 
@@ -14,11 +15,13 @@ struct Question {
   std::string request;                 // what it reads on descriptor 0
   int fd3 = -1;                        // its descriptor 3; -1: /dev/null
   std::size_t most;                    // bytes that it may answer on descriptor 1
-  int deadline_ms;                     // it is killed then; the launcher waits as long
+  int deadline_ms;                     // it is killed then
 };
 
 // The answer is taken only when the program has ended, and ended with status 0: half of one is none. Errors: timeout, io for
 // another end, which is also that of one that has more to say: its answer does not grow.
-[[nodiscard]] Result<std::string> ask(const Question& question);
+[[nodiscard]] Task<Result<std::string>> ask(Loop& loop, Question question);
+// What caisson-probe finds. Errors: that it gave no whole answer; nothing is known then, and nothing can be started.
+[[nodiscard]] Task<Result<Features>> ask_features(Loop& loop);
 
 }  // namespace caisson::confine

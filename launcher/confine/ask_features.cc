@@ -11,19 +11,20 @@ void ask_cgroup(Features& f) {
   f.io = {cgroup.io ? 0 : ENOTSUP, "the io controller is not delegated to us"};
 }
 
-Result<Features> ask_features() {
+Task<Result<Features>> ask_features(Loop& loop) {
   constexpr std::size_t kMost = 64 * 1024;
   constexpr int kDeadlineMs = 10'000;  // it takes some milliseconds
-  auto bytes = ask({.program = "caisson-probe", .arguments = {}, .request = {}, .most = kMost, .deadline_ms = kDeadlineMs});
-  if (!bytes) return std::unexpected(std::move(bytes).error().wrap("caisson-probe"));
+  Question question{.program = "caisson-probe", .arguments = {}, .request = {}, .most = kMost, .deadline_ms = kDeadlineMs};
+  auto bytes = co_await ask(loop, std::move(question));
+  if (!bytes) co_return std::unexpected(std::move(bytes).error().wrap("caisson-probe"));
   policy::Reader reader(*bytes);
   std::string mark;
   Features features;
   reader(mark, features);
   if (mark != policy::frozen_mark() || !reader.whole())
-    return fail(Code::protocol, "caisson-probe: its answer is none of this version");
+    co_return fail(Code::protocol, "caisson-probe: its answer is none of this version");
   ask_cgroup(features);
-  return features;
+  co_return features;
 }
 
 }  // namespace caisson::confine

@@ -53,24 +53,25 @@ Result<Filter> read_filter(std::string_view answer) {
 }
 
 // What was answered is kept: narrowed sessions ask again and again, and for few different ones. After a failure nothing is asked
-// for three times as long as it took: a helper that hangs must not keep the launcher from its work.
-Result<Filter> ask_filter(const Plan& plan) {
+// for three times as long as it took: a helper that hangs is not started again and again.
+Task<Result<Filter>> ask_filter(Loop& loop, const Plan& plan) {
   static std::map<std::string, Filter> kept;
   static std::int64_t not_before_us = 0;
   std::string request = filter_request(plan);
-  if (const auto known = kept.find(request); known != kept.end()) return known->second;
+  if (const auto known = kept.find(request); known != kept.end()) co_return known->second;
   const std::int64_t begin = sys::monotonic_us();
-  if (begin < not_before_us) return fail(Code::io, "caisson-policies: failed a moment ago: try again");
-  auto bytes = ask(
-      {.program = "caisson-policies", .arguments = {"--filter"}, .request = request, .most = kMost, .deadline_ms = kDeadlineMs});
+  if (begin < not_before_us) co_return fail(Code::io, "caisson-policies: failed a moment ago: try again");
+  Question question{
+      .program = "caisson-policies", .arguments = {"--filter"}, .request = request, .most = kMost, .deadline_ms = kDeadlineMs};
+  auto bytes = co_await ask(loop, std::move(question));
   auto filter = bytes ? read_filter(*bytes) : std::unexpected(std::move(bytes).error());
   if (!filter) {
     const std::int64_t end = sys::monotonic_us();
     not_before_us = end + 3 * (end - begin);
-    return std::unexpected(std::move(filter).error().wrap("caisson-policies: compile a filter"));
+    co_return std::unexpected(std::move(filter).error().wrap("caisson-policies: compile a filter"));
   }
   if (kept.size() >= kKept) kept.clear();
-  return kept[std::move(request)] = std::move(*filter);
+  co_return kept[std::move(request)] = std::move(*filter);
 }
 
 }  // namespace caisson::confine

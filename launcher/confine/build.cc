@@ -1,13 +1,13 @@
 #include "launcher/confine/build.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "launcher/base/auditor_protocol.h"
@@ -15,9 +15,11 @@
 #include "launcher/base/sys.h"
 #include "launcher/confine/ask.h"
 #include "launcher/confine/fork.h"
+#include "launcher/confine/fork_refusal.h"
 #include "launcher/confine/landlock.h"
 #include "launcher/confine/raw.h"
 #include "launcher/confine/user_ns.h"
+#include "launcher/policy/words.h"
 
 namespace caisson::confine {
 namespace {
@@ -25,21 +27,15 @@ namespace {
 constexpr std::int64_t kBuildDeadlineUs = 10'000'000;
 constexpr int kSystemDeadlineMs = 30'000;
 
-// Waits until the pipe has a record or is closed (nullopt).
-Result<std::optional<StepRecord>> next_record(int status, std::int64_t deadline_us) {
-  for (;;) {
-    const std::int64_t left = deadline_us - sys::monotonic_us();
-    if (left <= 0) return fail(Code::timeout, "a builder child did not answer in time");
-    pollfd p{status, POLLIN, 0};
-    const int ready = ::poll(&p, 1, static_cast<int>(left / 1000 + 1));
-    if (ready < 0 && errno != EINTR) return sys_error("poll");
-    if (ready <= 0) continue;
-    StepRecord record;
-    const ssize_t n = ::read(status, &record, sizeof record);
-    if (n == 0) return std::nullopt;
-    if (n != static_cast<ssize_t>(sizeof record)) return fail(Code::internal, "short step record");
-    return record;
-  }
+// The next record of the pipe.
+Task<Result<StepRecord>> next_record(Loop& loop, int status, std::int64_t deadline_us) {
+  const bool ready = co_await Readable(loop, status, deadline_us);
+  if (!ready) co_return fail(Code::timeout, "a builder child did not answer in time");
+  StepRecord record;
+  const ssize_t n = ::read(status, &record, sizeof record);
+  if (n == 0) co_return fail(Code::internal, "a builder child ended without a word");
+  if (n != static_cast<ssize_t>(sizeof record)) co_return fail(Code::internal, "short step record");
+  co_return record;
 }
 
 Result<std::vector<Fd>> receive_fds(int socket) {
@@ -56,34 +52,53 @@ struct Built {
   std::vector<StepRecord> steps;
 };
 
+// Of a failed step: the path in a session, where it lies in what sessions may write to, or comes from a place that others than
+// root may change; "" where it does not, or hides something below.
+std::string culprit_of(const Plan& plan, const StepRecord& record) {
+  std::string path;
+  if (record.step == Step::hide && record.entry < plan.hide.size() && plan.closed.contains(plan.hide[record.entry])) {
+    path = plan.hide[record.entry].substr(0, plan.hide[record.entry].rfind('/'));
+  } else if ((record.step == Step::sources || record.step == Step::binds) && record.entry < plan.binds.size()) {
+    const Bind& bind = plan.binds[record.entry];
+    if (bind.device || (bind.staged && !bind.held) || bind.target == plan.policy->home_path) return "";
+    if (record.step == Step::sources) return others_may_change(bind.source) ? bind.target : "";
+    path = bind.target;
+  }
+  const Bind* around = path.empty() ? nullptr : governing(plan, path.substr(0, path.rfind('/')));
+  const bool hides = std::ranges::any_of(
+      plan.hide, [&](const std::string& h) { return h != path && policy::inside(h, path) && !plan.closed.contains(h); });
+  return around != nullptr && !around->read_only && !hides ? path : "";
+}
+
 // Runs a builder child to its end and collects what it hands over.
-Result<Built> run_builder(ChildMain main, ChildArgs args, uid_t uid, gid_t gid) {
-  TRY_ASSIGN(auto status, sys::pipe());
-  TRY_ASSIGN(auto go, sys::pipe());
-  TRY_ASSIGN(auto handover, sys::seqpacket_pair());
+Task<Result<Built>> run_builder(Loop& loop, ChildMain main, ChildArgs args, uid_t uid, gid_t gid, std::string* culprit) {
+  CO_TRY_ASSIGN(auto status, sys::pipe());
+  CO_TRY_ASSIGN(auto go, sys::pipe());
+  CO_TRY_ASSIGN(auto handover, sys::seqpacket_pair());
   args.status = status.second.get();
   args.go = go.first.get();
   args.handover = handover.second.get();
   int raw_pidfd = -1;
   const pid_t pid = raw::fork_into(&raw_pidfd, -1);
-  if (pid < 0) return sys_error("fork builder");
+  if (pid < 0) co_return sys_error("fork builder");
   if (pid == 0) main(args);
-  Child child(pid, Fd(raw_pidfd));
+  const Child child(pid, Fd(raw_pidfd), true);
+  loop.expect(pid);
   status.second.reset();
   go.first.reset();
   handover.second.reset();
   Built built;
   const std::int64_t deadline = sys::monotonic_us() + kBuildDeadlineUs;
   for (;;) {
-    TRY_ASSIGN(const auto record, next_record(status.first.get(), deadline));
-    if (!record) return fail(Code::internal, "a builder child ended without a word");
-    if (record->error != 0) return std::unexpected(step_error(*args.plan, *record));
-    if (record->step == Step::user_ns && record->value == -1) TRY(answer_maps(child.pid(), uid, gid, go.second));
-    built.steps.push_back(*record);
-    if (record->step == Step::done) break;
+    CO_TRY_ASSIGN(const StepRecord record, co_await next_record(loop, status.first.get(), deadline));
+    if (record.error != 0 && culprit != nullptr) *culprit = culprit_of(*args.plan, record);
+    if (record.error != 0) co_return std::unexpected(step_error(*args.plan, record));
+    if (record.step == Step::user_ns && record.value == -1) CO_TRY(answer_maps(child.pid(), uid, gid, go.second));
+    built.steps.push_back(record);
+    if (record.step == Step::done) break;
   }
-  TRY_ASSIGN(built.fds, receive_fds(handover.first.get()));
-  return built;
+  CO_TRY_ASSIGN(built.fds, receive_fds(handover.first.get()));
+  co_return built;
 }
 
 }  // namespace
@@ -104,7 +119,7 @@ Result<Started> fork_session(ChildMain main, ChildArgs args, int cgroup_fd, unsi
   args.init_socket = socket.second.get();
   int pidfd = -1;
   const pid_t pid = raw::fork_into(&pidfd, cgroup_fd, namespaces);
-  if (pid < 0) return sys_error(namespaces != 0 ? "clone into new namespaces" : "fork session");
+  if (pid < 0) return sys_error((namespaces != 0 ? "clone into new namespaces" : "fork session") + fork_refusal(errno));
   if (pid == 0) main(args);
   Started started{std::move(status.first), Fd(pidfd), pid, std::move(socket.first)};
   if (go_write != nullptr) *go_write = std::move(go.second);
@@ -126,6 +141,7 @@ Error step_error(const Plan& plan, const StepRecord& record) {
     what += " " + quote(plan.links[entry - plan.files.size()].first);
   if (record.step == Step::landlock_rules && entry < plan.landlock.size()) what += " " + quote(plan.landlock[entry].path);
   if (record.error == ESTALE) what += " (the path was replaced while the session was being built)";
+  if (record.step == Step::pid || record.step == Step::limits) what += fork_refusal(record.error);
   return sys_error(std::move(what), record.error).error();
 }
 
@@ -149,56 +165,59 @@ Result<Builder> Builder::open(const std::string& init_path, const std::string& r
   return b;
 }
 
-Result<Workspace> Builder::make_workspace(const Plan& plan, uid_t outer_uid, gid_t outer_gid) const {
+Task<Result<Workspace>> Builder::make_workspace(Loop& loop, const Plan& plan, uid_t outer_uid, gid_t outer_gid) const {
   Workspace workspace{outer_uid, outer_gid, stage_dir, {}, {}, {}, {}, {}};
-  if (!plan.user_ns) return workspace;
-  auto built = run_builder(workspace_child, {.plan = &plan, .stage_dir = stage_dir.c_str(), .home_dir = home_dir.c_str()},
-                           outer_uid, outer_gid);
-  if (!built) return std::unexpected(std::move(built).error().wrap("make workspace"));
+  if (!plan.user_ns) co_return workspace;
+  const ChildArgs args{.plan = &plan, .stage_dir = stage_dir.c_str(), .home_dir = home_dir.c_str()};
+  auto built = co_await run_builder(loop, workspace_child, args, outer_uid, outer_gid, nullptr);
+  if (!built) co_return std::unexpected(std::move(built).error().wrap("make workspace"));
   if (built->fds.size() != (plan.home_options.empty() ? 3U : 4U))
-    return fail(Code::internal, "workspace handed over the wrong number of descriptors");
+    co_return fail(Code::internal, "workspace handed over the wrong number of descriptors");
   workspace.user_ns = std::move(built->fds[0]);
   workspace.net_ns = std::move(built->fds[1]);
   workspace.mount_ns = std::move(built->fds[2]);
   if (!plan.home_options.empty()) workspace.home = std::move(built->fds[3]);
-  return workspace;
+  co_return workspace;
 }
 
 // Copying is no work for a child of ours that may not allocate: a program does it, which enters the namespaces by itself. It
 // answers with one line, "" where all went well.
-Status Builder::make_system(const Plan& plan, const Workspace& workspace) const {
-  if (::mkdir(plan.system.directory.c_str(), 0700) != 0 && errno != EEXIST) return sys_error("mkdir " + plan.system.directory);
-  auto text = ask({.program = "caisson-system",
-                   .arguments = {},
-                   .request = plan.system.request,
-                   .fd3 = workspace.mount_ns.get(),
-                   .most = 4096,
-                   .deadline_ms = kSystemDeadlineMs});
-  if (!text) return std::unexpected(std::move(text).error().wrap("caisson-system"));
-  return *text == "\n" ? Status{} : fail(Code::io, text->substr(0, text->size() - 1));
+Task<Status> Builder::make_system(Loop& loop, const Plan& plan, const Workspace& workspace) const {
+  if (::mkdir(plan.system.directory.c_str(), 0700) != 0 && errno != EEXIST) co_return sys_error("mkdir " + plan.system.directory);
+  Question question{.program = "caisson-system",
+                    .arguments = {},
+                    .request = plan.system.request,
+                    .fd3 = workspace.mount_ns.get(),
+                    .most = 4096,
+                    .deadline_ms = kSystemDeadlineMs};
+  auto text = co_await ask(loop, std::move(question));
+  if (!text) co_return std::unexpected(std::move(text).error().wrap("caisson-system"));
+  if (*text != "\n") co_return fail(Code::io, text->substr(0, text->size() - 1));
+  co_return Status();
 }
 
-Result<Template> Builder::make_template(std::shared_ptr<const Plan> plan, const Workspace& workspace) const {
+Task<Result<Template>> Builder::make_template(Loop& loop, std::shared_ptr<const Plan> plan, const Workspace& workspace,
+                                              std::string* culprit) const {
   Template out;
-  TRY_ASSIGN(out.filter, ask_filter(*plan));
+  CO_TRY_ASSIGN(out.filter, co_await ask_filter(loop, *plan));
   std::string& refusals = out.filter.refusals;
   if (plan->observe) refusals += view_text(*plan);
   if (refusals.size() > auditor::kMaxMessage - sizeof(auditor::Head))
-    return fail(Code::limit,
-                "policy '" + plan->policy->domain + "' refuses, or with audit.paths grants, too much to be recorded");
+    co_return fail(Code::limit,
+                   "policy '" + plan->policy->domain + "' refuses, or with audit.paths grants, too much to be recorded");
   out.plan = plan;
   if (!plan->mount_ns) {
     if (plan->landlock_fs != 0) {
       unsigned entry = 0;
       out.landlock = Fd(landlock_make(*plan, init_exe.get(), &entry));
       if (!out.landlock)
-        return std::unexpected(step_error(*plan, {Step::landlock_rules, static_cast<std::uint16_t>(entry), errno, 0, 0}));
+        co_return std::unexpected(step_error(*plan, {Step::landlock_rules, static_cast<std::uint16_t>(entry), errno, 0, 0}));
     }
-    return out;
+    co_return out;
   }
   if (!plan->system.empty() && !workspace.systems.contains(plan->system.directory)) {
-    if (auto made = make_system(*plan, workspace); !made)
-      return std::unexpected(std::move(made).error().wrap("prepare the packages of policy '" + plan->policy->domain + "'"));
+    if (auto made = co_await make_system(loop, *plan, workspace); !made)
+      co_return std::unexpected(std::move(made).error().wrap("prepare the packages of policy '" + plan->policy->domain + "'"));
     workspace.systems.insert(plan->system.directory);
   }
   const ChildArgs args{.plan = plan.get(),
@@ -206,17 +225,18 @@ Result<Template> Builder::make_template(std::shared_ptr<const Plan> plan, const 
                        .user_ns = workspace.user_ns.get(),
                        .mount_ns = workspace.mount_ns.get(),
                        .init_exe = init_exe.get()};
-  auto built = run_builder(template_child, args, 0, 0);
-  if (!built) return std::unexpected(std::move(built).error().wrap("prepare policy '" + plan->policy->domain + "'"));
+  auto built = co_await run_builder(loop, template_child, args, 0, 0, culprit);
+  if (!built) co_return std::unexpected(std::move(built).error().wrap("prepare policy '" + plan->policy->domain + "'"));
   const std::size_t wanted = plan->landlock_fs != 0 ? 2 : 1;
-  if (built->fds.size() != wanted) return fail(Code::internal, "template handed over the wrong number of descriptors");
+  if (built->fds.size() != wanted) co_return fail(Code::internal, "template handed over the wrong number of descriptors");
   out.mount_ns = std::move(built->fds[0]);
   if (wanted == 2) out.landlock = std::move(built->fds[1]);
   out.steps = std::move(built->steps);
-  return out;
+  co_return out;
 }
 
-Result<Started> Builder::start(const Template& prepared, const Workspace& workspace, uid_t uid, int cgroup_fd) const {
+Result<Started> Builder::start(const Template& prepared, const Workspace& workspace, uid_t uid, int cgroup_fd,
+                               const Protection* protection) const {
   const ChildArgs args{.plan = prepared.plan.get(),
                        .seccomp = &prepared.filter.program,
                        .user_ns = workspace.user_ns.get(),
@@ -225,6 +245,7 @@ Result<Started> Builder::start(const Template& prepared, const Workspace& worksp
                        .landlock = prepared.landlock.get(),
                        .init_exe = init_exe.get(),
                        .null = null.get(),
+                       .protection = protection,
                        .uid = uid,
                        .gid = workspace.outer_gid};
   TRY_ASSIGN(Started started, fork_session(session_child, args, cgroup_fd));

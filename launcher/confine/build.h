@@ -10,9 +10,10 @@
 #include <vector>
 
 #include "launcher/base/fd.h"
-#include "launcher/base/result.h"
+#include "launcher/base/task.h"
 #include "launcher/confine/child.h"
 #include "launcher/confine/plan.h"
+#include "launcher/confine/protect.h"
 #include "launcher/confine/seccomp.h"
 
 namespace caisson::confine {
@@ -56,23 +57,27 @@ struct Builder {
   std::string root_dir;    // empty directory: where a session's root is built before it becomes the root
 
   [[nodiscard]] static Result<Builder> open(const std::string& init_path, const std::string& run_dir);
-  // Blocking, some milliseconds; a child that does not answer within ten seconds is killed.
-  [[nodiscard]] Result<Workspace> make_workspace(const Plan& plan, uid_t outer_uid, gid_t outer_gid) const;
-  [[nodiscard]] Result<Template> make_template(std::shared_ptr<const Plan> plan, const Workspace& workspace) const;
-  // The workspace's copy of the system, for plans with system_packages. Blocking, some hundred milliseconds, once a workspace.
-  [[nodiscard]] Status make_system(const Plan& plan, const Workspace& workspace) const;
-  // uid: the session's own uid in T0 (ignored with a user namespace).
-  [[nodiscard]] Result<Started> start(const Template& prepared, const Workspace& workspace, uid_t uid, int cgroup_fd) const;
+  // Some milliseconds; a child that does not answer within ten seconds is killed.
+  [[nodiscard]] Task<Result<Workspace>> make_workspace(Loop& loop, const Plan& plan, uid_t outer_uid, gid_t outer_gid) const;
+  // culprit: the path that failed where a session can have made it fail, or "".
+  [[nodiscard]] Task<Result<Template>> make_template(Loop& loop, std::shared_ptr<const Plan> plan, const Workspace& workspace,
+                                                     std::string* culprit = nullptr) const;
+  // The workspace's copy of the system, for plans with system_packages. Some hundred milliseconds, once a workspace.
+  [[nodiscard]] Task<Status> make_system(Loop& loop, const Plan& plan, const Workspace& workspace) const;
+  // uid: the session's own uid in T0 (ignored with a user namespace). protection: none for a canary, which writes nothing.
+  [[nodiscard]] Result<Started> start(const Template& prepared, const Workspace& workspace, uid_t uid, int cgroup_fd,
+                                      const Protection* protection = nullptr) const;
   // Everything in one child, nothing shared: child_pid is the session's first process.
-  [[nodiscard]] Result<Started> start_single(const Plan& plan, const Program& seccomp, uid_t outer_uid, gid_t outer_gid) const;
+  [[nodiscard]] Result<Started> start_single(const Plan& plan, const Program& seccomp, uid_t outer_uid, gid_t outer_gid,
+                                             const Protection& protection) const;
 };
 
 // "mount: attach_grants '/srv/data': EACCES (Permission denied)".
 [[nodiscard]] Error step_error(const Plan& plan, const StepRecord& record);
 [[nodiscard]] std::set<Mechanism> enforced_mechanisms(const Plan& plan);
-// The sets that apply in this plan, compiled by caisson-policies, which is waited for: some milliseconds, where such a one was
-// not asked for before. A policy of thaw() alone has what it takes.
-[[nodiscard]] Result<Filter> ask_filter(const Plan& plan);
+// The sets that apply in this plan, compiled by caisson-policies: some milliseconds, where such a one was not asked for before.
+// A policy of thaw() alone has what it takes.
+[[nodiscard]] Task<Result<Filter>> ask_filter(Loop& loop, const Plan& plan);
 // Its two halves: what it sends, and what the answer says (answer_filter in filter.h).
 [[nodiscard]] std::string filter_request(const Plan& plan);
 [[nodiscard]] Result<Filter> read_filter(std::string_view answer);

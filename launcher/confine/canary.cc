@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "launcher/base/result.h"
+#include "launcher/confine/fork_refusal.h"
 
 namespace caisson::confine {
 namespace {
@@ -40,7 +41,8 @@ std::optional<Claim> claim(const Plan& plan, Probe probe) {
   if (!plan.system.empty() && std::ranges::find(kOfSystem, probe) != std::end(kOfSystem)) return std::nullopt;
   using enum Mechanism;
   const bool filter = plan.enforces(seccomp), rules = plan.landlock_fs != 0;
-  const Claim refused{seccomp, {EPERM, ENOSYS}};  // known and refused, or in no set
+  const Claim refused{seccomp, {EPERM, ENOSYS}};      // known and refused, or in no set
+  const Claim unwritable{landlock, {EACCES, EROFS}};  // a container's read-only root answers before Landlock is asked
   const struct {
     Probe probe;
     bool holds;
@@ -49,9 +51,9 @@ std::optional<Claim> claim(const Plan& plan, Probe probe) {
       {Probe::read_ungranted, plan.mount_ns, {mount_ns, {ENOENT}}},
       {Probe::read_ungranted, rules, {landlock, {EACCES}}},
       {Probe::write_read_only, plan.mount_ns, {mount_ns, {EROFS}}},
-      {Probe::write_read_only, rules, {landlock, {EACCES}}},
+      {Probe::write_read_only, rules, unwritable},
       {Probe::write_root, plan.mount_ns, {mount_ns, {EROFS}}},
-      {Probe::write_root, rules, {landlock, {EACCES}}},
+      {Probe::write_root, rules, unwritable},
       {Probe::write_proc, rules && plan.proc != Proc::none, {landlock, {EACCES}}},
       {Probe::proc_sys, true, {proc, {EACCES, EROFS, ENOENT, EPERM}}},
       {Probe::read_init, plan.pid_ns, {proc, {EACCES, ENOENT}}},
@@ -121,7 +123,7 @@ std::optional<std::string> canary_fault(const Plan& plan, const ProbeResults& re
     for (const int answer : c->accepted)
       wanted += (wanted.empty() ? "" : " or ") + (answer < 0 ? signal_text(-answer) : std::string(errno_name(answer)));
     return std::string("canary ") + kNames[i] + ": " + probe_answer(results[i]) + ", where " +
-           std::string(mechanism_name(c->mechanism)) + " is to give " + wanted;
+           std::string(mechanism_name(c->mechanism)) + " is to give " + wanted + fork_refusal(results[i].error);
   }
   return std::nullopt;
 }

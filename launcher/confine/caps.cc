@@ -34,6 +34,18 @@ bool caps_drop_bounding() {
   return !refused;
 }
 
+bool caps_change_uid() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[2] = {};
+  return ::syscall(SYS_capget, &header, data) == 0 && (data[0].effective & (1U << CAP_SETUID)) != 0;
+}
+
+bool caps_never() {
+  for (int cap = 0; cap <= 63; ++cap)
+    if (const int held = ::prctl(PR_CAPBSET_READ, cap, 0, 0, 0); held != 0) return held < 0 && cap != 0;
+  return true;
+}
+
 bool caps_drop_all() {
   capng_setpid(0);  // "self": libcap-ng remembers the pid of the process that called it first, our parent
   capng_clear(CAPNG_SELECT_CAPS);

@@ -7,6 +7,11 @@ namespace caisson::confine {
 // Once in the launcher before any fork: libcap-ng finds out the last capability by reading /proc.
 void caps_prepare();
 
+// Whether CAP_SETUID is in the effective set: without it, root has one uid for all, as anybody else.
+[[nodiscard]] bool caps_change_uid();
+// Whether the bounding set is empty: whoever has no capability then never has one, root included.
+[[nodiscard]] bool caps_never();
+
 // Empties the bounding and ambient sets and locks the securebits, so that no later exec or setuid gives any capability.
 // False with errno when CAP_SETPCAP is missing and the bounding set is not empty anyway.
 [[nodiscard]] bool caps_drop_bounding();

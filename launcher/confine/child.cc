@@ -17,6 +17,7 @@
 #include "launcher/confine/landlock.h"
 #include "launcher/confine/mount.h"
 #include "launcher/confine/net.h"
+#include "launcher/confine/protect.h"
 #include "launcher/confine/raw.h"
 #include "launcher/confine/user_ns.h"
 
@@ -51,6 +52,19 @@ void make_user_ns(const ChildArgs& args, StepWriter& steps) {
   steps.done(Step::user_ns, -1);  // value -1: waiting for the maps
   steps.flush();
   await_maps(args);
+}
+
+// What the kernel else takes from the one who made the namespace, root, and so from all workspaces and the host. Only where /proc
+// can be written, which in T3 it can.
+void bound_counters(const Plan& plan, StepWriter& steps) {
+  constexpr struct {
+    const char *path, *most;
+  } kCounters[] = {{"/proc/sys/user/max_inotify_instances", "32"},
+                   {"/proc/sys/user/max_inotify_watches", "32768"},
+                   {"/proc/sys/net/ipv4/tcp_rmem", "4096 131072 1048576"},
+                   {"/proc/sys/net/ipv4/tcp_wmem", "4096 16384 1048576"}};
+  for (const auto& [path, most] : kCounters)
+    if (!write_text(path, most) && plan.proc == Proc::full) steps.failed(Step::net_ns, errno);
 }
 
 int open_ns(const char* name, StepWriter& steps, Step step) {
@@ -92,21 +106,43 @@ template <class Body>
   ::_exit(::write(args.go_write, "p", 1) == 1 ? 0 : 1);
 }
 
+// How many tasks this uid has on the whole host, rounded up to a power of two: RLIMIT_NPROC counts those of other containers,
+// and our /proc does not show them, so this asks the kernel by forking. 0: our tasks alone; RLIM_INFINITY: fork fails, and
+// errno says why. Call it without capabilities: the limit does not hold whoever has some.
+rlim_t tasks_of_uid(rlimit outer) {
+  constexpr rlim_t kMost = 1U << 22;  // tasks that a kernel can have
+  for (rlim_t room = 2;; room *= 2) {
+    const rlimit tried{std::min(room, outer.rlim_max), outer.rlim_max};
+    if (::setrlimit(RLIMIT_NPROC, &tried) != 0) return RLIM_INFINITY;
+    const pid_t pid = raw::fork_with(0);
+    if (pid == 0) ::_exit(0);
+    if (pid < 0 && (errno != EAGAIN || room >= std::min(outer.rlim_max, kMost))) return RLIM_INFINITY;
+    if (pid < 0) continue;
+    while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    return room > 2 ? room : 0;
+  }
+}
+
 void set_limits(const Plan& plan, StepWriter& steps) {
   std::uint16_t entry = 0;
+  rlim_t others = 0;
   for (const auto& [resource, wanted] : plan.limits) {
     if (faults::skip("rlimits")) break;
     rlimit now{};
     if (::getrlimit(static_cast<__rlimit_resource>(resource), &now) != 0) steps.failed(Step::limits, errno, entry);
-    const rlim_t value = std::min(wanted.rlim_max, now.rlim_max);  // an outer limit may be lower already
-    const rlimit set{std::min(wanted.rlim_cur, value), value};
+    const bool shared = resource == RLIMIT_NPROC && !plan.user_ns;  // with whoever else on this host has our uid
+    if (shared && (others = tasks_of_uid(now)) == RLIM_INFINITY) steps.failed(Step::limits, errno, entry);
+    const rlim_t more = shared ? others : 0;
+    const rlim_t value = std::min(wanted.rlim_max + more, now.rlim_max);  // an outer limit may be lower already
+    const rlimit set{std::min(wanted.rlim_cur + more, value), value};
     if (::setrlimit(static_cast<__rlimit_resource>(resource), &set) != 0 ||
         ::getrlimit(static_cast<__rlimit_resource>(resource), &now) != 0)
       steps.failed(Step::limits, errno, entry);
     if (now.rlim_cur != set.rlim_cur || now.rlim_max != value) steps.failed(Step::limits, EINVAL, entry);
     ++entry;
   }
-  steps.done(Step::limits);
+  steps.done(Step::limits, static_cast<std::int32_t>(others));  // which verify_session() takes into account
 }
 
 // Leaves exactly: 0-2 /dev/null, 3 the socket to the launcher, and (close-on-exec) what the last steps need.
@@ -139,6 +175,12 @@ void become_root_of_own(StepWriter& steps) {
   steps.done(Step::root_ns);
 }
 
+// Engines may list `gid` as a supplementary group, too. Only root can remove it, and it adds no right to those of `gid`.
+bool in_no_group_but(gid_t gid) {
+  gid_t group = gid;
+  return ::getgroups(1, &group) >= 0 && group == gid;
+}
+
 void change_ids(const ChildArgs& args, StepWriter& steps) {
   if (faults::skip("uid")) return steps.done(Step::credentials);
   const Plan& plan = *args.plan;
@@ -151,9 +193,11 @@ void change_ids(const ChildArgs& args, StepWriter& steps) {
     steps.failed(Step::credentials, errno);
   uid_t r = 0, e = 0, s = 0;
   gid_t rg = 0, eg = 0, sg = 0;
-  if (::getresuid(&r, &e, &s) != 0 || ::getresgid(&rg, &eg, &sg) != 0 || (r == 0) != root || e != r || s != r ||
-      (rg == 0) != root || eg != rg || sg != rg || (plan.change_uid && (r != uid || rg != gid)) ||
-      (plan.change_uid && ::getgroups(0, nullptr) != 0))
+  if (::getresuid(&r, &e, &s) != 0 || ::getresgid(&rg, &eg, &sg) != 0 || e != r || s != r || eg != rg || sg != rg)
+    steps.failed(Step::credentials, EPERM);
+  // Where ids cannot be changed they are the container's, root's too, of a root that never has a capability.
+  if (plan.change_uid ? r != uid || rg != gid || (r == 0) != root || (rg == 0) != root || !in_no_group_but(gid)
+                      : r == 0 && !caps_never())
     steps.failed(Step::credentials, EPERM);
   steps.done(Step::credentials);
 }
@@ -169,7 +213,7 @@ void confine_and_exec(const ChildArgs& args, StepWriter& steps) {
   int status = args.status, init_exe = args.init_exe, landlock = args.landlock;
   arrange_fds(args, &status, &init_exe, &landlock, steps);
   steps.done(Step::fds);
-  set_limits(plan, steps);
+  if (plan.user_ns) set_limits(plan, steps);  // before root_ns, whose namespace takes over the bound of what is outside it
   // A new POSIX session: no controlling terminal of the launcher's is left (TIOCSTI, job control). EPERM: leads one already.
   if (!faults::skip("stdio") && ::setsid() < 0 && errno != EPERM) steps.failed(Step::stdio, errno);
   ::umask(plan.policy->umask);
@@ -185,6 +229,7 @@ void confine_and_exec(const ChildArgs& args, StepWriter& steps) {
   if (!bounded && plan.user_ns) steps.failed(Step::capabilities, EPERM);
   if (!keep && !caps_drop_all()) steps.failed(Step::capabilities, errno);
   steps.done(Step::capabilities, bounded ? 1 : 0);
+  if (!plan.user_ns) set_limits(plan, steps);
   if (!faults::skip("no_new_privs") &&
       (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1))
     steps.failed(Step::no_new_privs, errno);
@@ -239,6 +284,7 @@ void workspace_child(const ChildArgs& args) {
   if (::unshare(CLONE_NEWNS | (args.plan->net_ns ? CLONE_NEWNET : 0)) != 0) steps.failed(Step::mount_ns, errno);
   if (args.plan->net_ns) {
     if (const int error = loopback_up(); error != 0) steps.failed(Step::net_ns, error);
+    bound_counters(*args.plan, steps);
     steps.done(Step::net_ns);
   }
   const int fds[4] = {open_ns("user", steps, Step::user_ns), open_ns("net", steps, Step::net_ns),
@@ -290,6 +336,7 @@ void session_child(const ChildArgs& args) {
   steps.done(Step::namespaces);
   in_new_pid_ns(args, steps, [&args](StepWriter& own) {
     if (args.plan->mount_ns) mount_instance(*args.plan, false, own);
+    protect_names(args, own);
     confine_and_exec(args, own);
   });
 }

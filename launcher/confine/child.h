@@ -9,6 +9,8 @@
 
 namespace caisson::confine {
 
+struct Protection;
+
 // Descriptors and facts of one child. -1: not used.
 struct ChildArgs {
   const Plan* plan = nullptr;
@@ -20,12 +22,13 @@ struct ChildArgs {
   int go_write = -1;               // write end, for the child that forks the first process
   int handover = -1;               // socket to which the made descriptors are sent
   int user_ns = -1, net_ns = -1, mount_ns = -1;
-  int landlock = -1;     // prepared ruleset
-  int init_exe = -1;     // O_PATH descriptor of caisson-init
-  int init_socket = -1;  // becomes descriptor 3
-  int null = -1;         // /dev/null
-  uid_t uid = 0;         // T0: the session's own uid
-  gid_t gid = 0;         // T0: the workspace's gid
+  int landlock = -1;                       // prepared ruleset
+  int init_exe = -1;                       // O_PATH descriptor of caisson-init
+  int init_socket = -1;                    // becomes descriptor 3
+  int null = -1;                           // /dev/null
+  const Protection* protection = nullptr;  // a canary has none
+  uid_t uid = 0;                           // T0: the session's own uid
+  gid_t gid = 0;                           // T0: the workspace's gid
 };
 
 // CLONE_NEW* of what every session has for itself.

@@ -38,16 +38,16 @@ struct Features {
   int outer_seccomp = 0;     // Seccomp: of /proc/self/status
   std::string capabilities;  // CapEff, hex
   std::string lsm_label;     // AppArmor or SELinux label, or ""
+  std::string outside;  // what statements say of the kernel and the outer container, but for the cgroup: a JSON object's text
 
   [[nodiscard]] Tier tier() const;
+  [[nodiscard]] bool mounts() const { return user_ns.ok() && mount_ns.ok(); }
   [[nodiscard]] bool pid_ns() const { return mount_ns.ok() && (proc_full.ok() || proc_subset.ok()); }
 };
 
 // For caisson-probe, which the launcher asks, and for the command line. Takes some milliseconds; forks. Never fails: what cannot
 // be found out is not there.
 [[nodiscard]] Features probe_features();
-// What caisson-probe finds. Errors: that it gave no whole answer; nothing is known then, and nothing can be started.
-[[nodiscard]] Result<Features> ask_features();
 // As if every mechanism worked, but for what costs nothing to ask (Landlock's ABI, cgroup). For a caller that tries and, when
 // a step fails, plans again from the real probe: nothing is ever believed without its post-condition.
 [[nodiscard]] Features optimistic_features();  // single.cc

@@ -13,16 +13,16 @@ namespace caisson::confine {
 
 using ChildMain = void (*)(const ChildArgs&);
 
-// A builder's child, killed and reaped whatever happens.
+// A builder's child, killed whatever happens, and reaped, where no loop does that.
 class Child {
  public:
-  Child(pid_t pid, Fd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
+  Child(pid_t pid, Fd pidfd, bool loop = false) : pid_(pid), pidfd_(std::move(pidfd)), loop_(loop) {}
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
   ~Child() {
     if (pid_ <= 0) return;
     (void)sys::pidfd_send_signal(pidfd_.get(), SIGKILL);
-    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    while (!loop_ && ::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
   [[nodiscard]] pid_t pid() const { return pid_; }
@@ -34,6 +34,7 @@ class Child {
  private:
   pid_t pid_;
   Fd pidfd_;
+  const bool loop_;
 };
 
 [[nodiscard]] Status answer_maps(pid_t pid, uid_t uid, gid_t gid, const Fd& go);

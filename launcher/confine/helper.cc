@@ -47,7 +47,10 @@ int give_up(uid_t uid, bool change_uid, int landlock) {
   (void)caps_drop_bounding();
   if (change_uid && (::setgroups(0, nullptr) != 0 || ::setresgid(uid, uid, uid) != 0 || ::setresuid(uid, uid, uid) != 0))
     return 122;
-  if ((::geteuid() == 0 && uid != 0) || !caps_drop_all() || ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return 122;
+  // Root that cannot be anybody else, and never has a capability, is as good as any other user.
+  if ((::geteuid() == 0 && uid != 0 && (change_uid || !caps_never())) || !caps_drop_all() ||
+      ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+    return 122;
   if (landlock >= 0 && raw::landlock_restrict_self(landlock) != 0) return 123;
   // Only now: a change of uid clears it.
   return ::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || ::chdir("/") != 0 ? 121 : 0;

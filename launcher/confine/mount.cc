@@ -88,10 +88,10 @@ int mount_stage(const Plan& plan, const char* stage, const char* home_stage, Ste
 
 void build_root(const Plan& plan, const char* stage_dir, StepWriter& steps) {
   static int trees[kMaxBinds];
-  if (plan.binds.size() > kMaxBinds) steps.failed(Step::sources, E2BIG);
   SourceCloner sources;
   for (std::size_t i = 0; i < plan.binds.size(); ++i)
-    if ((trees[i] = sources.clone(plan.binds[i])) < 0) steps.failed(Step::sources, errno, static_cast<std::uint16_t>(i));
+    if ((trees[i] = plan.binds[i].held ? -1 : sources.clone(plan.binds[i])) < 0 && !plan.binds[i].held)
+      steps.failed(Step::sources, errno, static_cast<std::uint16_t>(i));
   const int shared_proc =
       plan.proc == Proc::shared ? ::open_tree(AT_FDCWD, "/proc", AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC) : -1;
   // The launcher's run directory is closed to the uid that we are about to become.
@@ -126,7 +126,9 @@ void build_root(const Plan& plan, const char* stage_dir, StepWriter& steps) {
   for (std::size_t i = 0; i < plan.binds.size(); ++i) {
     for (PrivatePlace& place : places)
       if (std::strcmp(place.path, plan.binds[i].target.c_str()) < 0) make_private(plan, tree, place, steps);
-    if (!faults::skip("attach_grants") && !tree.attach(trees[i], plan.binds[i].target.c_str(), plan.binds[i].directory))
+    const Bind& bind = plan.binds[i];
+    const char* target = bind.target.c_str();
+    if (!faults::skip("attach_grants") && !(bind.held ? tree.hold(target) : tree.attach(trees[i], target, bind.directory)))
       steps.failed(Step::binds, errno, static_cast<std::uint16_t>(i));
     ::close(trees[i]);
   }
@@ -170,7 +172,8 @@ void mount_instance(const Plan& plan, bool proc_is_mounted, StepWriter& steps) {
     steps.done(Step::proc_mount);
   }
   if (faults::skip("devices")) return steps.done(Step::devices);
-  const int pts = new_mount("devpts", "newinstance,ptmxmode=0666,mode=0620", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+  const int pts = new_mount("devpts", faults::skip("devices.max") ? "newinstance,ptmxmode=0666,mode=0620" : kPtsOptions,
+                            MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
   if (pts < 0 || !tree.attach(pts, "/dev/pts", true)) steps.failed(Step::devices, errno);
   ::close(pts);
   const int shm = new_tmpfs("mode=1777,uid=1000,gid=1000,", plan.private_tmp_options, MOUNT_ATTR_NOEXEC);

@@ -2,6 +2,8 @@
 // descriptor, then becomes the root. Async-signal-safe; every error ends the child with a step record.
 #pragma once
 
+#include <string_view>
+
 #include "launcher/confine/plan.h"
 #include "launcher/confine/steps.h"
 
@@ -13,7 +15,9 @@ inline constexpr const char* kProcMaskRoot = "/proc/bus";
 inline constexpr const char* kProcMasks[] = {"/proc/acpi",      "/proc/interrupts", "/proc/keys",
                                              "/proc/key-users", "/proc/kallsyms",   "/proc/scsi"};
 
-inline constexpr int kMaxBinds = 256;
+// Pseudo-terminals are the kernel's, 4096 for everybody: a session has a part of them. What is last is read back.
+inline constexpr char kPtsOptions[] = "newinstance,ptmxmode=0666,mode=0620,max=32";
+inline constexpr const char* kPtsMax = kPtsOptions + std::string_view(kPtsOptions).rfind(',') + 1;
 
 // Makes all mounts of the calling process's new mount namespace private and mounts the workspace's tmpfs at `stage`
 // (owner: the inner uid), to be shared as /tmp by every tree built from this namespace; at `home_stage` the workspace's home,

@@ -8,9 +8,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <optional>
 #include <ranges>
-#include <set>
 #include <sstream>
 #include <string_view>
 
@@ -27,7 +27,7 @@ constexpr std::size_t kMaxMountInfo = 4U << 20;  // a grant may have thousands o
 
 struct Mounted {
   std::string point;
-  std::string_view options, type;  // options: of the mount, not of its filesystem
+  std::string_view options, type, of_type;  // options: of the mount; of_type: of its filesystem
 };
 
 std::unexpected<Error> broken(const std::string& what, const std::string& is) {
@@ -60,58 +60,57 @@ std::optional<Mounted> parse(std::string_view line) {
     line.remove_prefix(std::min(word.size() + 1, line.size()));
     if (field == 5) m.point = unescaped(word);
     if (field == 6) m.options = word;
-    if (optional_over) return m.type = word, m;
+    if (optional_over) return m.type = word, m.of_type = line.substr(line.rfind(' ') + 1), m;
     optional_over = field > 6 && word == "-";
   }
   return std::nullopt;
-}
-
-// The grant that decides what a path is: the longest that it lies in. `above`: that it lies in without being it.
-const Bind* governing(const Plan& plan, std::string_view path, bool above = false) {
-  const Bind* found = nullptr;
-  for (const Bind& bind : plan.binds)
-    if (inside(path, bind.target) && !(above && path == bind.target) &&
-        (found == nullptr || bind.target.size() > found->target.size()))
-      found = &bind;
-  // A private home or /tmp lies over what is granted around it.
-  for (const std::string_view own : {std::string_view(plan.policy->home_path), std::string_view("/tmp")})
-    if (found != nullptr && inside(path, own) && found->target.size() < own.size()) found = nullptr;
-  return found;
-}
-
-// Inside a writable grant the directories above a mount can be moved, and its path with them: by the session and by others that
-// have the same grant, who must not be able to end it so.
-bool may_move(const Plan& plan, const std::string& path) {
-  const Bind* around = governing(plan, path, true);
-  return around != nullptr && !around->read_only;
 }
 
 Status check_mount(const Plan& plan, const Mounted& m) {
   if (plan.proc == Proc::shared && inside(m.point, "/proc")) return {};  // the container's own, masks and all
   const Bind* grant = governing(plan, m.point);
   const bool device = (grant != nullptr && grant->device) || m.type == "devpts";
-  const char* lacks = !has(m.options, "nosuid")                      ? "nosuid"
-                      : !device && !has(m.options, "nodev")          ? "nodev"
-                      : m.point == "/" && !has(m.options, "ro")      ? "ro"
-                      : grant == nullptr                             ? nullptr
-                      : grant->read_only && !has(m.options, "ro")    ? "ro"
-                      : !grant->execute && !has(m.options, "noexec") ? "noexec"
-                                                                     : nullptr;
+  const char* lacks = !has(m.options, "nosuid")                           ? "nosuid"
+                      : !device && !has(m.options, "nodev")               ? "nodev"
+                      : m.point == "/" && !has(m.options, "ro")           ? "ro"
+                      : m.point == "/dev/pts" && !has(m.of_type, kPtsMax) ? kPtsMax
+                      : grant == nullptr                                  ? nullptr
+                      : grant->read_only && !has(m.options, "ro")         ? "ro"
+                      : !grant->execute && !has(m.options, "noexec")      ? "noexec"
+                                                                          : nullptr;
   if (lacks != nullptr) return broken("mount " + quote(m.point), "not " + std::string(lacks));
+  return {};
+}
+
+// Who replaces a file or directory from elsewhere takes the mount on it away. What was removed so and is not there is nobody's to
+// write to, and other sessions may come and go in their own.
+Status check_protected(const std::map<std::string, bool, std::less<>>& points, const Protection& protection, pid_t pid) {
+  const auto root = sys::open("/proc/" + std::to_string(pid) + "/root", O_PATH | O_DIRECTORY);
+  for (const auto& [letter, paths] : protection.told)
+    for (std::string_view at : paths) {
+      if (letter != 'm' && letter != 'r' && letter != 'k') break;
+      const std::string path(at);
+      while (letter == 'k' && !at.empty() && !points.contains(at)) at = at.substr(0, at.rfind('/'));
+      const auto point = points.find(at);
+      if (point != points.end() && (letter == 'm' || point->second)) continue;
+      const auto there =
+          root ? sys::openat2(root->get(), path.substr(1), O_PATH | O_NOFOLLOW, RESOLVE_BENEATH) : std::unexpected(root.error());
+      if (there || there.error().sys != ENOENT) return broken("protected " + quote(path), "not covered");
+    }
   return {};
 }
 
 }  // namespace
 
-Result<std::string> check_mount_tree(const Plan& plan, pid_t pid) {
+Result<std::string> check_mount_tree(const Plan& plan, pid_t pid, const Protection* protection) {
   TRY_ASSIGN(const std::string text, sys::read_file("/proc/" + std::to_string(pid) + "/mountinfo", kMaxMountInfo));
-  std::set<std::string, std::less<>> points;
+  std::map<std::string, bool, std::less<>> points;  // whether it is read-only
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     auto mounted = parse(line);
     if (!mounted) return broken("a line of mountinfo", quote(line));
     TRY(check_mount(plan, *mounted));
-    points.insert(std::move(mounted->point));
+    points.insert_or_assign(std::move(mounted->point), has(mounted->options, "ro"));
   }
   // What the launcher mounts itself.
   std::vector<std::string> own{"/", "/dev/pts", "/dev/shm"};
@@ -121,12 +120,13 @@ Result<std::string> check_mount_tree(const Plan& plan, pid_t pid) {
   for (const std::string& path : own)
     if (!points.contains(path)) return broken(quote(path), "not mounted");
   for (const Bind& bind : plan.binds)
-    if (!points.contains(bind.target) && !may_move(plan, bind.target))
-      return broken("grant " + quote(bind.target), "not mounted");
-  return std::to_string(points.size()) + " mounts, " + std::to_string(plan.binds.size()) + " granted, as planned";
+    if (!points.contains(bind.target)) return broken((bind.held ? "directory " : "grant ") + quote(bind.target), "not mounted");
+  if (protection != nullptr) TRY(check_protected(points, *protection, pid));
+  return std::to_string(points.size()) + " mounts, terminals " + kPtsMax + ", " + std::to_string(plan.binds.size()) +
+         " held or granted, as planned";
 }
 
-Result<std::string> check_covers(const Plan& plan, pid_t pid, bool masks) {
+Result<std::string> check_covers(const Plan& plan, pid_t pid, bool masks, const Protection* protection) {
   const auto root = sys::open("/proc/" + std::to_string(pid) + "/root", O_PATH | O_DIRECTORY);
   if (!root && root.error().sys == EACCES) return std::string();
   if (!root) return std::unexpected(root.error());
@@ -135,10 +135,13 @@ Result<std::string> check_covers(const Plan& plan, pid_t pid, bool masks) {
     paths.emplace_back(kProcMaskRoot);
     paths.insert(paths.end(), std::begin(kProcMasks), std::end(kProcMasks));
   }
+  if (!masks && (!plan.protect.empty() || std::ranges::any_of(plan.binds, &Bind::held)))
+    TRY(check_mount_tree(plan, pid, protection));
   std::size_t covered = 0;
   for (const std::string& path : paths) {
-    if (may_move(plan, path)) continue;
-    const auto at = sys::openat2(root->get(), path.substr(1), O_PATH, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+    // Whoever has the grant may make it, and must not be able to end others so.
+    if (std::ranges::find(plan.makeable, path) != plan.makeable.end()) continue;
+    const auto at = sys::openat2(root->get(), path.substr(1), O_PATH | O_NOFOLLOW, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
     if (!at && at.error().sys == ENOENT) continue;  // nothing to hide
     if (!at) return std::unexpected(at.error());
     struct stat st{};

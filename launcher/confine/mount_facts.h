@@ -8,20 +8,21 @@
 
 #include "launcher/base/result.h"
 #include "launcher/confine/plan.h"
+#include "launcher/confine/protect.h"
 
 namespace caisson::confine {
 
 // /proc/<pid>/mountinfo, read once: every mount is nosuid, and nodev but for devices; the root is read-only; the launcher's own
-// mounts are there; each grant is there, with what lies mounted below it no more writable or executable than the policy says.
-// Returns what was seen, in words.
-[[nodiscard]] Result<std::string> check_mount_tree(const Plan& plan, pid_t pid);
+// mounts are there; each grant is there, with what lies mounted below it no more writable or executable than the policy says;
+// what caisson-protect made of names is read-only, behind mount points. Returns what was seen, in words.
+[[nodiscard]] Result<std::string> check_mount_tree(const Plan& plan, pid_t pid, const Protection* protection);
 // The next two return "" where the kernel does not let us look: at a process of another user (T0), at one that has not executed
 // anything since its ids changed (`caisson run`), and at descriptors where container root is remapped (the list of an undumpable
 // process belongs to the host's root; a canary looks from inside).
 //
 // What `hide` names, and what a fresh /proc shows of the machine: covered by something empty, unreadable and read-only, or not
 // there. masks false: without the latter, which in a session that was once seen whole lies on nothing of the outside's.
-[[nodiscard]] Result<std::string> check_covers(const Plan& plan, pid_t pid, bool masks);
+[[nodiscard]] Result<std::string> check_covers(const Plan& plan, pid_t pid, bool masks, const Protection* protection);
 // 0 to 2 are /dev/null and the process leads a POSIX session: no terminal or file of the launcher's is left.
 [[nodiscard]] Result<std::string> check_stdio(pid_t pid);
 

@@ -1,14 +1,11 @@
 #include "launcher/confine/plan.h"
 
-#include <fcntl.h>
-#include <linux/openat2.h>
-#include <sys/stat.h>
-
 #include <algorithm>
 
 #include <nlohmann/json.hpp>
 
 #include "launcher/base/sys.h"
+#include "launcher/confine/fork_refusal.h"
 #include "launcher/confine/landlock.h"
 #include "launcher/confine/raw.h"
 #include "launcher/confine/system_plan.h"
@@ -58,7 +55,7 @@ class Planner {
     return works;
   }
   static std::string because(const Tried& t) {
-    return t.error > 0 ? t.step + ": " + errno_name(t.error) : "needs a user namespace";
+    return t.error > 0 ? t.step + fork_refusal(t.error) + ": " + errno_name(t.error) : "needs a user namespace";
   }
 
   void namespaces() {
@@ -128,9 +125,12 @@ class Planner {
       residual("hidden-readable",
                "no mount namespace: what `hide` names is not covered, and can be read as the grant around it permits");
     residual("path-sockets", "no mount namespace: UNIX sockets outside the grants can be connected to where their modes permit");
-    residual(
-        "tmp-shared",
-        "no mount namespace: /tmp is the container's, without a quota; what others left there can be used as its modes permit");
+    if (made())
+      residual("terminals-shared", "no mount namespace: pseudo-terminals are the container's, without a part for each workspace");
+    else
+      residual("tmp-shared",
+               "no mount namespace: /tmp and pseudo-terminals are the container's, without a quota; what others left in /tmp can "
+               "be used as its modes permit");
   }
 
   void shared_namespaces() {
@@ -143,8 +143,10 @@ class Planner {
                                         ": what these show (host name, ids, objects) is the container's");
   }
 
+  [[nodiscard]] bool made() const { return place_.processes != 0; }  // a workspace that somebody asked for
+
   // The sessions of a workspace have one uid and see each other: also where user namespaces can be made, but no mounts in them.
-  [[nodiscard]] bool peers() const { return !plan_.pid_ns && (features_.user_ns.ok() || !plan_.change_uid); }
+  [[nodiscard]] bool peers() const { return !plan_.pid_ns && (features_.user_ns.ok() || !plan_.change_uid || made()); }
 
   void credentials() {
     // With a user namespace the uid is the workspace's one mapped uid, and root's powers end at the namespace.
@@ -153,13 +155,13 @@ class Planner {
     if (!plan_.change_uid) {
       residual("one-uid",
                "one uid for launcher, agent and sessions: only Landlock domains stand between them; command lines and numbers of "
-               "descriptors of the others can be seen, their priorities and resource limits changed");
+               "descriptors of the others can be seen, their priorities and processors changed");
       residual("bounding-set",
                "the capability bounding set is the container's: that nothing of it can be had rests on no_new_privs");
     } else if (peers()) {
       residual("peers-tunable",
-               "no PID namespace, and one uid for the sessions of a workspace: each can change priorities, processors and "
-               "resource limits of the others' processes, and list numbers of their descriptors");
+               "no PID namespace, and one uid for the sessions of a workspace: each can change priorities and "
+               "processors of the others' processes, and list numbers of their descriptors");
     }
     for (const Mechanism m :
          {Mechanism::capabilities, Mechanism::no_new_privs, Mechanism::rlimits, Mechanism::fds, Mechanism::env})
@@ -194,7 +196,15 @@ class Planner {
                     "policy '" + policy_.domain +
                         "' gives a session a home or /tmp of its own, which needs a mount namespace, and there is "
                         "none here (see: caisson probe)");
+      // Nor can Landlock take away below a directory what it gave on it. Who switches the mounts off by name goes without.
+      if (!policy_.protect.empty() && !policy_.disable.contains(Mechanism::mount_ns))
+        return fail(Code::unavailable, "policy '" + policy_.domain +
+                                           "' has 'protect', which needs a mount namespace, tier T2 or T3 " +
+                                           "(see: caisson probe); this is " + std::string(tier_name(plan_.tier)));
+      if (!policy_.protect.empty())
+        residual("protect-off", "the policy switches mount_ns off: what `protect` names can be written to as the grants permit");
     }
+    plan_.closed = place_.closed;
     std::vector<Grant> grants = policy_.grants;
     if (sources_.contains(place_.tools)) {
       plan_.tools = plan_.mount_ns ? kTools : place_.tools;
@@ -202,7 +212,7 @@ class Planner {
     }
     for (const Grant& grant : grants) {
       const auto it = sources_.find(grant.source);
-      if (it == sources_.end() || !it->second.present) {
+      if (it == sources_.end() || !it->second.present || shut(grant.path)) {
         plan_.absent.push_back(grant.path);
         continue;
       }
@@ -238,11 +248,60 @@ class Planner {
                                        std::pair("/dev/stdout", "/proc/self/fd/1"), std::pair("/dev/stderr", "/proc/self/fd/2"),
                                        std::pair("/dev/ptmx", "pts/ptmx")})
       plan_.links.emplace_back(path, target);
-    plan_.hide = policy_.hide;
+    // A mask covers the path of a grant that is left out: otherwise a grant around it would show what lies there.
+    std::ranges::copy_if(policy_.hide, std::back_inserter(plan_.hide), [this](const std::string& path) { return !shut(path); });
+    for (const auto& [path, why] : plan_.closed) plan_.hide.push_back(path);
     if (policy_.system_packages) TRY(plan_system(plan_, place_.system));
+    hold();
+    if (plan_.binds.size() > kMaxBinds)
+      return fail(Code::invalid_argument, "policy '" + policy_.domain + "' needs " + std::to_string(plan_.binds.size()) +
+                                              " mounts, of " + std::to_string(kMaxBinds) +
+                                              ": grant less, or hide and grant less deep inside what is writable");
     // Parents before what lies below them, whoever of grants, home and devices they come from.
     std::ranges::sort(plan_.binds, {}, &Bind::target);
+    if (!policy_.protect.empty()) protect();
     return {};
+  }
+
+  void protect() {
+    const auto note = [this](char letter, const std::string& text) { (plan_.protect += letter) += text + '\0'; };
+    const char home = policy_.protect_home ? 'p' : 'l';
+    for (const std::string& name : policy_.protect) note('n', name);
+    for (const Bind& b : plan_.binds) {
+      if (b.device || b.held) continue;
+      note('s', b.target);
+      if (b.read_only) continue;
+      note(b.target == policy_.home_path ? home : b.staged ? 'l' : 'p', b.target);
+      note('=', b.source);
+    }
+    if (policy_.home == policy::Scope::private_) note('s', policy_.home_path), note(home, policy_.home_path);
+    residual("protect-new-names",
+             "what `protect` names and was not there when a session began, it can make: the record of its end lists that");
+  }
+
+  // Inside what is writable a directory above something hidden or granted could be moved, and that with it: the next session's
+  // tree would find nothing at its path, or what was put there. So each of them becomes a mount point.
+  void hold() {
+    std::vector<std::string> paths = plan_.hide;
+    for (const Bind& b : plan_.binds) paths.push_back(b.target);
+    for (std::string_view path : paths)
+      while (!(path = path.substr(0, path.rfind('/'))).empty()) {
+        const Bind* around = governing(plan_, path);
+        if (around == nullptr || around->read_only || around->target == path) break;
+        Bind held{.target = std::string(path), .read_only = false, .execute = around->execute, .staged = true, .held = true};
+        held.source = around->source + held.target.substr(around->target.size());
+        plan_.binds.push_back(std::move(held));
+      }
+    std::ranges::copy_if(plan_.hide, std::back_inserter(plan_.makeable), [this](const std::string& path) {
+      const Bind* around = governing(plan_, path);
+      const auto was = sources_.find("hide " + path);
+      return around != nullptr && !around->read_only && (was == sources_.end() || !was->second.present);
+    });
+    for (const auto& [path, why] : plan_.closed) plan_.makeable.push_back(path);
+  }
+
+  [[nodiscard]] bool shut(const std::string& path) const {
+    return std::ranges::any_of(plan_.closed, [&path](const auto& c) { return policy::inside(path, c.first); });
   }
 
   Status add_home() {
@@ -311,7 +370,7 @@ class Planner {
     for (const std::string& name : policy_.devices) rule("/dev/" + name, device, false);
     rule("/dev/ptmx", device, false);
     rule("/dev/pts", device | LANDLOCK_ACCESS_FS_READ_DIR, false);
-    rule("/tmp", everything);
+    if (!made()) rule("/tmp", everything);  // which would be a way from one workspace to the other: these have theirs at home
     rule(place_.home_source, everything);
     if (plan_.proc == Proc::shared) rule("/proc", landlock_read(abi, false));
     plan_.binds.clear();  // nothing is mounted; the rules above are the grants
@@ -319,17 +378,17 @@ class Planner {
 
   void limit(int resource, std::uint64_t value) { plan_.limits.push_back({resource, rlimit{value, value}}); }
 
-  // RLIMIT_NPROC counts the tasks of a uid in a user namespace (before Linux 5.14: of a uid), whoever sets it. In T0 a uid is one
-  // session's, and in T1 the launcher's and everybody's: there the policy's own limit is right, or strict. With a user namespace
-  // all sessions of a workspace share one uid. Where a cgroup counts each session this is a backstop that must never come first.
-  // Where none does, it bounds what a fork bomb reaches before the watchdog looks: room for the two tasks of every session that
-  // there can be (its first process and a shell), and for four sessions at their limit at once. A made workspace has a limit of
-  // its own for the sum of its sessions.
+  // RLIMIT_NPROC counts the tasks of a uid in a user namespace (before Linux 5.14: of a uid), whoever sets it: without one of
+  // ours, those of the whole host, which the child adds to this. Where a uid is one session's (T0), the policy's own limit is
+  // right. Else all sessions of a workspace share it, in T1 with the launcher. Where a cgroup counts each session this is a
+  // backstop that must never come first. Where none does, it bounds what a fork bomb reaches before the watchdog looks: room for
+  // the two tasks of every session that there can be (its first process and a shell), and for four sessions at their limit at
+  // once. A made workspace has a limit of its own for the sum of its sessions.
   std::uint64_t processes() const {
     constexpr std::uint64_t kSessionTasks = 2 * 1024, kBusySessions = 4, kBackstop = 16384;
     const std::uint64_t own = policy_.limits.processes;
     if (place_.processes != 0) return place_.processes;
-    if (!plan_.user_ns) return own;
+    if (!plan_.user_ns && !peers()) return own;
     return plan_.cgroup ? std::max(own, kBackstop) : kSessionTasks + kBusySessions * own;
   }
 
@@ -367,57 +426,21 @@ class Planner {
   Plan plan_;
 };
 
-// Two grants that lead to one inode with different access: whichever path a program took would decide what it may do.
-Status check_aliases(const Policy& policy, const Sources& sources) {
-  std::map<std::pair<dev_t, ino_t>, const Grant*> seen;
-  for (const Grant& grant : policy.grants) {
-    const Source& source = sources.at(grant.source);
-    if (!source.present) continue;
-    const auto [it, fresh] = seen.emplace(std::pair(source.dev, source.ino), &grant);
-    if (!fresh && it->second->access != grant.access)
-      return fail(Code::invalid_argument, "grants " + quote(it->second->path) + " and " + quote(grant.path) +
-                                              " are one file or directory with different access");
-  }
-  return {};
-}
-
 }  // namespace
-
-Result<Source> open_source(const std::string& path) {
-  auto fd = sys::openat2(AT_FDCWD, path, O_PATH, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
-  if (!fd) return std::unexpected(std::move(fd).error());
-  struct stat st{};
-  if (::fstat(fd->get(), &st) != 0) return sys_error("fstat " + quote(path));
-  if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
-    return fail(Code::invalid_argument, quote(path) + " is neither a directory nor a regular file");
-  return Source{true, S_ISDIR(st.st_mode), st.st_dev, st.st_ino};
-}
-
-Result<Sources> resolve_sources(const Policy& policy) {
-  Sources out;
-  for (const Grant& grant : policy.grants) {
-    auto source = open_source(grant.source);
-    if (source) {
-      out[grant.source] = *source;
-      continue;
-    }
-    if (!grant.required && (source.error().code == Code::not_found || source.error().sys == ELOOP)) {
-      out[grant.source] = {};
-      continue;
-    }
-    return std::unexpected(std::move(source).error().wrap("grant " + quote(grant.path)));
-  }
-  TRY(check_aliases(policy, out));
-  // The kernel takes a cover away with the file below it: what is hidden must be what was covered. No source begins so.
-  for (const std::string& path : policy.hide)
-    if (const Grant* around = policy::ruling_grant(policy.grants, path))
-      out["hide " + path] = open_source(around->source + path.substr(around->path.size())).value_or(Source{});
-  return out;
-}
 
 Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const Policy> policy, const Features& features,
                                               const Sources& sources, const Place& place) {
   return Planner(std::move(policy), features, sources, place).run();
+}
+
+const Bind* governing(const Plan& plan, std::string_view path) {
+  const Bind* found = nullptr;
+  for (const Bind& bind : plan.binds)
+    if (policy::inside(path, bind.target) && (found == nullptr || bind.target.size() > found->target.size())) found = &bind;
+  // A private home or /tmp lies over what is granted around it.
+  for (const std::string_view own : {std::string_view(plan.policy->home_path), std::string_view("/tmp")})
+    if (found != nullptr && policy::inside(path, own) && found->target.size() < own.size()) found = nullptr;
+  return found;
 }
 
 std::string view_text(const Plan& plan) {

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -28,15 +29,24 @@ struct Source {
 };
 using Sources = std::map<std::string, Source>;  // by path
 
+// Paths in a session that it goes without, with all below them, because of what sessions did there: path -> why.
+using Closed = std::map<std::string, std::string>;
+
 // Opens every source of the policy once. A required one that is missing, or one that is neither file, directory nor a
-// listed device, is an error naming the grant.
-[[nodiscard]] Result<Sources> resolve_sources(const policy::Policy& policy);
+// listed device, is an error naming the grant; where others than root may have done it, its grant is `closed` instead, if that
+// is wanted.
+[[nodiscard]] Result<Sources> resolve_sources(const policy::Policy& policy, Closed* closed = nullptr);
+// Whether others than root may change what is at `path`: by a directory on the way that they own or may write to.
+[[nodiscard]] bool others_may_change(const std::string& path);
 [[nodiscard]] Result<Source> open_source(const std::string& path);  // one of them
+
+inline constexpr std::size_t kMaxBinds = 256;
 
 struct Bind {
   std::string target, source;
   bool read_only = true, execute = false, device = false, directory = true;
-  bool staged = false;  // source is the workspace's own tmpfs, whose identity only the child can know
+  bool staged = false;  // its identity only the child can know: the workspace's own tmpfs, or what is held
+  bool held = false;    // what is at the target already, mounted there once more: nobody inside can move a mount point
   dev_t dev = 0;
   ino_t ino = 0;
 };
@@ -93,16 +103,19 @@ struct Plan {
   std::vector<std::string> directories;  // empty directories of the root
   std::vector<std::pair<std::string, std::string>> files, links;
   std::vector<std::string> hide;
-  std::string tools;  // where the session finds the agent's programs; "": there are none
+  std::vector<std::string> makeable;  // of these, what was not there, where sessions may make it
+  std::string tools;                  // where the session finds the agent's programs; "": there are none
   std::string private_tmp_options;
+  std::string protect;  // for caisson-protect (protect/main.cc); "": nothing
   SystemCopy system;
   std::string home_options;  // make_workspace: of the home's tmpfs, or ""
   std::vector<LandlockRule> landlock;
   std::uint64_t landlock_fs = 0, landlock_scoped = 0;
   std::vector<std::pair<int, rlimit>> limits;
   MechanismPlan mechanisms[kMechanismCount];
-  std::vector<std::string> absent;  // grants that are not required and not there
-  std::vector<Residual> residual;   // what is not stopped in this tier
+  std::vector<std::string> absent;  // grants that are not required and not there, or closed
+  Closed closed;
+  std::vector<Residual> residual;  // what is not stopped in this tier
 
   [[nodiscard]] bool enforces(Mechanism m) const {
     return mechanisms[static_cast<std::size_t>(m)].state == MechanismState::enforced;
@@ -117,6 +130,7 @@ struct Place {                     // what the plan needs to know of where it ru
   std::vector<std::string> disks;  // of the home, for limits.io_*: "8:0"
   std::string no_disks;            // why there are none
   std::string tools;               // the agent's programs for use inside sessions: granted to every session, not in its policy
+  Closed closed;                   // what the session goes without
   bool home_staged = false;        // the home is a tmpfs of the workspace's own mount namespace, mounted at home_source there
   bool home_quota = false;         // the kernel keeps a limit of the home
   bool own_net = false;            // the network namespace serves this session alone
@@ -127,6 +141,9 @@ struct Place {                     // what the plan needs to know of where it ru
 // nested grant that this tier cannot express). Never plans less than the policy demands.
 [[nodiscard]] Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const policy::Policy> policy,
                                                             const Features& features, const Sources& sources, const Place& place);
+
+// The grant that decides what a path is: the longest that it lies in. nullptr: none, or a private home or /tmp lies over it.
+[[nodiscard]] const Bind* governing(const Plan& plan, std::string_view path);
 
 // What the session sees, for the auditor, where it observes paths (base/auditor_protocol.h).
 [[nodiscard]] std::string view_text(const Plan& plan);

@@ -8,7 +8,9 @@
 #include <sys/wait.h>
 
 #include <cstring>
+#include <sstream>
 
+#include "launcher/base/json.h"
 #include "launcher/base/sys.h"
 #include "launcher/confine/raw.h"
 #include "launcher/confine/seccomp.h"
@@ -26,6 +28,7 @@ struct Outcome {
 using Probe = Outcome (*)();
 constexpr Outcome kFine{0, ""};
 constexpr uid_t kProbeUid = 20001;
+constexpr std::size_t kMaxProcFile = 64 * 1024;
 
 Outcome outcome(bool ok, const char* step) { return ok ? kFine : Outcome{errno, step}; }
 
@@ -154,6 +157,42 @@ Outcome probe_notify() {
   return outcome(load_seccomp({BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}, &listener) == 0, "seccomp(2) with a listener");
 }
 
+std::string proc_text(const char* path) {
+  std::string text = sys::read_file(path, kMaxProcFile).value_or("");
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\0')) text.pop_back();
+  return text;
+}
+
+// "0 100000 65536" for each line of a map.
+nlohmann::json id_map(const char* path) {
+  nlohmann::json out = nlohmann::json::array();
+  std::istringstream lines(proc_text(path));
+  for (unsigned inside, outside, count; out.size() < 32 && lines >> inside >> outside >> count;)
+    out.push_back({{"inside", inside}, {"outside", outside}, {"count", count}});
+  return out;
+}
+
+// Every claim of statements about what the launcher runs in, which is what we run in (statement.schema.json).
+std::string outside_facts(const Features& f, const std::string& status) {
+  utsname name{};
+  (void)::uname(&name);
+  nlohmann::json lsm = nlohmann::json::array();
+  std::istringstream list(proc_text("/sys/kernel/security/lsm"));
+  for (std::string one; std::getline(list, one, ',');) lsm.push_back(one);
+  const nlohmann::json out{
+      {"kernel", {{"release", f.kernel}, {"machine", name.machine}, {"landlock_abi", f.landlock_abi}, {"lsm", lsm}}},
+      {"outer",
+       {{"uid_map", id_map("/proc/self/uid_map")},
+        {"gid_map", id_map("/proc/self/gid_map")},
+        {"uid_remapped", f.uid_remapped},
+        {"capabilities", {{"effective", f.capabilities}, {"bounding", sys::status_field(status, "CapBnd")}}},
+        {"no_new_privs", f.no_new_privs},
+        {"seccomp", {{"mode", f.outer_seccomp}, {"filters", sys::status_field(status, "Seccomp_filters")}}},
+        {"lsm_label", f.lsm_label},
+        {"proc_sys_writable", f.proc_sys_writable}}}};
+  return json::dump(out);
+}
+
 }  // namespace
 
 void ask_cheaply(Features& f) {
@@ -189,8 +228,8 @@ Features probe_features() {
   f.uid_remapped = std::sscanf(map.c_str(), "%u %u", &inside, &outside) == 2 && outside != 0;
   // Asks for permission only; nothing is written.
   f.proc_sys_writable = ::geteuid() == 0 && sys::open("/proc/sys/kernel/core_pattern", O_WRONLY).has_value();
-  f.lsm_label = sys::read_file("/proc/self/attr/current", 4096).value_or("");
-  while (!f.lsm_label.empty() && (f.lsm_label.back() == '\n' || f.lsm_label.back() == '\0')) f.lsm_label.pop_back();
+  f.lsm_label = proc_text("/proc/self/attr/current");
+  f.outside = outside_facts(f, status);
   return f;
 }
 

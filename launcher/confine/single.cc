@@ -9,6 +9,7 @@
 #include "launcher/confine/landlock.h"
 #include "launcher/confine/mount.h"
 #include "launcher/confine/net.h"
+#include "launcher/confine/protect.h"
 #include "launcher/confine/raw.h"
 
 namespace caisson::confine {
@@ -93,6 +94,7 @@ class NetMaker {
     steps.done(Step::net_ns);
   }
   if (args.plan->mount_ns) mount_instance(*args.plan, true, steps);
+  protect_names(args, steps);
   steps.flush();  // the mounts are as they stay: they are verified while we go on
   if (args.plan->landlock_fs != 0) {
     unsigned entry = 0;
@@ -116,12 +118,14 @@ Features optimistic_features() {
   return f;
 }
 
-Result<Started> Builder::start_single(const Plan& plan, const Program& seccomp, uid_t outer_uid, gid_t outer_gid) const {
+Result<Started> Builder::start_single(const Plan& plan, const Program& seccomp, uid_t outer_uid, gid_t outer_gid,
+                                      const Protection& protection) const {
   const ChildArgs args{.plan = &plan,
                        .seccomp = &seccomp,
                        .stage_dir = root_dir.c_str(),
                        .init_exe = init_exe.get(),
                        .null = null.get(),
+                       .protection = &protection,
                        .uid = outer_uid,
                        .gid = outer_gid};
   Fd go;

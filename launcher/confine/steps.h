@@ -32,6 +32,7 @@ enum class Step : std::uint16_t {
   namespaces,
   pid,
   proc_mount,
+  protect,  // where the policy protects names
   private_mounts,
   hostname,
   stdio,
@@ -71,6 +72,7 @@ inline constexpr StepRow kSteps[kStepCount] = {
     {Step::namespaces, "namespaces", Mechanism::mount_ns},
     {Step::pid, "pid_ns", Mechanism::pid_ns},
     {Step::proc_mount, "proc", Mechanism::proc},
+    {Step::protect, "protect_names", Mechanism::mount_ns},
     {Step::private_mounts, "private_mounts", Mechanism::mount_ns},
     {Step::hostname, "hostname", Mechanism::uts_ns},
     {Step::stdio, "stdio", Mechanism::fds},

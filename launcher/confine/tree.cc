@@ -39,6 +39,15 @@ int set_attributes(int tree, std::uint64_t set) {
   return -1;
 }
 
+// Mounts the tree, if there is one, with these attributes over `point`. Closes both.
+bool lay(int tree, std::uint64_t attributes, int point) {
+  if (tree >= 0) tree = set_attributes(tree, attributes);
+  const bool ok = tree >= 0 && ::move_mount(tree, "", point, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) == 0;
+  drop(tree);
+  drop(point);
+  return ok;
+}
+
 }  // namespace
 
 int open_resolved(int dir, const char* path, std::uint64_t flags, std::uint64_t resolve) {
@@ -154,18 +163,20 @@ bool Tree::attach(int mount, const char* path, bool directory) {
   return ::move_mount(mount, "", dir, name_, MOVE_MOUNT_F_EMPTY_PATH) == 0;
 }
 
+bool Tree::hold(const char* path) {
+  const int point = directory(path) ? open_resolved(root_, path + 1, O_PATH | O_DIRECTORY, kInside) : -1;
+  return point >= 0 && lay(::open_tree(point, "", AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC), 0, point);
+}
+
 bool Tree::cover(const char* path, int masks, const char* file, const char* directory) {
-  const int point = open_resolved(root_, path + 1, O_PATH, kInside);
+  // A symbolic link is covered as it is, and what it leads to is looked at by nobody.
+  const int point = open_resolved(root_, path + 1, O_PATH | O_NOFOLLOW, kInside);
   if (point < 0) return errno == ENOENT;
   struct stat st{};
   if (::fstat(point, &st) != 0) return false;
   const char* mask = S_ISDIR(st.st_mode) ? directory : file;
-  int tree = ::open_tree(masks, mask, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-  if (tree >= 0) tree = set_attributes(tree, kNoSuidNoDev | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY);
-  const bool ok = tree >= 0 && ::move_mount(tree, "", point, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) == 0;
-  drop(tree);
-  drop(point);
-  return ok;
+  const int tree = ::open_tree(masks, mask, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  return lay(tree, kNoSuidNoDev | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY, point);
 }
 
 }  // namespace caisson::confine

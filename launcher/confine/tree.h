@@ -39,6 +39,7 @@ class Tree {
   bool file(const char* path, const char* content, std::size_t size);
   bool link(const char* path, const char* target);
   bool attach(int mount, const char* path, bool directory);
+  bool hold(const char* path);  // the directory, mounted on itself with all that is mounted below it
   // Covers what exists at `path` with a clone of `masks`/`file` or `masks`/`directory`, read-only; true also when nothing is
   // there.
   bool cover(const char* path, int masks, const char* file, const char* directory);

@@ -24,10 +24,17 @@ std::unexpected<Error> broken(std::string_view fact, const std::string& value) {
   return fail(Code::internal, "verification failed: " + std::string(fact) + " is " + quote(value));
 }
 
-// All four ids of a Uid: or Gid: line are the same and not 0.
-bool one_unprivileged_id(const std::string& line) {
+// All four ids of a Uid: or Gid: line are the same, and not 0 but where that `may_be_root`.
+bool one_id(const std::string& line, bool may_be_root) {
   unsigned a = 0, b = 0, c = 0, d = 0;
-  return std::sscanf(line.c_str(), "%u %u %u %u", &a, &b, &c, &d) == 4 && a != 0 && a == b && b == c && c == d;
+  return std::sscanf(line.c_str(), "%u %u %u %u", &a, &b, &c, &d) == 4 && (a != 0 || may_be_root) && a == b && b == c && c == d;
+}
+
+// No supplementary group but the one of a Gid: line, as change_ids() in child.cc leaves them.
+bool no_group_but(const std::string& gids, const std::string& groups) {
+  unsigned gid = 0, group = 0, more = 0;
+  const int listed = std::sscanf(groups.c_str(), "%u %u", &group, &more);
+  return listed < 1 || (listed == 1 && std::sscanf(gids.c_str(), "%u", &gid) == 1 && group == gid);
 }
 
 struct NsRow {
@@ -84,9 +91,12 @@ constexpr LimitRow kLimits[] = {{RLIMIT_CPU, "Max cpu time"},           {RLIMIT_
                                 {RLIMIT_NICE, "Max nice priority"},     {RLIMIT_RTPRIO, "Max realtime priority"}};
 
 // A canary cannot see them: whoever has no capability cannot raise any limit, however high. A limit outside may be lower still.
-Status check_limits(const Plan& plan, pid_t pid) {
+Status check_limits(const Plan& plan, pid_t pid, const std::vector<StepRecord>& steps) {
   TRY_ASSIGN(const std::string limits, sys::read_file("/proc/" + std::to_string(pid) + "/limits", 16384));
+  const auto step = std::ranges::find(steps, Step::limits, &StepRecord::step);
+  const rlim_t others = step != steps.end() && !plan.user_ns ? static_cast<rlim_t>(step->value) : 0;
   for (const auto& [resource, wanted] : plan.limits) {
+    const rlim_t most = wanted.rlim_max + (resource == RLIMIT_NPROC ? others : 0);
     const auto row = std::ranges::find(kLimits, resource, &LimitRow::resource);
     if (row == std::end(kLimits)) return broken("a limit", "one without a name in /proc");
     const auto at = limits.find(std::string("\n") + row->name + "  ");
@@ -96,8 +106,7 @@ Status check_limits(const Plan& plan, pid_t pid) {
     // "unlimited" is no number.
     char* end = nullptr;
     const std::uint64_t value = std::strtoull(hard, &end, 10);
-    if ((*end != '\0' && wanted.rlim_max != RLIM_INFINITY) || (*end == '\0' && value > wanted.rlim_max))
-      return broken(row->name, hard);
+    if ((*end != '\0' && wanted.rlim_max != RLIM_INFINITY) || (*end == '\0' && value > most)) return broken(row->name, hard);
   }
   return {};
 }
@@ -106,16 +115,18 @@ Status check_limits(const Plan& plan, pid_t pid) {
 
 void verify_prepare() { (void)own_namespace(0); }
 
-Result<json> verify_namespaces(const Plan& plan, pid_t pid, int prepared_mounts) {
+Result<json> verify_namespaces(const Plan& plan, pid_t pid, const Protection& protection, int prepared_mounts) {
   json facts;
   TRY(check_namespaces(plan, pid, facts));
   TRY(check_mounts(pid, prepared_mounts));
   if (!plan.mount_ns) return facts;
-  TRY_ASSIGN(facts["mountinfo"], check_mount_tree(plan, pid));
-  TRY_ASSIGN(std::string covers, check_covers(plan, pid, true));
+  TRY_ASSIGN(facts["mountinfo"], check_mount_tree(plan, pid, &protection));
+  TRY_ASSIGN(std::string covers, check_covers(plan, pid, true, &protection));
   // Made in our own user namespace: whoever keeps us from looking is no part of the plan.
   if (covers.empty() && prepared_mounts >= 0) return broken("/proc/<pid>/root", "closed to the launcher");
   if (!covers.empty()) facts["covers"] = std::move(covers);
+  if (!plan.protect.empty())
+    facts["protected"] = protection.told.contains('k') ? std::to_string(protection.told.at('k').size()) + " read-only" : "none";
   return facts;
 }
 
@@ -138,13 +149,14 @@ Result<Verified> verify_session(const Plan& plan, pid_t pid, const std::vector<S
   }
   if (sys::status_field(status, "NoNewPrivs") != "1") return broken("NoNewPrivs", sys::status_field(status, "NoNewPrivs"));
   if (sys::status_field(status, "Seccomp") != "2") return broken("Seccomp", sys::status_field(status, "Seccomp"));
-  if (!one_unprivileged_id(sys::status_field(status, "Uid")) || !one_unprivileged_id(sys::status_field(status, "Gid")))
+  if (!one_id(sys::status_field(status, "Uid"), !plan.change_uid && zero(bounding)) ||
+      !one_id(sys::status_field(status, "Gid"), !plan.change_uid))
     return broken("Uid/Gid", sys::status_field(status, "Uid") + " / " + sys::status_field(status, "Gid"));
-  if (plan.change_uid && sys::status_field(status, "Groups").find_first_not_of(" \t") != std::string::npos)
+  if (plan.change_uid && !no_group_but(sys::status_field(status, "Gid"), sys::status_field(status, "Groups")))
     return broken("Groups", sys::status_field(status, "Groups"));
   for (const char* name : {"NoNewPrivs", "Seccomp", "Seccomp_filters", "Uid", "Gid"})
     out.facts[name] = sys::status_field(status, name);
-  TRY(check_limits(plan, pid));
+  TRY(check_limits(plan, pid, steps));
   TRY_ASSIGN(std::string stdio, check_stdio(pid));
   if (!stdio.empty()) out.facts["stdio"] = std::move(stdio);
   for (const Step needed : {Step::fds, Step::limits, Step::credentials, Step::capabilities, Step::no_new_privs, Step::seccomp})
@@ -176,6 +188,7 @@ constexpr FactRow kFacts[] = {{Mechanism::capabilities, "CapEff"},
                               {Mechanism::uid, "Gid"},
                               {Mechanism::mount_ns, "mountinfo"},
                               {Mechanism::mount_ns, "covers"},
+                              {Mechanism::mount_ns, "protected"},
                               {Mechanism::fds, "stdio"},
                               {Mechanism::cgroup, "cgroup"},
                               {Mechanism::io, "io.max"}};
@@ -239,6 +252,7 @@ json report_json(const Plan& plan, const Verified& verified, const std::vector<S
               {"facts", verified.facts},
               {"mechanisms", mechanisms_json(plan, verified, all, canary)},
               {"grants", json::array()}};
+  if (!plan.closed.empty()) report["closed"] = plan.closed;
   // Granted as well, and read from the copy.
   if (!plan.system.empty()) report["copied"] = plan.system.copied;
   for (const Bind& b : plan.binds) {

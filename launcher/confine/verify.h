@@ -11,6 +11,7 @@
 #include "launcher/base/result.h"
 #include "launcher/confine/canary.h"
 #include "launcher/confine/plan.h"
+#include "launcher/confine/protect.h"
 #include "launcher/confine/steps.h"
 
 namespace caisson::confine {
@@ -26,7 +27,8 @@ void verify_prepare();
 // Namespaces, mounts and what is covered, as facts for verify_session: they stay as they are once the last mount is made,
 // because nobody but our own code has run in them yet. Errors: internal, naming the fact that is not so.
 // `prepared_mounts`: the mount namespace of the template that it was made from, which it must not be in itself; -1: none.
-[[nodiscard]] Result<nlohmann::json> verify_namespaces(const Plan& plan, pid_t pid, int prepared_mounts = -1);
+[[nodiscard]] Result<nlohmann::json> verify_namespaces(const Plan& plan, pid_t pid, const Protection& protection,
+                                                       int prepared_mounts = -1);
 
 // `pid`: the session's first process, with nothing left to do but executing caisson-init, or after that. Errors: as above.
 [[nodiscard]] Result<Verified> verify_session(const Plan& plan, pid_t pid, const std::vector<StepRecord>& steps,

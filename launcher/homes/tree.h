@@ -15,15 +15,18 @@ struct Use {
   std::uint64_t bytes = 0, inodes = 0;
 };
 
-// What the files take of the disk. Files with several names count once, for all of them are below. Stops when it is over one of
-// `most`; what no name leads to (open and deleted) is not seen. Errors: limit, for a tree that is deeper than a path is long.
+// What the files take of the disk; each counts once, whatever its names. Stops when it is over one of `most`; what no name leads
+// to (open and deleted) is not seen. Errors, which all mean that it may be more: limit, for a tree that is deeper than a path is
+// long, or whose directories are moved about so that they are not seen, in two looks; what the kernel says of a name that it does
+// not let us look at. Changes the working directory.
 [[nodiscard]] Result<Use> measure(int home, const Use& most);
 
 // Empties the directory, whatever the depth.
 [[nodiscard]] Status empty(int home);
 
 // Runs `work` in a child that is the tenant, uid and gid, in a user namespace where it may read, change and remove everything
-// that is the tenant's, and nothing else. What it says becomes this process's answer.
+// that is the tenant's, and nothing else; where there are none, with what the tenant may do itself. What it says becomes this
+// process's answer.
 [[nodiscard]] Result<std::string> as_tenant(uid_t uid, const std::function<Result<std::string>()>& work);
 
 }  // namespace caisson::homes

@@ -50,6 +50,8 @@ void check_policy(Policy& policy, const Source& source, const Sets& sets, Proble
   for (const std::string& path : policy.hide)
     if (policy.preset.empty() && ruling_grant(policy.grants, path) == nullptr)  // a preset speaks to every domain
       problems.add(source, "/hide", quote(path) + " lies in no grant: there is nothing to hide");
+  if (policy.protect.size() > kMaxProtect)
+    problems.add(source, "/protect", "has more than " + std::to_string(kMaxProtect) + " names, with those that it extends");
   for (const auto& [path, content] : policy.files)
     check_made(policy, source, "/files/" + json::pointer_token(path), path, problems);
   for (const auto& [path, target] : policy.links) {

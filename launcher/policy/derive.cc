@@ -87,14 +87,16 @@ constexpr const char* kKinds[] = {"string",
                                   "object",
                                   "list of objects",
                                   "list of rows"};
-constexpr const char* kWidening[] = {"", "more", "less", "adding", "removing", "more access, or a new path"};
+constexpr const char* kWidening[] = {
+    "", "more", "less", "adding", "removing", "more access, or a new path", "nothing: lists are added up"};
 static_assert(std::size(kKinds) == static_cast<std::size_t>(Type::rows) + 1 &&
-              std::size(kWidening) == static_cast<std::size_t>(Widens::grants) + 1);
+              std::size(kWidening) == static_cast<std::size_t>(Widens::joins) + 1);
 
 std::string kind(const Field& f) {
   if (f.type == Type::number || f.type == Type::integer) return std::to_string(f.min) + " to " + std::to_string(f.max);
   if (f.form == Form::path && f.type == Type::text) return "path";
   if (f.form == Form::path && f.type == Type::list) return "list of paths";
+  if (f.form == Form::name) return "list of names";
   std::string out = kKinds[static_cast<std::size_t>(f.type)];
   if (f.type == Type::choice)
     for (const auto& choice : split(f.allowed)) out += (out.empty() ? "`\"" : ", `\"") + choice + "\"`";

@@ -43,6 +43,10 @@ Value posture(const Policy& p) {
         "Where no fresh /proc can be mounted, number, name and command line of the container's other processes are visible.");
   if (!p.hide.empty())
     out.push_back("Hidden paths stay readable in tiers T0 and T1: Landlock cannot take away what a grant around them gives.");
+  if (!p.protect.empty())
+    out.push_back(std::string("What `protect` names is read-only in what is granted for writing") +
+                  (p.protect_home ? " and in the home" : "; not in the home") +
+                  ". No session in tiers T0 and T1. What a session newly makes by such a name is listed at its end.");
   out.push_back(
       "In tiers T0 and T1 the names, sizes and times of files outside the grants can be asked for, and changes to them watched: "
       "Landlock does not cover stat and inotify.");
@@ -76,7 +80,7 @@ Value explain(const Policy& p) {
   for (const char* object : {"/limits", "/audit"})
     for (auto& [name, value] : out[object + 1].items()) value = explained(value, std::string(object) + "/" + name);
   for (const char* name : {"home", "tmp", "exec_writable", "system_packages", "network", "proc_shared_fallback", "min_tier",
-                           "require", "disable", "hide", "devices", "umask"})
+                           "require", "disable", "hide", "devices", "umask", "protect", "protect_home"})
     out[name] = explained(out[name], std::string("/") + name);
   for (Value& grant : out["grants"])
     if (const auto it = p.weaken.find("/grants" + grant["path"].get<std::string>()); it != p.weaken.end())

@@ -95,6 +95,8 @@ class Facts {
     add("writes", "/dev/shm", scope(Scope::private_), "");
     for (const Grant& g : p_.grants)
       if (g.access == Access::read_write) add("writes", g.path, "all below" + origin(g), why_of(g));
+    for (const std::string& name : p_.protect)
+      add("writes", name, p_.protect_home ? "not, in grants and in the home" : "not, in grants", why("/protect"));
     if (p_.system_packages)
       add("writes", "/usr, /etc, /var", "a copy that the sessions of the workspace share, to install packages in",
           why("/system_packages"));

@@ -51,6 +51,11 @@ constexpr Field kPolicy[] = {
     {"/hide", list, kPath, "", 0, 100, "[]", removed,
      "Paths inside grants that are covered by something empty and unreadable. Without a mount namespace (T0, T1) they "
      "stay readable."},
+    {"/protect", list, Form::name, "", 0, kMaxProtect, "[]", joins,
+     "Names, or ends of paths (`.git/hooks`), that are read-only at any depth of what is granted for writing, whatever a session "
+     "does. "
+     "The list of a file is added to that of the one it extends. Needs a mount namespace; what is not there yet can be made."},
+    {"/protect_home", boolean, kAny, "", 0, 0, "false", smaller, "Whether `protect` holds in the home, too."},
     {"/files", content, kPath, "", 0, 64, "{}", never,
      "Small read-only files that the launcher makes: path to text, or to a list of lines. Only with a mount namespace."},
     {"/links", map, kPath, "", 0, 64, "{}", never,

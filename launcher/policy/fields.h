@@ -30,7 +30,7 @@ enum class Type {
 };
 
 // What makes a domain's value wider than base's, so that it needs a `weaken` entry.
-enum class Widens { never, larger, smaller, added, removed, grants };
+enum class Widens { never, larger, smaller, added, removed, grants, joins };  // joins: a list to which a file can only add
 
 struct Field {
   std::string_view pointer;  // "/limits/processes"; "*" stands for a list index

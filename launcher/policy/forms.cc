@@ -19,6 +19,20 @@ bool is_name(std::string_view text, std::size_t max, bool upper, std::string_vie
       text, [&](char c) { return is_of(c, kLower) || is_of(c, kDigits) || is_of(c, extra) || (upper && is_of(c, kUpper)); });
 }
 
+// A relative path, with nothing in it that a path_fault() with a slash before it would find.
+std::optional<Fault> name_fault(std::string_view name) {
+  const std::string named = quote(name, 80);
+  if (name.empty()) return Fault{"name is empty", ""};
+  if (name.size() > kMaxName) return Fault{"name is longer than " + std::to_string(kMaxName) + " bytes: " + named, ""};
+  if (std::ranges::any_of(name, [](unsigned char c) { return c < 0x20 || c == 0x7f; }))
+    return Fault{"name holds a control character: " + named, ""};
+  if (name[0] == '/') return Fault{"name is absolute: " + named + "; it holds at any depth", std::string(name.substr(1))};
+  for (const auto part : std::views::split(name, '/'))
+    if (const std::string_view p(part); p.empty() || p == "." || p == "..")
+      return Fault{"name has a part that is empty, '.' or '..': " + named, ""};
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Fault> form_fault(Form form, std::string_view text) {
@@ -28,6 +42,8 @@ std::optional<Fault> form_fault(Form form, std::string_view text) {
       break;
     case Form::path:
       return path_fault(text);
+    case Form::name:
+      return name_fault(text);
     case Form::domain:
       if (!is_name(text, 32, false, "-")) return Fault{"name must be a-z, 0-9 and '-', at most 32: " + quote(text), ""};
       break;

@@ -56,7 +56,8 @@ template <class A>
 void members(A& a, Policy& p) {
   a(p.domain, p.description, p.digest, p.min_tier, p.require, p.disable, p.weaken, p.why, p.grants, p.hide, p.files, p.links,
     p.devices, p.home, p.tmp, p.home_path, p.hostname, p.proc_shared_fallback, p.network, p.limits, p.env.set, p.env.client_deny,
-    p.syscalls.allow, p.syscalls.deny, p.sets, p.umask, p.audit, p.preset, p.layers, p.exec_writable, p.system_packages);
+    p.syscalls.allow, p.syscalls.deny, p.sets, p.umask, p.audit, p.preset, p.layers, p.exec_writable, p.system_packages,
+    p.protect, p.protect_home);
 }
 
 class Reader {

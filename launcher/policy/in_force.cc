@@ -47,6 +47,8 @@ Value to_json(const Policy& p) {
             {"require", mechanism_names(p.require)},
             {"disable", mechanism_names(p.disable)},
             {"hide", p.hide},
+            {"protect", p.protect},
+            {"protect_home", p.protect_home},
             {"files", p.files},
             {"links", p.links},
             {"devices", p.devices},
@@ -109,11 +111,17 @@ bool no_more_than(const Grant& inner, const Grant& outer) {
          inner.source == outer.source + inner.path.substr(outer.path.size());
 }
 
+std::vector<Grant> own_places(const Policy& policy) {
+  std::vector<Grant> out;
+  for (const std::string& path : {policy.home_path, std::string("/tmp")})
+    out.push_back({.path = path, .source = path, .access = Access::read_write, .execute = policy.exec_writable});
+  return out;
+}
+
 std::vector<Problem> landlock_conflicts(const Policy& policy) {
   std::vector<Problem> out;
   std::vector<Grant> around = policy.grants;
-  around.push_back({.path = policy.home_path, .access = Access::read_write, .execute = policy.exec_writable});
-  around.push_back({.path = "/tmp", .access = Access::read_write, .execute = policy.exec_writable});
+  std::ranges::copy(own_places(policy), std::back_inserter(around));
   for (const Grant& inner : policy.grants)
     for (const Grant& outer : around) {
       if (inner.path == outer.path || !inside(inner.path, outer.path)) continue;

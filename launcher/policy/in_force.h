@@ -58,6 +58,8 @@ inline constexpr std::size_t kMaxProblems = 20;
 [[nodiscard]] const Grant* ruling_grant(const std::vector<Grant>& grants, std::string_view path);
 // Whether `inner`, at or below `outer`, gives no more than `outer` does: access, execution and the same source.
 [[nodiscard]] bool no_more_than(const Grant& inner, const Grant& outer);
+// The home and /tmp, as if they were granted from themselves.
+[[nodiscard]] std::vector<Grant> own_places(const Policy& policy);
 [[nodiscard]] std::string octal_text(unsigned value);
 
 }  // namespace caisson::policy

@@ -43,6 +43,7 @@ bool wider(const Field& field, const Value& parent, const Value& child) {
   switch (field.widens) {
     case Widens::never:
     case Widens::grants:
+    case Widens::joins:
       return false;
     case Widens::larger:
       return rank(field, child) > rank(field, parent);
@@ -166,6 +167,9 @@ Value merge(Value base, const Value& child) {
       }
     } else if (key == "weaken") {
       for (const Value& entry : value) base["weaken"].push_back(entry);
+    } else if (field->widens == Widens::joins) {
+      for (const Value& item : value)
+        if (!base.contains(key) || !has(base[key], item)) base[key].push_back(item);
     } else if (field->type == Type::object) {
       for (const auto& [name, item] : value.items())
         if (find_field(policy_fields(), "/" + key + "/" + name)->type == Type::map) base[key][name].update(item);
@@ -206,6 +210,8 @@ Policy build(const Value& merged) {
     else
       for (const Value& line : content) text += line.get<std::string>() + "\n";
   }
+  m["protect"].get_to(p.protect);
+  m["protect_home"].get_to(p.protect_home);
   m["links"].get_to(p.links);
   m["devices"].get_to(p.devices);
   p.home = m["home"] == "private" ? Scope::private_ : Scope::workspace;

@@ -16,6 +16,13 @@ std::unexpected<Error> refuse(const Policy& policy, const std::string& where, co
   return fail(Code::permission_denied, where + ": " + what + " in policy " + quote(policy.domain));
 }
 
+// Of what a policy hides, what a session with these grants cannot meet: only a grant that is gone had it.
+bool out_of_sight(const Policy& policy, const std::vector<Grant>& grants, const std::string& hidden) {
+  const auto apart = [&hidden](std::string_view own) { return !inside(hidden, own) && !inside(own, hidden); };
+  return ruling_grant(policy.grants, hidden) != nullptr && ruling_grant(grants, hidden) == nullptr && apart(policy.home_path) &&
+         apart("/tmp");
+}
+
 Result<std::vector<Grant>> narrow_grants(const Policy& policy, const std::vector<Grant>& wanted) {
   std::vector<Grant> out;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -23,7 +30,12 @@ Result<std::vector<Grant>> narrow_grants(const Policy& policy, const std::vector
     const std::string where = "/grants/" + std::to_string(i);
     if (const auto fault = path_fault(grant.path)) return fail(Code::invalid_argument, where + "/path: " + fault->what);
     const Grant* outer = ruling_grant(policy.grants, grant.path);
-    if (outer == nullptr) return refuse(policy, where + "/path", "no grant holds " + quote(grant.path));
+    // The home lies over what is granted around it: from there the session of the whole policy has nothing.
+    if (outer == nullptr || (inside(grant.path, policy.home_path) && !inside(outer->path, policy.home_path)))
+      return refuse(policy, where + "/path", "no grant holds " + quote(grant.path));
+    for (const std::string& hidden : policy.hide)
+      if (grant.path != hidden && inside(grant.path, hidden))
+        return refuse(policy, where + "/path", quote(grant.path) + " lies in " + quote(hidden) + ", which is hidden,");
     // A request says only where; from where, the policy knows.
     const std::string source = outer->source + grant.path.substr(outer->path.size());
     if (!grant.source.empty() && grant.source != grant.path && grant.source != source)
@@ -38,13 +50,19 @@ Result<std::vector<Grant>> narrow_grants(const Policy& policy, const std::vector
   }
   // A grant of the policy inside a wanted one may be a carve-out (read-only in read-write, or another source): dropping it
   // would widen, so it stays as it is.
+  std::vector<Grant> own = own_places(policy);
+  std::erase_if(own, [&](const Grant& g) { return (g.path == "/tmp" ? policy.tmp : policy.home) == Scope::private_; });
   for (const Grant& kept : policy.grants) {
     const Grant* outer = ruling_grant(out, kept.path);
+    const Grant* place = ruling_grant(own, kept.path);  // the same in a home or /tmp that stay shared
+    if (place != nullptr && (outer == nullptr || outer->path.size() < place->path.size())) outer = place;
     if (outer == nullptr || outer->path == kept.path) continue;
     Grant as_outer = *outer;
     as_outer.path = kept.path;
     as_outer.source += kept.path.substr(outer->path.size());
-    if (!no_more_than(as_outer, kept)) out.push_back(kept);
+    // Names that are protected in a grant need not be in the home or /tmp around it.
+    const bool bare = outer == place && !policy.protect.empty() && !(policy.protect_home && place->path == policy.home_path);
+    if (bare || !no_more_than(as_outer, kept)) out.push_back(kept);
   }
   std::ranges::sort(out, {}, &Grant::path);
   return out;
@@ -124,6 +142,15 @@ Status parse_limits(const Value& limits, Narrowing& out) {
   return {};
 }
 
+Status parse_protect(const Value& names, Narrowing& out) {
+  for (const Value& name : names) {
+    const std::string& text = out.protect.emplace_back(name.is_string() ? name.get<std::string>() : "");
+    if (!names.is_array() || text.size() > kMaxName || path_fault("/" + text) || out.protect.size() > kMaxProtect)
+      return wrong("/protect", "must be a list of at most " + std::to_string(kMaxProtect) + " names or ends of paths");
+  }
+  return {};
+}
+
 // A field of which a request can ask for one value only: whether it does.
 Result<bool> asks_for(const Value& object, const char* key, const Value& least, const char* must) {
   const auto value = object.find(key);
@@ -137,9 +164,11 @@ Result<bool> asks_for(const Value& object, const char* key, const Value& least, 
 
 Result<std::shared_ptr<const Policy>> narrow(const std::shared_ptr<const Policy>& policy, const Narrowing& by) {
   auto out = std::make_shared<Policy>(*policy);
+  if (by.home_private) out->home = Scope::private_;
+  if (by.tmp_private) out->tmp = Scope::private_;
   if (by.grants_given || !by.grants.empty()) {
-    TRY_ASSIGN(out->grants, narrow_grants(*policy, by.grants));
-    std::erase_if(out->hide, [&](const std::string& path) { return ruling_grant(out->grants, path) == nullptr; });
+    TRY_ASSIGN(out->grants, narrow_grants(*out, by.grants));
+    std::erase_if(out->hide, [&](const std::string& path) { return out_of_sight(*policy, out->grants, path); });
   }
   for (const auto& [name, value] : by.limits) {
     const auto row = std::ranges::find_if(kLimits, [&](const LimitRow& r) { return name == r.name; });
@@ -154,9 +183,11 @@ Result<std::shared_ptr<const Policy>> narrow(const std::shared_ptr<const Policy>
       return refuse(*policy, "/limits/" + name, "it is the workspace's");
     limit = value;
   }
-  if (by.home_private) out->home = Scope::private_;
-  if (by.tmp_private) out->tmp = Scope::private_;
   if (by.network_none) out->network = Network::none;
+  out->protect_home = out->protect_home || by.protect_home;
+  out->protect.insert(out->protect.end(), by.protect.begin(), by.protect.end());
+  if (out->protect.size() > kMaxProtect)
+    return fail(Code::limit, "/protect: more than " + std::to_string(kMaxProtect) + " names, with those of the policy");
   // The copy holds what the policy grants, for all of its sessions: who asks for other grants has the container's own system.
   if ((by.system_none || by.grants_given) && out->system_packages) {
     out->system_packages = false;
@@ -169,7 +200,8 @@ Result<std::shared_ptr<const Policy>> narrow(const std::shared_ptr<const Policy>
 
 Result<Narrowing> parse_narrowing(const Value& object) {
   if (!object.is_object()) return fail(Code::invalid_argument, "narrow must be an object");
-  TRY(check_keys(object, "", {"grants", "limits", "home", "tmp", "network", "system_packages"}, "a request cannot narrow "));
+  TRY(check_keys(object, "", {"grants", "limits", "home", "tmp", "network", "system_packages", "protect", "protect_home"},
+                 "a request cannot narrow "));
   Narrowing out;
   if (const auto grants = object.find("grants"); grants != object.end()) {
     TRY(parse_grants(*grants, out));
@@ -179,6 +211,10 @@ Result<Narrowing> parse_narrowing(const Value& object) {
   }
   TRY_ASSIGN(out.home_private, asks_for(object, "home", "private", "must be one of: private workspace"));
   TRY_ASSIGN(out.tmp_private, asks_for(object, "tmp", "private", "must be one of: private workspace"));
+  if (const auto names = object.find("protect"); names != object.end()) {
+    TRY(parse_protect(*names, out));
+  }
+  TRY_ASSIGN(out.protect_home, asks_for(object, "protect_home", true, "must be true or false"));
   TRY_ASSIGN(out.network_none, asks_for(object, "network", "none", "must be one of: none loopback"));
   TRY_ASSIGN(out.system_none, asks_for(object, "system_packages", false, "must be true or false"));
   return out;

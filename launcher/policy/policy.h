@@ -18,7 +18,7 @@ namespace caisson::policy {
 enum class Access { read, read_write };
 
 // What a list of grants, of a file or of a request, may have: grants, and bytes of each description and reason.
-inline constexpr std::size_t kMaxGrants = 200, kMaxDescription = 500, kMaxWhy = 1000;
+inline constexpr std::size_t kMaxGrants = 200, kMaxProtect = 64, kMaxDescription = 500, kMaxWhy = 1000;
 
 // A path of the container that a session may see, at the same path unless `source` says otherwise. Longest path wins.
 struct Grant {
@@ -149,8 +149,10 @@ struct Policy {
   std::map<std::string, std::string> weaken;  // field -> why, repeated in the audit log
   std::map<std::string, std::string> why;     // field -> why it has its value, for explain
 
-  std::vector<Grant> grants;                 // sorted by path
-  std::vector<std::string> hide;             // inside grants, covered by something empty and unreadable (with a mount namespace)
+  std::vector<Grant> grants;         // sorted by path
+  std::vector<std::string> hide;     // inside grants, covered by something empty and unreadable (with a mount namespace)
+  std::vector<std::string> protect;  // names, or ends of paths, that are read-only at any depth of what is granted for writing
+  bool protect_home = false;         // and of the home
   std::map<std::string, std::string> files;  // small read-only files made by the launcher: path -> content
   std::map<std::string, std::string> links;  // symbolic links made by the launcher: path -> target
   std::vector<std::string> devices;          // names below /dev: null zero full random urandom tty
@@ -180,6 +182,8 @@ struct Narrowing {
   bool home_private = false;
   bool tmp_private = false;
   bool network_none = false;
+  std::vector<std::string> protect;  // these as well
+  bool protect_home = false;
   bool system_none = false;  // the container's own system instead of the copy
 };
 

@@ -25,6 +25,7 @@ Value joined(const Field& field, const Value& base, const Value& mine, const Val
   }
   if (field.widens == Widens::added)
     return chosen({&mine, &preset}, [&](const Value& v) { return has(preset, v) && (has(mine, v) || !has(base, v)); });
+  if (field.widens == Widens::joins) return chosen({&mine, &preset}, [](const Value&) { return true; });
   if (field.widens == Widens::removed)
     return chosen({&mine, &preset}, [&](const Value& v) { return has(preset, v) || !has(base, v); });
   if (!wider(field, base, preset)) return wider(field, mine, preset) ? mine : preset;

@@ -10,9 +10,10 @@
 namespace caisson::policy {
 
 inline constexpr std::size_t kMaxPath = 4095;  // PATH_MAX counts the final NUL
+inline constexpr std::size_t kMaxName = 255;   // of what is protected
 
 // What a string must be. One checker for values, list elements and map keys.
-enum class Form { any, path, domain, hostname, env_name, env_pattern, syscall, pointer };
+enum class Form { any, path, name, domain, hostname, env_name, env_pattern, syscall, pointer };
 
 struct Fault {
   std::string what;

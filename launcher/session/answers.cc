@@ -9,10 +9,11 @@
 namespace caisson::session {
 namespace {
 
-constexpr std::size_t kMaxLabel = 256;
+constexpr std::size_t kMaxLabel = 256, kMaxTasks = 256;
 constexpr std::size_t kMaxList = ipc::kMaxMessage - 4096;  // bytes of the entries in one answer
 constexpr std::int64_t kReloadUs = 1'000'000;
-constexpr std::int64_t kMaxLogsListed = 500, kMaxTop = 50, kMaxSegment = 1'000'000'000;
+constexpr std::int64_t kMaxTop = 50;
+constexpr std::int64_t kLeftUs = 60'000'000;  // an agent starts within ten seconds of the one before, or something is wrong
 constexpr std::int64_t kMaxTimeoutMs = 7LL * 24 * 3600 * 1000;
 
 }  // namespace
@@ -29,6 +30,7 @@ std::uint64_t Manager::serve(Fd socket, Role role, std::function<void(const std:
       .closed = [this](ipc::Connection& c) { on_closed(c.number(), ""); }};
   auto connection = std::make_unique<ipc::Connection>(std::move(socket), loop_, std::move(handler));
   const std::uint64_t number = connection->number();
+  if (role == Role::agent) took_up_ = false;
   ipc::Connection* raw = connection.get();
   clients_.emplace(number, Client{std::move(connection), role, std::move(closed)});
   if (!raw->start()) on_closed(number, "");
@@ -40,8 +42,10 @@ void Manager::on_closed(std::uint64_t number, const std::string& violation) {
   if (node.empty()) return;
   node.mapped().connection->drop();
   record_dropped(node.mapped().refusals);
+  const bool agent = node.mapped().role == Role::agent;
   for (auto& [id, entry] : entries_)
-    if (entry->owner == number) entry->session->end("client_gone");
+    if (entry->owner == number && !(agent && leave_behind(*entry))) entry->session->end("client_gone");
+  if (agent) loop_.cancel(left_), left_ = loop_.after(kLeftUs, [this] { end_left(); });
   // The connection's own function is on the stack.
   loop_.after(0, [client = std::make_shared<Client>(std::move(node.mapped())), violation] {
     client->connection.reset();
@@ -93,6 +97,9 @@ void Manager::on_request(ipc::Connection& c, ipc::Connection::Request request) {
       {Op::session_create, &Manager::answer_create},
       {Op::session_exec, &Manager::answer_exec},
       {Op::exec_signal, &Manager::answer_signal},
+      {Op::session_adopt, &Manager::answer_adopt},
+      {Op::exec_adopt, &Manager::answer_exec_adopt},
+      {Op::exec_release, &Manager::answer_exec_release},
       {Op::session_stat, &Manager::answer_stat},
       {Op::session_report, &Manager::answer_report},
       {Op::attest, &Manager::answer_attest},
@@ -103,11 +110,17 @@ void Manager::on_request(ipc::Connection& c, ipc::Connection::Request request) {
       {Op::workspace_create, &Manager::answer_workspace_create},
       {Op::workspace_list, &Manager::answer_workspace_list},
       {Op::workspace_destroy, &Manager::answer_workspace_destroy},
+      {Op::workspace_pause, &Manager::answer_workspace_pace},
+      {Op::workspace_resume, &Manager::answer_workspace_pace},
       {Op::policy, &Manager::answer_policy},
       {Op::policy_reload, &Manager::answer_reload},
+      {Op::agent_restart, &Manager::answer_agent_restart},
   };
   static_assert(std::ranges::equal(kAnswers, ipc::kOps, {}, &Row::op, &ipc::OpRow::op));  // so an op is an index of both
-  auto done = (this->*kAnswers[static_cast<std::size_t>(request.op)].answer)(c, request);
+  answered(c, request, (this->*kAnswers[static_cast<std::size_t>(request.op)].answer)(c, request));
+}
+
+void Manager::answered(ipc::Connection& c, const ipc::Connection::Request& request, Result<json::Value> done) {
   if (!done) {
     on_refused(c, request.body, done.error());
     c.reply_error(request.id, done.error(), "request");
@@ -116,28 +129,44 @@ void Manager::on_request(ipc::Connection& c, ipc::Connection::Request request) {
   }
 }
 
+Task<Status> Manager::answer_when(std::uint64_t number, ipc::Connection::Request request, Task<Result<json::Value>> done) {
+  auto answer = co_await std::move(done);
+  if (ipc::Connection* c = connection(number)) answered(*c, request, std::move(answer));
+  co_return Status();
+}
+
 Result<json::Value> Manager::answer_hello(ipc::Connection& c, const ipc::Connection::Request& request) {
-  TRY(only(request.body, {"protocol"}));
+  TRY(only(request.body, {"protocol", "keep"}));
+  TRY_ASSIGN(const auto keep, json::get_int(request.body, "keep"));
   TRY_ASSIGN(const auto protocol, json::get_int(request.body, "protocol"));
   if (protocol != ipc::kProtocolVersion)
     return fail(Code::protocol, "this launcher speaks protocol " + std::to_string(ipc::kProtocolVersion));
+  std::vector<Fd> fds;
+  if (keep && clients_.at(c.number()).role == Role::agent) {
+    TRY_ASSIGN(Fd file, keep_file(*keep));
+    fds.push_back(std::move(file));
+  }
   c.opened();
   json::Value names = json::Value::array();
   for (const auto& [name, domain] : domains_) names.push_back(name);
   const std::string home = domains_.empty() ? "/home/gem" : domains_.begin()->second.policy->home_path;
-  return json::Value{{"protocol", ipc::kProtocolVersion},
-                     {"version", CAISSON_VERSION},
-                     {"tier", tier_name(features_.tier())},
-                     {"domains", names},
-                     {"refused_domains", refused_domains_},
-                     {"preset", settings_.preset},
-                     {"home", home},
-                     {"workspace", settings_.default_cwd.empty() ? home : settings_.default_cwd},
-                     {"max_sessions", settings_.max_sessions}};
+  c.reply(request.id,
+          {{"protocol", ipc::kProtocolVersion},
+           {"version", CAISSON_VERSION},
+           {"tier", tier_name(features_.tier())},
+           {"domains", names},
+           {"refused_domains", refused_domains_},
+           {"preset", settings_.preset},
+           {"home", home},
+           {"workspace", settings_.default_cwd.empty() ? home : settings_.default_cwd},
+           {"max_sessions", settings_.max_sessions}},
+          std::move(fds));
+  return json::Value();
 }
 
 Result<json::Value> Manager::answer_create(ipc::Connection& c, const ipc::Connection::Request& request) {
-  TRY(only(request.body, {"domain", "label", "narrow", "workspace", "isolation"}));
+  TRY(only(request.body, {"domain", "label", "narrow", "workspace", "isolation", "keep"}));
+  TRY_ASSIGN(const auto keep, json::get_bool(request.body, "keep"));
   TRY_ASSIGN(const std::string name, need_string(request.body, "domain"));
   TRY_ASSIGN(const auto label, json::get_string(request.body, "label"));
   if (label && label->size() > kMaxLabel)
@@ -145,84 +174,112 @@ Result<json::Value> Manager::answer_create(ipc::Connection& c, const ipc::Connec
   TRY_ASSIGN(const auto isolation, json::get_string(request.body, "isolation"));
   if (isolation && *isolation != "shared" && *isolation != "private")
     return fail(Code::invalid_argument, "'isolation' must be \"shared\" or \"private\"");
-  const bool alone = isolation == "private";
+  Created wanted{.client = c.number(),
+                 .request = request.id,
+                 .domain = name,
+                 .label = label.value_or(""),
+                 .alone = isolation == "private",
+                 .keep = keep.value_or(false)};
+  if (const auto narrow = request.body.find("narrow"); narrow != request.body.end() && !narrow->is_null()) {
+    TRY_ASSIGN(wanted.by, policy::parse_narrowing(*narrow));
+    wanted.narrow = *narrow;
+  }
   TRY_ASSIGN(Workspace * workspace, find_workspace(request.body));
+  TRY(runs(*workspace));
   if (!workspace->full.is_null())
     return fail(Code::limit, "workspace " + quote(workspace->name) + ": " + std::string(workspace->full));
-  TRY_ASSIGN(Domain * domain, domain_in(*workspace, name));
-  json::Value asked{{"domain", name},
-                    {"workspace", workspace->name},
-                    {"isolation", isolation.value_or("shared")},
-                    {"label", label.value_or("")},
-                    {"policy_digest", domain->policy->digest}};
-  if (!settings_.preset.empty()) asked["preset"] = settings_.preset;
+  if (shut_down_) return fail(Code::unavailable, "the launcher is ending");  // and makes nothing ready
+  if (waiting_tasks() >= kMaxTasks) return fail(Code::limit, "too many sessions are being made: try again");
+  begin(answer_when(c.number(), request, create_session(std::move(wanted), workspace)));
+  return json::Value();  // answered by then
+}
 
-  Entry* entry = nullptr;
-  confine::ProbeResults canary = domain->canary;
-  const auto narrow = request.body.find("narrow");
-  const bool narrows = narrow != request.body.end() && !narrow->is_null();
-  if (alone || narrows || domain->prepared->plan->single_use) {
-    policy::Narrowing by;
-    if (narrows) {
-      asked["narrow"] = *narrow;
-      TRY_ASSIGN(by, policy::parse_narrowing(*narrow));
-    }
-    confine::Workspace own;
-    if (alone) {
-      // No copy of the system, either: that is its workspace's, and one of its own would take memory and the launcher's time.
-      by.home_private = by.tmp_private = by.system_none = true;
-      if (features_.user_ns.ok() && features_.mount_ns.ok()) {
-        TRY_ASSIGN(own, make_place(workspace->place.outer_uid, workspace->place.outer_gid, 0));
-      }
-    }
-    TRY_ASSIGN(auto narrowed, policy::narrow(domain->policy, by));
-    asked["policy_digest"] = narrowed->digest;
-    if (narrowed->system_packages != domain->policy->system_packages) canary = confine::without_system(canary);
-    TRY_ASSIGN(const Domain single, prepare_domain(*workspace, std::move(narrowed), &canary, alone ? &own : nullptr));
-    TRY_ASSIGN(entry, start(*workspace, name, single.prepared, alone ? own : workspace->place));
-  } else {
-    if (workspace == default_) entry = ready_entry(name), refill_later(name);
-    if (entry == nullptr) {
-      TRY_ASSIGN(entry, start(*workspace, name, domain->prepared, workspace->place));
-    }
+// What a session runs in, built for it or before it.
+Task<Result<Manager::Entry*>> Manager::find_place(Created& wanted, Workspace& workspace) {
+  CO_TRY_ASSIGN(const Domain* domain, co_await domain_in(workspace, wanted.domain));
+  CO_TRY(still_wanted(wanted, workspace));
+  wanted.canary = domain->canary;
+  wanted.digest = domain->policy->digest;
+  const bool narrows = !wanted.narrow.is_null();
+  if (!wanted.alone && !narrows && !domain->prepared->plan->single_use) {
+    Entry* entry = nullptr;
+    if (&workspace == default_) entry = ready_entry(wanted.domain), refill_later(wanted.domain);
+    if (entry != nullptr) co_return entry;
+    co_return start(workspace, wanted.domain, domain->prepared, workspace.place);
   }
-  entry->owner = c.number();
-  entry->canary = canary;
+  const auto policy = domain->policy;  // the domain may be another's after the next wait
+  confine::Workspace own;
+  if (wanted.alone) {
+    // No copy of the system, either: that is its workspace's, and one of its own would take memory and the launcher's time.
+    wanted.by.home_private = wanted.by.tmp_private = wanted.by.system_none = true;
+    CO_TRY_ASSIGN(own, co_await make_place(workspace.place.outer_uid, workspace.place.outer_gid, 0));
+  }
+  CO_TRY_ASSIGN(auto narrowed, policy::narrow(policy, wanted.by));
+  wanted.digest = narrowed->digest;
+  if (narrowed->system_packages != policy->system_packages) wanted.canary = confine::without_system(wanted.canary);
+  const Turns::Turn turn = co_await workspace.turns.take();
+  CO_TRY_ASSIGN(const Domain single,
+                co_await prepare_domain(workspace, std::move(narrowed), &wanted.canary, wanted.alone ? &own : nullptr));
+  CO_TRY(still_wanted(wanted, workspace));
+  co_return start(workspace, wanted.domain, single.prepared, wanted.alone ? own : workspace.place);
+}
+
+// What may have come about while its domain was made ready.
+Status Manager::still_wanted(const Created& wanted, const Workspace& workspace) {
+  if (connection(wanted.client) == nullptr) return fail(Code::unavailable, "nobody waits for it");
+  if (!workspace.ending.empty()) return fail(Code::not_found, "no such workspace " + quote(workspace.name, 80));
+  return runs(workspace);
+}
+
+Task<Result<json::Value>> Manager::create_session(Created wanted, Workspace* workspace) {
+  const InUse use(*this, *workspace);
+  CO_TRY_ASSIGN(Entry * entry, co_await find_place(wanted, *workspace));
+  json::Value asked{{"domain", wanted.domain},
+                    {"workspace", workspace->name},
+                    {"isolation", wanted.alone ? "private" : "shared"},
+                    {"label", wanted.label},
+                    {"policy_digest", wanted.digest}};
+  if (!settings_.preset.empty()) asked["preset"] = settings_.preset;
+  if (!wanted.narrow.is_null()) asked["narrow"] = std::move(wanted.narrow);
+  entry->owner = wanted.client;
+  entry->keep = wanted.keep;
+  entry->canary = wanted.canary;
   loop_.cancel(std::exchange(workspace->idle, 0));
-  entry->label = asked["label"].get<std::string>();
+  entry->label = std::move(wanted.label);
+  asked["keep_days"] = entry->session->policy().audit.keep_days;  // the sweep of a later launcher reads it there
   entry->request = std::move(asked);
   const std::string id = entry->session->id();
-  const auto keep = [&] { store_->add(id, entry->session->policy().audit.keep_days); };
   if (Status assigned = assign(*entry); !assigned) {
     // Without a log there is no session: it ends unseen by the client, who gets the reason.
     entry->session->end("audit_failed");
-    if (entry->log) keep();
-    return std::unexpected(std::move(assigned).error().wrap("the session's audit log cannot be written"));
+    co_return std::unexpected(std::move(assigned).error().wrap("the session's audit log cannot be written"));
   }
-  const auto life = static_cast<std::int64_t>(entry->session->policy().limits.session_seconds) * 1'000'000;
-  entry->life = loop_.after(life, [this, id] {
-    if (const auto it = entries_.find(id); it != entries_.end()) it->second->session->end("session_seconds");
+  const auto life = static_cast<std::int64_t>(entry->session->policy().limits.session_seconds);
+  entry->life = loop_.after(life * 1'000'000, [this, id, life] {
+    if (const auto it = entries_.find(id); it != entries_.end())
+      it->second->session->end("session_seconds", {{"allowed", life}, {"figure", life}});
   });
   if (entry->session->state() == State::idle) {
     entry->session->run();
-    c.reply(request.id, entry->session->created());
-  } else {
-    entry->create_id = request.id;
+    co_return entry->session->created();
   }
-  keep();
-  return json::Value();  // answered when it is built
+  entry->create_id = wanted.request;
+  co_return json::Value();  // answered when it is built
 }
 
 Result<json::Value> Manager::answer_exec(ipc::Connection& c, const ipc::Connection::Request& request) {
-  TRY(only(request.body, {"session", "argv", "cwd", "env", "stdin", "pty", "hard_timeout_ms"}));
+  TRY(only(request.body, {"session", "argv", "cwd", "env", "stdin", "pty", "hard_timeout_ms", "keep"}));
   TRY_ASSIGN(Entry * entry, find(c, request.body));
   Session& session = *entry->session;
   if (session.state() != State::running) return fail(Code::not_found, "the session has ended");
+  TRY(runs(*entry->workspace));
   TRY_ASSIGN(ExecRequest exec, exec_request(request.body, session.policy()));
   TRY_ASSIGN(const auto with_stdin, json::get_bool(request.body, "stdin"));
   TRY_ASSIGN(const auto timeout_ms, json::get_int(request.body, "hard_timeout_ms"));
   if (timeout_ms && (*timeout_ms < 1 || *timeout_ms > kMaxTimeoutMs))
     return fail(Code::invalid_argument, "'hard_timeout_ms' must be 1 to " + std::to_string(kMaxTimeoutMs));
+  TRY_ASSIGN(const auto keep, json::get_bool(request.body, "keep"));
+  if (keep.value_or(false)) TRY(room_to_keep(*entry));
   const std::string label = session.next_label();
   auto started = session.exec(std::move(exec), with_stdin.value_or(true), timeout_ms.value_or(0) * 1000);
   const ExecRequest& asked = started ? (*started)->request : exec;
@@ -243,32 +300,10 @@ Result<json::Value> Manager::answer_exec(ipc::Connection& c, const ipc::Connecti
     (void)entry->log->append(audit::Event::exec_refused, {{"step", "request"}, {"what", started.error().text()}});
     return std::unexpected(std::move(started).error());
   }
+  (*started)->keep = keep.value_or(false);
   session.go(**started);
   entry->exec_ids[(*started)->request.id] = request.id;
   return json::Value();  // answered when it has started
-}
-
-// Logs are not a client's own: who may ask for them may read those of all sessions, and of none but sessions.
-Result<json::Value> Manager::answer_audit_list(ipc::Connection&, const ipc::Connection::Request& request) {
-  TRY(only(request.body, {"before", "limit"}));
-  TRY_ASSIGN(const auto before, json::get_string(request.body, "before"));
-  TRY_ASSIGN(const auto limit, json::get_int(request.body, "limit"));
-  const auto most = static_cast<std::size_t>(std::clamp<std::int64_t>(limit.value_or(100), 1, kMaxLogsListed));
-  json::Value list = json::Value::array();
-  for (const std::string& id : store_->list(before.value_or(""), most))
-    list.push_back({{"session", id}, {"running", entries_.contains(id)}});
-  return json::Value{{"sessions", std::move(list)}};
-}
-
-Result<json::Value> Manager::answer_audit_open(ipc::Connection& c, const ipc::Connection::Request& request) {
-  TRY(only(request.body, {"session", "segment"}));
-  TRY_ASSIGN(const std::string id, need_string(request.body, "session"));
-  TRY_ASSIGN(const auto segment, json::get_int(request.body, "segment"));
-  if (segment && (*segment < 0 || *segment > kMaxSegment)) return fail(Code::invalid_argument, "'segment' is out of range");
-  std::vector<Fd> fds;
-  TRY_ASSIGN(fds.emplace_back(), store_->open_segment(id, static_cast<unsigned>(segment.value_or(0))));
-  c.reply(request.id, {{"running", entries_.contains(id)}}, std::move(fds));
-  return json::Value();  // answered, with the descriptor
 }
 
 Result<json::Value> Manager::answer_signal(ipc::Connection& c, const ipc::Connection::Request& request) {
@@ -306,14 +341,22 @@ Result<json::Value> Manager::answer_policy(ipc::Connection&, const ipc::Connecti
 Result<json::Value> Manager::answer_reload(ipc::Connection& c, const ipc::Connection::Request& request) {
   const Role role = clients_.at(c.number()).role;
   TRY(only(request.body, {}));
+  if (role == Role::agent && sys::monotonic_us() < next_reload_us_)
+    return fail(Code::limit, "the policies were reloaded a moment ago");
+  begin(answer_when(c.number(), request, reload_for(role)));
+  return json::Value();  // answered when it is done
+}
+
+Task<Result<json::Value>> Manager::reload_for(Role role) {
   const std::int64_t now = sys::monotonic_us();
-  if (role == Role::agent && now < next_reload_us_) return fail(Code::limit, "the policies were reloaded a moment ago");
   const std::string before = policies_digest_;
   json::Value problems = json::Value::array();
-  for (const auto& p : reload(role == Role::agent ? "agent" : "operator")) problems.push_back(p.text());
+  const Problems found = co_await load_again(role == Role::agent ? "agent" : "operator");
+  for (const auto& p : found) problems.push_back(p.text());
   const std::int64_t end = sys::monotonic_us();
   next_reload_us_ = end + std::max(kReloadUs, 3 * (end - now));  // also where reading hangs, most of the time is the others'
-  return json::Value{{"accepted", problems.empty()}, {"old", before}, {"new", policies_digest_}, {"problems", problems}};
+  json::Value answer{{"accepted", problems.empty()}, {"old", before}, {"new", policies_digest_}, {"problems", problems}};
+  co_return answer;
 }
 
 Result<json::Value> Manager::answer_stat(ipc::Connection& c, const ipc::Connection::Request& request) {

@@ -1,8 +1,6 @@
 #include "launcher/session/canary_session.h"
 
-#include <poll.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,94 +12,110 @@
 namespace caisson::session {
 namespace {
 
-constexpr std::int64_t kDeadlineUs = 10'000'000;
+constexpr std::int64_t kDeadlineUs = 10'000'000, kLookUs = 20'000;
+constexpr const char* kSilent = "the canary session did not answer in time";
 
-// Both processes are our children and nobody else waits for them.
+// Both processes are our children, and the loop reaps them: from then on their descriptors kill nobody.
 class Canary {
  public:
-  Canary(confine::Started started, const confine::Plan& plan, uid_t uid)
-      : started_(std::move(started)), link_(std::move(started_.socket)), plan_(plan), uid_(uid) {}
+  Canary(Loop& loop, confine::Started started, const confine::Plan& plan, uid_t uid)
+      : loop_(loop), started_(std::move(started)), link_(std::move(started_.socket)), plan_(plan), uid_(uid) {
+    loop_.expect(started_.child_pid);
+    loop_.before_reap(this, [this] { take_steps(); });
+  }
   ~Canary() {
+    loop_.forget_before_reap(this);
     (void)sys::pidfd_send_signal(started_.child.get(), SIGKILL);
-    if (pid_ != 0 && !plan_.pid_ns) kill_tree(pid_, uid_);
-    if (pid_ != 0) (void)::kill(pid_, SIGKILL);  // not reaped yet: the pid is still its
-    for (const pid_t pid : {started_.child_pid, pid_ == started_.child_pid ? 0 : pid_})
-      while (pid > 0 && ::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-      }
+    const int first = first_ ? first_.get() : started_.child.get();
+    if (pid_ != 0 && !plan_.pid_ns && sys::pidfd_send_signal(first, 0)) kill_tree(pid_, uid_);
+    (void)sys::pidfd_send_signal(first, SIGKILL);
   }
   Canary(const Canary&) = delete;
   Canary& operator=(const Canary&) = delete;
 
-  Result<confine::ProbeResults> run(const init::Targets& targets, const Listen& listen) {
-    TRY(link_.probe(targets));  // waits in the socket until init is there
-    TRY(read_steps());
+  Task<Result<confine::ProbeResults>> run(const init::Targets& targets, const Listen& listen) {
+    CO_TRY(link_.probe(targets));  // waits in the socket until init is there
+    CO_TRY(co_await read_steps(false));
     confine::ProbeResults results;
-    TRY_ASSIGN(InitEvent ready, next());
+    CO_TRY_ASSIGN(InitEvent ready, co_await next());
     if (ready.reply.type == init::Type::listener) {
-      TRY(listen(ready.fd));
-      TRY(read_steps());          // the exec, which may have failed
-      TRY_ASSIGN(ready, next());  // and our copy is gone
+      CO_TRY(listen(ready.fd));
+      CO_TRY(co_await read_steps(true));      // the exec, which may have failed
+      CO_TRY_ASSIGN(ready, co_await next());  // and our copy is gone
     } else if (plan_.enforces(Mechanism::denial_audit) && !confine::faults::blind()) {
-      return fail(Code::protocol, "the filter's listener was not handed over (denial_listener)");
+      co_return fail(Code::protocol, "the filter's listener was not handed over (denial_listener)");
     }
-    if (ready.reply.type != init::Type::ready) return fail(Code::protocol, "caisson-init did not begin with `ready`");
+    if (ready.reply.type != init::Type::ready) co_return fail(Code::protocol, "caisson-init did not begin with `ready`");
     for (std::uint32_t i = 0; i < results.size(); ++i) {
-      TRY_ASSIGN(const InitEvent event, next());
+      CO_TRY_ASSIGN(const InitEvent event, co_await next());
       const init::Reply& r = event.reply;
-      if (r.type != init::Type::probed || r.exec_id != i) return fail(Code::protocol, "caisson-init answered another probe");
+      if (r.type != init::Type::probed || r.exec_id != i) co_return fail(Code::protocol, "caisson-init answered another probe");
       results[i] = r.signaled != 0 ? confine::ProbeResult{0, 0, r.status} : confine::ProbeResult{r.error, r.status, 0};
     }
-    return results;
+    co_return results;
   }
 
  private:
-  Status wait(int fd) const {
-    for (;;) {
-      const std::int64_t left = deadline_ - sys::monotonic_us();
-      if (left <= 0) return fail(Code::timeout, "the canary session did not answer in time");
-      pollfd p{fd, POLLIN, 0};
-      const int ready = ::poll(&p, 1, static_cast<int>(left / 1000 + 1));
-      if (ready > 0) return {};
-      if (ready < 0 && errno != EINTR) return sys_error("poll");
-    }
-  }
-  Status read_steps() {
-    for (;;) {
-      TRY(wait(started_.status.get()));
-      confine::StepRecord record;
+  // Also before children are reaped: while another session ends, its first process must be known as ours.
+  void take_steps() {
+    confine::StepRecord record;
+    while (!over_ && said_) {
       const ssize_t n = ::read(started_.status.get(), &record, sizeof record);
-      if (n == 0 && pid_ != 0) return {};
-      if (n != static_cast<ssize_t>(sizeof record)) return fail(Code::internal, "the canary session ended early");
-      if (record.error != 0) return std::unexpected(confine::step_error(plan_, record));
-      if (record.step == confine::Step::pid) pid_ = record.value;
-      // What follows is the exec, which waits for the listener's answer where paths are observed.
-      if (record.step == confine::Step::listener) return {};
+      if (n < 0) return;
+      over_ = n != static_cast<ssize_t>(sizeof record);
+      if (over_) return;
+      if (record.error != 0) said_ = std::unexpected(confine::step_error(plan_, record));
+      if (record.step == confine::Step::pid) {
+        pid_ = record.value;
+        // Our child by CLONE_PARENT: where the loop has reaped it already, its number is nobody's yet.
+        if (auto first = sys::pidfd_open(pid_); first && pid_ != started_.child_pid) first_ = std::move(*first);
+        if (pid_ != started_.child_pid) loop_.expect(pid_);
+      }
+      listened_ = listened_ || record.step == confine::Step::listener;
     }
   }
-  Result<InitEvent> next() {
+  // all: to the exec. Without, to the listener, whose answer the exec waits for where paths are observed.
+  Task<Status> read_steps(bool all) {
     for (;;) {
-      TRY(wait(link_.fd()));
-      TRY_ASSIGN(auto event, link_.receive());
-      if (event) return std::move(*event);
+      take_steps();
+      if (!said_ || (listened_ && !all)) co_return said_;
+      if (over_ && pid_ != 0) co_return Status();
+      if (over_) co_return fail(Code::internal, "the canary session ended early");
+      // Not for long: what take_steps() has read elsewhere does not come again.
+      const std::int64_t now = sys::monotonic_us();
+      if (now >= deadline_) co_return fail(Code::timeout, kSilent);
+      (void)co_await Readable(loop_, started_.status.get(), std::min(deadline_, now + kLookUs));
+    }
+  }
+  Task<Result<InitEvent>> next() {
+    for (;;) {
+      const bool ready = co_await Readable(loop_, link_.fd(), deadline_);
+      if (!ready) co_return fail(Code::timeout, kSilent);
+      CO_TRY_ASSIGN(auto event, link_.receive());
+      if (event) co_return std::move(*event);
     }
   }
 
+  Loop& loop_;
   confine::Started started_;
   InitLink link_;
   const confine::Plan& plan_;
   const uid_t uid_;  // confine::Workspace::sole
+  Fd first_;         // the session's first process, where it is not the child that was started
   pid_t pid_ = 0;
+  Status said_;                           // a step that failed
+  bool over_ = false, listened_ = false;  // of the steps
   const std::int64_t deadline_ = sys::monotonic_us() + kDeadlineUs;
 };
 
 }  // namespace
 
-Result<confine::ProbeResults> run_canary(const confine::Builder& builder, const confine::Template& prepared,
-                                         const confine::Workspace& workspace, uid_t uid, const init::Targets& targets,
-                                         const Listen& listen) {
-  TRY_ASSIGN(confine::Started started, builder.start(prepared, workspace, uid, -1));
-  Canary canary(std::move(started), *prepared.plan, workspace.sole(uid));
-  return canary.run(targets, listen);
+Task<Result<confine::ProbeResults>> run_canary(Loop& loop, const confine::Builder& builder, const confine::Template& prepared,
+                                               const confine::Workspace& workspace, uid_t uid, init::Targets targets,
+                                               Listen listen) {
+  CO_TRY_ASSIGN(confine::Started started, builder.start(prepared, workspace, uid, -1));
+  Canary canary(loop, std::move(started), *prepared.plan, workspace.sole(uid));
+  co_return co_await canary.run(targets, listen);
 }
 
 }  // namespace caisson::session

@@ -11,9 +11,10 @@ namespace caisson::session {
 // Gives the filter's listener to somebody who answers.
 using Listen = std::function<Status(const Fd&)>;
 
-// Blocks, some milliseconds; ten seconds at most. Errors: a step that failed, timeout, protocol.
-[[nodiscard]] Result<confine::ProbeResults> run_canary(const confine::Builder& builder, const confine::Template& prepared,
-                                                       const confine::Workspace& workspace, uid_t uid,
-                                                       const init::Targets& targets, const Listen& listen);
+// Some milliseconds; ten seconds at most. Errors: a step that failed, timeout, protocol.
+[[nodiscard]] Task<Result<confine::ProbeResults>> run_canary(Loop& loop, const confine::Builder& builder,
+                                                             const confine::Template& prepared,
+                                                             const confine::Workspace& workspace, uid_t uid,
+                                                             init::Targets targets, Listen listen);
 
 }  // namespace caisson::session

@@ -13,6 +13,7 @@ namespace caisson::session {
 namespace {
 
 constexpr std::int64_t kRefreshUs = 1'000'000;
+constexpr std::size_t kMostClosed = 32;
 
 bool same(const confine::Sources& a, const confine::Sources& b) {
   return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
@@ -29,14 +30,15 @@ bool Manager::in_use(const std::string& domain) const {
   return prepared || domain == "bash" || domain == "shell";  // the API's own are ready before the first request
 }
 
-Manager::Taken Manager::take(const policy::LoadResult& loaded) {
+Task<Manager::Taken> Manager::take(const policy::LoadResult& loaded) {
   Taken out;
-  for (const auto& [name, p] : loaded.policies) {
+  for (const auto& [name, read] : loaded.policies) {
     Domain domain;
-    domain.policy = p;
+    const auto p = domain.policy = in_place(*default_, read);
     Status done;
     if (in_use(name)) {
-      auto prepared = prepare_domain(*default_, p);
+      const Turns::Turn turn = co_await default_->turns.take();
+      auto prepared = co_await prepare_domain(*default_, p);
       if (prepared) domain = std::move(*prepared);
       else done = std::unexpected(std::move(prepared).error());
     } else if (auto plan = plan_domain(*default_, domain); !plan) {
@@ -46,7 +48,7 @@ Manager::Taken Manager::take(const policy::LoadResult& loaded) {
     else if (done.error().code == Code::unavailable) out.refused[name] = done.error().what;  // min_tier, require[]
     else out.problems.push_back({settings_.policy_dir + "/" + name + ".json", 0, "", done.error().text(), ""});
   }
-  return out;
+  co_return out;
 }
 
 // A file that everybody may read outside and that no grant covers: only the walls that a session has stand before it.
@@ -62,51 +64,59 @@ std::string Manager::ungranted_file(const confine::Plan& plan) const {
   return plan.system.empty() ? "/root" : "/sys";
 }
 
-Result<confine::ProbeResults> Manager::ask_canary(const Workspace& workspace, const confine::Template& prepared) {
+Task<Result<confine::ProbeResults>> Manager::ask_canary(const Workspace& workspace, const confine::Template& prepared) {
   init::Targets targets{};
   targets.launcher = ::getpid();
   targets.port = settings_.port;
   const std::string outside = ungranted_file(*prepared.plan);
-  if (outside.size() >= sizeof targets.outside) return fail(Code::invalid_argument, "path too long: " + quote(outside));
+  if (outside.size() >= sizeof targets.outside) co_return fail(Code::invalid_argument, "path too long: " + quote(outside));
   std::memcpy(targets.outside, outside.c_str(), outside.size() + 1);
-  TRY_ASSIGN(const uid_t uid, take_uid(workspace));
-  auto results = run_canary(builder_, prepared, workspace.place, uid, targets, [&](const Fd& fd) {
-    return denials_->watch("", fd, prepared.filter.refusals, prepared.plan->observe);
-  });
-  uids_.erase(uid);
-  if (!results) return std::unexpected(std::move(results).error().wrap("canary session"));
+  CO_TRY_ASSIGN(const uid_t uid, take_uid(workspace));
+  const Listen listen = [&](const Fd& fd) { return denials_->watch("", fd, prepared.filter.refusals, prepared.plan->observe); };
+  auto results = co_await run_canary(loop_, builder_, prepared, workspace.place, uid, targets, listen);
+  free_uid(uid);
+  if (!results) co_return std::unexpected(std::move(results).error().wrap("canary session"));
   // As first process of a container we have a number that a process inside has, too: that one was asked.
   if (prepared.plan->pid_ns && targets.launcher <= static_cast<int>(init::kProbeCount) + 2)
     (*results)[static_cast<std::size_t>(init::Probe::kill_launcher)].error = confine::kNotAsked;
   // Fails closed: the domain is refused, and hello, probe and log say why.
   if (auto fault = confine::canary_fault(*prepared.plan, *results); fault && !confine::faults::blind())
-    return fail(Code::unavailable, "policy '" + prepared.plan->policy->domain + "' is not enforced here: " + *fault);
-  return *results;
+    co_return fail(Code::unavailable, "policy '" + prepared.plan->policy->domain + "' is not enforced here: " + *fault);
+  co_return *results;
 }
 
-Result<Domain> Manager::prepare_domain(const Workspace& workspace, std::shared_ptr<const policy::Policy> policy,
-                                       const confine::ProbeResults* known, const confine::Workspace* own) {
+Task<Result<Domain>> Manager::prepare_domain(const Workspace& workspace, std::shared_ptr<const policy::Policy> policy,
+                                             const confine::ProbeResults* known, const confine::Workspace* own) {
   Domain domain;
-  TRY_ASSIGN(domain.sources, confine::resolve_sources(*policy));
   domain.policy = std::move(policy);
-  TRY_ASSIGN(const auto plan, plan_domain(workspace, domain, own != nullptr));
-  TRY_ASSIGN(confine::Template prepared, builder_.make_template(plan, own != nullptr ? *own : workspace.place));
-  domain.prepared = std::make_shared<const confine::Template>(std::move(prepared));
+  while (!domain.prepared) {
+    CO_TRY_ASSIGN(domain.sources, confine::resolve_sources(*domain.policy, &domain.closed));
+    CO_TRY_ASSIGN(const auto plan, plan_domain(workspace, domain, own != nullptr));
+    std::string culprit;
+    auto prepared = co_await builder_.make_template(loop_, plan, own != nullptr ? *own : workspace.place, &culprit);
+    // What a session has put in the way costs that path alone. Whoever does it all the time gets tired or the error.
+    if (prepared) domain.prepared = std::make_shared<const confine::Template>(std::move(*prepared));
+    else if (culprit.empty() || domain.closed.size() >= kMostClosed ||
+             !domain.closed.emplace(culprit, prepared.error().text()).second)
+      co_return std::unexpected(std::move(prepared).error());
+  }
   if (known != nullptr) {
     domain.canary = *known;
   } else {
-    TRY_ASSIGN(domain.canary, ask_canary(workspace, *domain.prepared));
+    CO_TRY_ASSIGN(domain.canary, co_await ask_canary(workspace, *domain.prepared));
   }
   domain.checked_us = sys::monotonic_us();
-  return domain;
+  co_return domain;
 }
 
 // alone: for a session with namespaces of its own.
 Result<std::shared_ptr<const confine::Plan>> Manager::plan_domain(const Workspace& workspace, const Domain& domain, bool alone) {
-  TRY_ASSIGN(confine::Sources sources, confine::resolve_sources(*domain.policy));
+  confine::Closed closed = domain.closed;
+  TRY_ASSIGN(confine::Sources sources, confine::resolve_sources(*domain.policy, &closed));
   const bool made = &workspace != default_;
   if (auto tools = confine::open_source(settings_.tools)) sources[settings_.tools] = *tools;
-  confine::Place place{workspace.home_path, builder_.stage_dir, builder_.system_dir, settings_.init_path, {}, ""};
+  confine::Place place{workspace.home_path, builder_.stage_dir, builder_.system_dir, settings_.init_path, {}, "", "",
+                       std::move(closed)};
   // With a mount namespace /tmp is memory, as a home is that is no directory.
   std::vector<std::string> on_disk;
   if (workspace.home_path.empty()) {
@@ -127,7 +137,7 @@ Result<std::shared_ptr<const confine::Plan>> Manager::plan_domain(const Workspac
   place.tools = settings_.tools;
   TRY_ASSIGN(auto plan, confine::make_plan(domain.policy, features_, sources, place));
   // A policy that goes without one of these lets the sessions of two workspaces meet, or a private one's others.
-  if (const auto wall = missing_wall(*plan); wall && (made || alone))
+  if (const auto wall = missing_wall(*plan, alone); wall && (made || alone))
     return fail(Code::unavailable, "policy '" + domain.policy->domain +
                                        "' does not keep sessions apart here: " + std::string(mechanism_name(*wall)) +
                                        " is not enforced: " + plan->mechanisms[static_cast<std::size_t>(*wall)].reason);
@@ -135,34 +145,59 @@ Result<std::shared_ptr<const confine::Plan>> Manager::plan_domain(const Workspac
 }
 
 // What a grant's path names may have been replaced since: then new sessions get a new tree, the living keep theirs.
-Status Manager::refresh(const Workspace& workspace, Domain& domain) {
-  if (!domain.prepared) {
-    TRY_ASSIGN(domain, prepare_domain(workspace, domain.policy));
-    return {};
-  }
-  if (sys::monotonic_us() - domain.checked_us < kRefreshUs) return {};
-  TRY_ASSIGN(const confine::Sources now, confine::resolve_sources(*domain.policy));
+Result<bool> Manager::fresh(Domain& domain) {
+  if (!domain.prepared) return false;
+  if (sys::monotonic_us() - domain.checked_us < kRefreshUs) return true;
+  confine::Closed closed;
+  TRY_ASSIGN(const confine::Sources now, confine::resolve_sources(*domain.policy, &closed));
+  // What no source shows may be mended by now.
+  if (!same(now, domain.sources) || closed != domain.closed) return false;
   domain.checked_us = sys::monotonic_us();
-  if (same(now, domain.sources)) return {};
-  TRY_ASSIGN(domain, prepare_domain(workspace, domain.policy));
-  for (auto& [id, entry] : entries_)
-    if (entry->owner == 0 && entry->workspace == &workspace && entry->domain == domain.policy->domain)
-      entry->session->end("grants_changed");
-  return {};
+  return true;
 }
 
-Result<Domain*> Manager::domain_in(Workspace& workspace, const std::string& name) {
-  if (const auto refused = refused_domains_.find(name); refused != refused_domains_.end())
-    return fail(Code::unavailable, refused->second);
-  const auto known = domains_.find(name);
-  if (known == domains_.end()) return fail(Code::not_found, "no policy domain " + quote(name));
+// Where nothing can be mounted a workspace's home is not where the policy has it, and /tmp is not for its temporary files.
+std::shared_ptr<const policy::Policy> Manager::in_place(const Workspace& workspace,
+                                                        std::shared_ptr<const policy::Policy> policy) {
+  if (!workspace.in_place) return policy;
+  auto moved = std::make_shared<policy::Policy>(*policy);
+  moved->home_path = workspace.home_path;
+  for (auto& [name, value] : moved->env.set)
+    for (auto at = value.find(policy->home_path); at != std::string::npos;
+         at = value.find(policy->home_path, at + workspace.home_path.size()))
+      value.replace(at, policy->home_path.size(), workspace.home_path);
+  for (const char* name : {"TMPDIR", "TMP", "TEMP"}) moved->env.set[name] = workspace.home_path + "/.tmp";
+  return moved;
+}
+
+Task<Result<Domain*>> Manager::domain_in(Workspace& workspace, const std::string& name) {
   auto& made = &workspace == default_ ? domains_ : workspace.domains;
-  if (const auto it = made.find(name); it != made.end()) {
-    TRY(refresh(workspace, it->second));
-    return &it->second;
+  std::optional<Turns::Turn> turn;
+  for (;;) {
+    if (const auto refused = refused_domains_.find(name); refused != refused_domains_.end())
+      co_return fail(Code::unavailable, refused->second);
+    const auto known = domains_.find(name);
+    if (known == domains_.end()) co_return fail(Code::not_found, "no policy domain " + quote(name));
+    const auto there = made.find(name);
+    if (there != made.end()) {
+      CO_TRY_ASSIGN(const bool still, fresh(there->second));
+      if (still) co_return &there->second;
+    }
+    // Another may make it meanwhile.
+    if (!turn) {
+      turn.emplace(co_await workspace.turns.take());
+      continue;
+    }
+    const std::uint64_t reloads = reloads_;
+    const auto policy = there != made.end() ? there->second.policy : in_place(workspace, known->second.policy);
+    CO_TRY_ASSIGN(Domain domain, co_await prepare_domain(workspace, policy));
+    if (reloads != reloads_) continue;  // of a policy that is no more
+    const Domain before = std::exchange(made[name], std::move(domain));
+    for (auto& [id, entry] : entries_)
+      if (before.prepared && entry->owner == 0 && entry->workspace == &workspace && entry->domain == name)
+        entry->session->end("grants_changed");
+    co_return &made[name];
   }
-  TRY_ASSIGN(Domain domain, prepare_domain(workspace, known->second.policy));
-  return &made.emplace(name, std::move(domain)).first->second;
 }
 
 }  // namespace caisson::session

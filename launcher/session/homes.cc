@@ -7,13 +7,14 @@
 
 #include <memory>
 
-#include "launcher/base/homes_protocol.h"
 #include "launcher/base/sys.h"
 #include "launcher/confine/helper.h"
 
 namespace caisson::session {
 
-Result<Homes> Homes::open(const std::string& path) {
+Result<Homes> Homes::open(const std::string& path, const std::string& state) {
+  TRY_ASSIGN(Fd own, sys::open(state, O_RDONLY | O_DIRECTORY));
+  if (path.empty()) return Homes(path, Fd(), std::move(own));
   auto dir = sys::openat2(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
   struct stat st{};
   if (!dir) return std::unexpected(std::move(dir).error().wrap("the directory of workspaces"));
@@ -23,14 +24,17 @@ Result<Homes> Homes::open(const std::string& path) {
                                              " must be an absolute path, belong to root and be closed to others (chmod 700)");
   if (::flock(dir->get(), LOCK_EX | LOCK_NB) != 0)
     return sys_error("lock the directory of workspaces " + quote(path) + ", which another launcher uses");
-  return Homes(path, std::move(*dir));
+  return Homes(path, std::move(*dir), std::move(own));
 }
 
-void Homes::run(Loop& loop, std::vector<std::string> arguments, Done done) const {
+void Homes::run(Loop& loop, std::vector<std::string> arguments, Done done, int directory) const {
   arguments.insert(arguments.begin(), "caisson-homes");
   auto pipe = sys::pipe();
-  auto started = pipe ? confine::start_helper(
-                            {.file = "caisson-homes", .argv = std::move(arguments), .out = pipe->second.get(), .fd3 = dir_.get()})
+  auto started = pipe ? confine::start_helper({.file = "caisson-homes",
+                                               .argv = std::move(arguments),
+                                               .in = state_.get(),
+                                               .out = pipe->second.get(),
+                                               .fd3 = directory >= 0 ? directory : dir_.get()})
                       : std::unexpected(std::move(pipe).error());
   if (!started) return done(std::unexpected(std::move(started).error()));
   loop.on_exit(started->pid, [out = std::make_shared<Fd>(std::move(pipe->first)), done = std::move(done)](const ChildExit&) {

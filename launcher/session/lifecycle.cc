@@ -13,7 +13,7 @@ namespace caisson::session {
 namespace {
 
 constexpr std::int64_t kRefillDelayUs = 3'000;
-constexpr uid_t kFirstSessionUid = 21000, kLastSessionUid = 29999;  // T0: one for each living session; never the workspace's
+constexpr uid_t kFirstSessionUid = 21000, kSessionUids = 9000;  // T0: one for each living session; never the workspace's
 
 // What a session used, for its last record. What the kernel does not measure is absent, not 0.
 json::Value used(const confine::CgroupStats& stats) {
@@ -37,10 +37,18 @@ std::int64_t take_waiting(std::map<std::uint32_t, std::int64_t>& waiting, const 
 }  // namespace
 
 Result<uid_t> Manager::take_uid(const Workspace& workspace) {
-  if (features_.user_ns.ok() || !features_.change_uid.ok()) return workspace.place.outer_uid;
-  for (uid_t uid = kFirstSessionUid; uid <= kLastSessionUid; ++uid)
-    if (uids_.insert(uid).second) return uid;
-  return fail(Code::limit, "no free uid for a session");
+  if (features_.user_ns.ok() || !features_.change_uid.ok() || &workspace != default_) return workspace.place.outer_uid;
+  // Not from the first: what sessions of an earlier launcher have left is most likely none of these.
+  static const auto offset = static_cast<uid_t>(std::stoul(boot_id_.substr(0, 6), nullptr, 16));
+  if (given_uids_ < kSessionUids) return kFirstSessionUid + (offset + given_uids_++) % kSessionUids;
+  if (free_uids_.empty()) return fail(Code::limit, "no free uid for a session");
+  const uid_t uid = free_uids_.front();
+  free_uids_.pop_front();
+  return uid;
+}
+
+void Manager::free_uid(uid_t uid) {
+  if (uid >= kFirstSessionUid && uid < kFirstSessionUid + kSessionUids) free_uids_.push_back(uid);
 }
 
 Result<Manager::Entry*> Manager::start(Workspace& workspace, const std::string& domain,
@@ -70,7 +78,7 @@ Result<Manager::Entry*> Manager::start(Workspace& workspace, const std::string& 
   events.ended = [this](Session& s) { on_ended(s); };
   auto session = Session::start(id, std::move(prepared), builder_, place, uid, std::move(cgroup), loop_, std::move(events));
   if (!session) {
-    uids_.erase(uid);
+    free_uid(uid);
     return std::unexpected(std::move(session).error());
   }
   auto entry = std::make_unique<Entry>();
@@ -108,6 +116,7 @@ void Manager::refill() {
         std::ranges::count_if(entries_, [&name](const auto& e) { return e.second->owner == 0 && e.second->domain == name; });
     const auto domain = domains_.find(name);
     if (domain == domains_.end() || !domain->second.prepared || domain->second.prepared->plan->single_use ||
+        !domain->second.prepared->plan->protect.empty() ||  // what is there is looked for when somebody comes
         static_cast<std::size_t>(ready) >= settings_.ready_sessions) {
       refill_.erase(name);
       continue;
@@ -132,6 +141,7 @@ Status Manager::assign(Entry& entry) {
     entry.log.reset();
     return written;
   }
+  logs_.insert(session.id());
   if (session.state() != State::idle) return {};
   return entry.log->append_prepared(audit::Event::session_start, std::exchange(entry.start, {}));
 }
@@ -141,6 +151,9 @@ void Manager::on_built(Session& session, Status status) {
   if (it == entries_.end()) return;
   Entry& entry = *it->second;
   if (status) entry.start = audit::Log::prepare({{"report", session.report()}});
+  // What its tree is mounted on may have been moved, by somebody who can: the next session gets a new one.
+  auto& made = entry.workspace == default_ ? domains_ : entry.workspace->domains;
+  if (const auto of = made.find(entry.domain); !status && of != made.end()) of->second.sources.clear(), of->second.checked_us = 0;
   if (entry.owner == 0) {
     if (!status)
       record(audit::Event::session_refused,
@@ -149,6 +162,7 @@ void Manager::on_built(Session& session, Status status) {
   }
   // Answered already: there is no log for it, perhaps not even a file, and it ends.
   if (entry.create_id == 0) return;
+  if (status) status = runs(*entry.workspace);  // paused meanwhile: nobody has stopped this one
   if (status) status = entry.log->append_prepared(audit::Event::session_start, std::exchange(entry.start, {}));
   else (void)entry.log->append(audit::Event::session_refused, {{"what", status.error().text()}});
   ipc::Connection* client = connection(entry.owner);
@@ -166,6 +180,7 @@ void Manager::on_started(Session& session, Exec& exec, int pid) {
   Entry& entry = *entries_.at(session.id());
   const std::int64_t id = take_waiting(entry.exec_ids, exec);
   if (!entry.log->append(audit::Event::exec_start, {{"exec", exec.label}, {"pid", pid}})) session.end("audit_failed");
+  keep_ends(entry, exec);
   if (ipc::Connection* client = connection(entry.owner); client != nullptr && id != 0)
     client->reply(id, {{"exec", exec.label}, {"pid", pid}, {"stdio", exec.pty ? "pty" : "pipes"}}, std::move(exec.ends));
 }
@@ -177,33 +192,37 @@ void Manager::on_failed(Session& session, Exec& exec, const Error& error, const 
   if (ipc::Connection* client = connection(entry.owner); client != nullptr && id != 0) client->reply_error(id, error, step);
 }
 
-std::string Manager::exit_reason(const Session& session, const Exec& exec, const init::Reply& reply) const {
-  const bool ending = exec.reason == "session_end";
-  if (ending && (session.end_reason() == "memory" || session.end_reason() == "oom")) return "oom";
-  if (!exec.reason.empty()) return exec.reason;
-  return reply.signaled != 0 ? "signal" : "exit";
-}
-
 void Manager::on_exited(Session& session, Exec& exec, const init::Reply& reply) {
   Entry& entry = *entries_.at(session.id());
+  const bool starved = exec.reason == "session_end" && (session.end_reason() == "memory" || session.end_reason() == "oom");
+  const std::string by_itself = reply.signaled != 0 ? "signal" : "exit";
   json::Value fields{
       {"exec", exec.label},
-      {"reason", exit_reason(session, exec, reply)},
+      {"reason", starved               ? "oom"
+                 : exec.reason.empty() ? by_itself
+                                       : exec.reason},
       {"rusage", {{"user_us", reply.user_us}, {"sys_us", reply.system_us}, {"max_rss_bytes", reply.max_rss_bytes}}},
       {"wall_us", sys::monotonic_us() - exec.begin_us}};
   if (reply.signaled != 0) {
     const char* name = ::sigabbrev_np(reply.status);
     fields["signal"] = name != nullptr ? std::string("SIG") + name : "SIG" + std::to_string(reply.status);
     if (reply.status == SIGXCPU || reply.status == SIGXFSZ) {
+      const policy::Limits& limits = session.policy().limits;
       fields["limit"] = reply.status == SIGXCPU ? "cpu_seconds" : "file_size_bytes";
+      fields["allowed"] = reply.status == SIGXCPU ? limits.cpu_seconds : limits.file_size_bytes;
       (void)entry.log->append(audit::Event::limit_hit, {{"limit", fields["limit"]}, {"exec", exec.label}, {"by", "rlimit"}});
     }
   } else {
     fields["exit_code"] = reply.status & 255;
   }
   if (!entry.log->append(audit::Event::exec_exit, fields)) session.end("audit_failed");
+  if (session.state() == State::ending) {
+    fields["session_reason"] = session.end_reason();
+    fields["hit"] = session.end_hit();
+  }
   fields["event"] = "exec_exit";
   fields["session"] = session.id();
+  if (const auto kept = entry.kept.find(exec.label); kept != entry.kept.end()) kept->second.exit = fields;
   if (ipc::Connection* client = connection(entry.owner)) client->event(std::move(fields));
 }
 
@@ -211,7 +230,10 @@ void Manager::on_ended(Session& session) {
   const std::string id = session.id();
   loop_.cancel(entries_.at(id)->life);
   // What the auditor still has about it comes before its last record.
-  if (!denials_ || !denials_->release(id, [this, id] { finish(id); })) finish(id);
+  session.look_for_new([this, id](json::Value found) {
+    entries_.at(id)->auto_run = std::move(found);
+    if (!denials_ || !denials_->release(id, [this, id] { finish(id); })) finish(id);
+  });
 }
 
 void Manager::finish(const std::string& id) {
@@ -221,8 +243,11 @@ void Manager::finish(const std::string& id) {
     // The last record; a log that could not be written is the reason why the session ended and is in the index.
     const Totals& totals = session.totals();
     json::Value fields{{"reason", session.end_reason()}, {"execs", totals.execs}, {"cpu_us", totals.cpu_us}};
+    if (!session.end_hit().is_null()) fields["hit"] = session.end_hit();
     if (!entry.denials.is_null()) fields["denials"] = entry.denials;
     if (!session.end_detail().empty()) fields["what"] = session.end_detail();
+    if (entry.unread) fields["memory_unread"] = true;
+    if (!entry.auto_run.is_null()) fields["auto_run"] = entry.auto_run;
     if (!entry.destroy_reason.empty()) fields["asked_because"] = entry.destroy_reason;
     if (totals.cgroup) {
       if (totals.cgroup->oom_kills > 0)
@@ -249,10 +274,10 @@ void Manager::finish(const std::string& id) {
     if (sweep_full_ -= std::min(sweep_full_, entry.log->bytes()); sweep_full_ == 0) sweep();
   }
   if (ipc::Connection* client = connection(entry.owner))
-    client->event({{"event", "session_end"}, {"session", id}, {"reason", session.end_reason()}});
+    client->event({{"event", "session_end"}, {"session", id}, {"reason", session.end_reason()}, {"hit", session.end_hit()}});
   for (const auto& [number, request] : entry.destroyers)
     if (ipc::Connection* client = connection(number)) client->reply(request, json::Value::object());
-  uids_.erase(session.uid());  // T0; a workspace's own is none of these
+  free_uid(session.uid());
   // Not from inside the session's own function.
   loop_.after(0, [this, id] {
     const std::string workspace = entries_.at(id)->workspace->name;

@@ -5,24 +5,26 @@
 
 #include <algorithm>
 
+#include "launcher/base/filesystem_ids.h"
 #include "launcher/base/hash.h"
 #include "launcher/base/sys.h"
+#include "launcher/confine/ask.h"
 #include "launcher/session/policies.h"
 
 namespace caisson::session {
 namespace {
 
-constexpr std::int64_t kSweepUs = 3'600'000'000, kSweepMoreUs = 1'000'000;
 constexpr std::uint64_t kLauncherSegment = 16ULL << 20;
-constexpr uid_t kWorkspaceUid = 20001;  // where the home belongs to root or is made by us
 
 }  // namespace
 
 Result<std::unique_ptr<Manager>> Manager::create(Settings settings, Loop& loop) {
   std::unique_ptr<Manager> manager(new Manager(std::move(settings), loop));
-  TRY(manager->prepare());
   Manager* self = manager.get();
-  loop.before_reap([self] {
+  Task<Status> prepared = manager->prepare();
+  TRY(loop.run([&prepared] { return prepared.done(); }));
+  TRY(prepared.take());
+  loop.before_reap(self, [self] {
     for (auto& [id, entry] : self->entries_)
       if (const State s = entry->session->state(); s == State::building || s == State::ending) entry->session->poll_status();
   });
@@ -34,19 +36,30 @@ Result<std::unique_ptr<Manager>> Manager::create(Settings settings, Loop& loop) 
   return manager;
 }
 
-Status Manager::prepare() {
-  policy::LoadResult loaded = read_policies(settings_.policy_dir, settings_.preset);
+void Manager::begin(Task<Status> task) {
+  (void)waiting_tasks();
+  if (!task.done()) tasks_.push_back(std::move(task));
+}
+
+// They end in their own functions, and go from here.
+std::size_t Manager::waiting_tasks() {
+  std::erase_if(tasks_, [](const auto& task) { return task.done(); });
+  return tasks_.size();
+}
+
+Task<Status> Manager::prepare() {
+  policy::LoadResult loaded = co_await read_policies(loop_, settings_.policy_dir, settings_.preset);
   if (!loaded.problems.empty()) {
     std::string text = "the policies have problems, nothing is started:";
     for (const auto& p : loaded.problems) text += "\n  " + p.text();
-    return fail(Code::invalid_argument, text);
+    co_return fail(Code::invalid_argument, text);
   }
-  const audit::Tail before = audit::tail_of(settings_.audit_dir + "/launcher.ndjson");
-  TRY_ASSIGN(audit::Log log, audit::Log::create_rotated(settings_.audit_dir, "launcher", {kLauncherSegment, 0, true}));
+  const audit::Tail before =
+      audit::tail_of(sys::open(settings_.audit_dir + "/launcher.ndjson", O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
+  CO_TRY_ASSIGN(audit::Log log, audit::Log::create_rotated(settings_.audit_dir, "launcher", {kLauncherSegment, 0, true}));
   launcher_log_ = std::make_unique<audit::Log>(std::move(log));
-  store_.emplace(settings_.audit_dir, settings_.audit_max_bytes);
-  TRY_ASSIGN(key_, settings_.attest_key.empty() ? attest::Key::generate() : attest::Key::load(settings_.attest_key));
-  TRY_ASSIGN(features_, confine::ask_features());
+  CO_TRY_ASSIGN(key_, settings_.attest_key.empty() ? attest::Key::generate() : attest::Key::load(settings_.attest_key));
+  CO_TRY_ASSIGN(features_, co_await confine::ask_features(loop_));
   if (features_.cgroup.ok()) {
     auto root = confine::CgroupRoot::open(confine::CgroupRoot::look().path);
     if (root) {
@@ -58,53 +71,76 @@ Status Manager::prepare() {
       features_.cgroup_reason = root.error().text();
     }
   }
-  TRY_ASSIGN(builder_, confine::Builder::open(settings_.init_path, settings_.run_dir));
-  if (!settings_.homes.empty()) {
-    TRY_ASSIGN(homes_, Homes::open(settings_.homes));
-  }
+  CO_TRY_ASSIGN(builder_, confine::Builder::open(settings_.init_path, settings_.run_dir));
+  CO_TRY_ASSIGN(homes_, Homes::open(settings_.homes, settings_.audit_dir));
+  if (features_.tier() == Tier::t0)  // what a launcher before us has left
+    homes_->run(loop_, {"sweep", boot_tag()}, [](const Result<json::Value>& done) {
+      if (!done) sys::say("caisson-launcher: homes of earlier workspaces are left: " + done.error().text());
+    });
 
   struct stat home{};
-  if (::stat(settings_.home.c_str(), &home) != 0) return sys_error("the workspace's home " + quote(settings_.home));
-  const bool root = ::geteuid() == 0;
+  if (::stat(settings_.home.c_str(), &home) != 0) co_return sys_error("the workspace's home " + quote(settings_.home));
+  const bool root = ::geteuid() == 0 && features_.change_uid.ok();  // not one that has no capability
   // The owner of the home is the user of the sessions, so that a mounted directory just works; never root.
-  default_ = (workspaces_[kDefaultWorkspace] = std::make_unique<Workspace>()).get();
+  default_ = (workspaces_[kDefaultWorkspace] = std::make_unique<Workspace>(loop_)).get();
   default_->name = kDefaultWorkspace;
   default_->created_at = boot_time_;
   default_->home_path = settings_.home;
+  default_->in_place = settings_.home_in_memory && (features_.tier() == Tier::t0 || features_.tier() == Tier::t1);
   default_->place.outer_uid = !root ? ::geteuid() : home.st_uid != 0 ? home.st_uid : kWorkspaceUid;
   default_->place.outer_gid = !root ? ::getegid() : home.st_gid != 0 ? home.st_gid : kWorkspaceUid;
-  if (root && !features_.user_ns.ok() && features_.change_uid.ok()) {
+  if (root && !features_.user_ns.ok()) {
     // T0: every session has its own uid; the workspace's group is what they share the home by.
-    if (::chmod(settings_.home.c_str(), (home.st_mode & 07777) | 02070) != 0) return sys_error("open the home to its group");
+    const auto open_home = [&] { return ::chmod(settings_.home.c_str(), (home.st_mode & 07777) | 02070) == 0; };
+    const bool opened = open_home() || [&] {
+      const FilesystemIds as_owner(home.st_uid, home.st_gid);  // as a launcher without CAP_FOWNER can
+      return open_home();
+    }();
+    if (!opened) co_return sys_error("open the home to its group");
   }
   json::Value digests = json::Value::object();
   for (const auto& [name, p] : loaded.policies) digests[name] = p->digest;
-  TRY(launcher_log_->append(audit::Event::boot, {{"version", CAISSON_VERSION},
-                                                 {"boot", boot_id_},
-                                                 {"previous", {{"count", before.count}, {"head", before.head}}},
-                                                 {"attestation_key", key_->jwk()},
-                                                 {"features", confine::features_json(features_)},
-                                                 {"why_not_higher", confine::why_not_higher(features_)},
-                                                 {"preset", settings_.preset},
-                                                 {"policies_digest", policies_digest_ = sha256_hex(json::dump(digests))},
-                                                 {"policies", digests}}));
+  json::Value boot{{"version", CAISSON_VERSION},
+                   {"boot", boot_id_},
+                   {"previous", {{"count", before.count}, {"head", before.head}}},
+                   {"attestation_key", key_->jwk()},
+                   {"features", confine::features_json(features_)},
+                   {"why_not_higher", confine::why_not_higher(features_)},
+                   {"preset", settings_.preset},
+                   {"policies_digest", policies_digest_ = sha256_hex(json::dump(digests))},
+                   {"policies", digests}};
+  CO_TRY(launcher_log_->append(audit::Event::boot, boot));
   start_auditor();
-  if (features_.user_ns.ok() && features_.mount_ns.ok()) {
-    tmp_limits_ = loaded.policies.begin()->second->limits;
-    TRY_ASSIGN(default_->place, make_place(default_->place.outer_uid, default_->place.outer_gid, 0));
-  }
-  Taken taken = take(loaded);
-  if (!taken.problems.empty()) return fail(Code::invalid_argument, taken.problems.front().text());
+  tmp_limits_ = loaded.policies.begin()->second->limits;
+  CO_TRY_ASSIGN(default_->place, co_await make_place(default_->place.outer_uid, default_->place.outer_gid, 0));
+  Taken taken = co_await take(loaded);
+  if (!taken.problems.empty()) co_return fail(Code::invalid_argument, taken.problems.front().text());
   domains_ = std::move(taken.domains);
   refuse(std::move(taken.refused));
-  return {};
+  co_return Status();
 }
 
-std::vector<policy::Problem> Manager::reload(const std::string& by) {
-  policy::LoadResult loaded = read_policies(settings_.policy_dir, settings_.preset);
+void Manager::reload(const std::string& by, std::function<void(const Problems&)> done) {
+  begin(reload_and_tell(by, std::move(done)));
+}
+
+Task<Status> Manager::reload_and_tell(std::string by, std::function<void(const Problems&)> done) {
+  const Problems problems = co_await load_again(std::move(by));
+  done(problems);
+  co_return Status();
+}
+
+Task<Manager::Problems> Manager::load_again(std::string by) {
+  if (std::exchange(reloading_, true)) {
+    Problems busy;
+    busy.push_back({settings_.policy_dir, 0, "", "is being read for somebody else: try again", ""});
+    co_return busy;
+  }
+  policy::LoadResult loaded = co_await read_policies(loop_, settings_.policy_dir, settings_.preset);
   json::Value digests = json::Value::object();
   for (const auto& [name, p] : loaded.policies) digests[name] = p->digest;
-  Taken taken = take(loaded);
+  Taken taken = co_await take(loaded);
+  reloading_ = false;
   if (loaded.problems.empty()) loaded.problems = std::move(taken.problems);
   json::Value problems = json::Value::array();
   for (const auto& p : loaded.problems) problems.push_back(p.text());
@@ -117,7 +153,8 @@ std::vector<policy::Problem> Manager::reload(const std::string& by) {
                                        {"new", policies_digest_},
                                        {"policies", digests},
                                        {"problems", problems}});
-  if (!loaded.problems.empty()) return std::move(loaded.problems);
+  if (!loaded.problems.empty()) co_return std::move(loaded.problems);
+  ++reloads_;
   domains_ = std::move(taken.domains);
   refuse(std::move(taken.refused));
   for (auto& [name, workspace] : workspaces_) workspace->domains.clear();
@@ -126,7 +163,7 @@ std::vector<policy::Problem> Manager::reload(const std::string& by) {
   for (auto& [number, client] : clients_) client.connection->event({{"event", "policy_reload"}});
   for (const auto& [name, domain] : domains_)
     if (domain.prepared) refill_later(name);
-  return {};
+  co_return Problems();
 }
 
 void Manager::refuse(std::map<std::string, std::string> domains) {
@@ -141,20 +178,9 @@ void Manager::record(audit::Event event, json::Value fields) {
     sys::say("caisson-launcher: audit log: " + done.error().text());
 }
 
-// At the start, every hour, and when a sixteenth of the room has been written since.
-void Manager::sweep() {
-  std::uint64_t days = 1;
-  for (const auto& [name, domain] : domains_) days = std::max(days, domain.policy->audit.keep_days);
-  const auto running = [this](const std::string& id) { return entries_.contains(id); };
-  const auto deleted = [this](json::Value fields) { record(audit::Event::log_deleted, std::move(fields)); };
-  const bool done = store_->sweep({sys::realtime_ns(), days, running, deleted});
-  sweep_full_ = std::max<std::uint64_t>(settings_.audit_max_bytes / 16, 1);
-  loop_.cancel(sweep_timer_);
-  sweep_timer_ = loop_.after(done ? kSweepUs : kSweepMoreUs, [this] { sweep(); });
-}
-
 void Manager::shut_down(std::function<void()> done) {
   shut_down_ = [this, done = std::move(done)] {
+    tasks_.clear();
     workspaces_.clear();
     done();
   };

@@ -6,25 +6,26 @@
 namespace caisson::session {
 namespace {
 
-constexpr int kDeadlineMs = 5'000;  // it takes some 20, and nobody else is served meanwhile
+constexpr int kDeadlineMs = 5'000;  // it takes some 20
 
-Result<policy::LoadResult> run_reader(const std::string& directory, const std::string& preset) {
-  TRY_ASSIGN(const std::string bytes, confine::ask({.program = "caisson-policies",
-                                                    .arguments = {directory, preset},
-                                                    .request = {},
-                                                    .most = policy::kMaxFrozen,
-                                                    .deadline_ms = kDeadlineMs}));
-  return policy::thaw(bytes);
+Task<Result<policy::LoadResult>> run_reader(Loop& loop, const std::string& directory, const std::string& preset) {
+  confine::Question question{.program = "caisson-policies",
+                             .arguments = {directory, preset},
+                             .request = {},
+                             .most = policy::kMaxFrozen,
+                             .deadline_ms = kDeadlineMs};
+  CO_TRY_ASSIGN(const std::string bytes, co_await confine::ask(loop, std::move(question)));
+  co_return policy::thaw(bytes);
 }
 
 }  // namespace
 
-policy::LoadResult read_policies(const std::string& directory, const std::string& preset) {
-  auto read = run_reader(directory, preset);
-  if (read) return std::move(*read);
+Task<policy::LoadResult> read_policies(Loop& loop, std::string directory, std::string preset) {
+  auto read = co_await run_reader(loop, directory, preset);
+  if (read) co_return std::move(*read);
   policy::LoadResult none;
   none.problems.push_back({directory, 0, "", "cannot be read: caisson-policies: " + read.error().text(), ""});
-  return none;
+  co_return none;
 }
 
 }  // namespace caisson::session

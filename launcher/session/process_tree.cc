@@ -21,7 +21,6 @@ namespace {
 
 constexpr std::size_t kMostMembers = 1'000'000;  // of one tree: whoever reads it while it changes may go in circles
 constexpr unsigned long kWorthAsking = 32UL << 20;
-constexpr std::int64_t kProportionalUs = 100'000;
 
 // "Name:   123 kB" of a /proc file, in bytes; 0 when it cannot be read.
 std::uint64_t kib_field(const std::string& path, const char* name) {
@@ -30,11 +29,23 @@ std::uint64_t kib_field(const std::string& path, const char* name) {
   return at == std::string::npos ? 0 : std::strtoull(text->c_str() + at + std::strlen(name), nullptr, 10) * 1024;
 }
 
+// Anonymous and shared memory of one process that is resident, whoever else has it.
+std::uint64_t resident_alone(pid_t pid) {
+  static const auto page = static_cast<unsigned long>(::sysconf(_SC_PAGESIZE));
+  const std::string base = "/proc/" + std::to_string(pid);
+  unsigned long resident = 0, shared = 0;
+  const auto statm = sys::read_file(base + "/statm", 256);
+  if (!statm || std::sscanf(statm->c_str(), "%*u %lu %lu", &resident, &shared) != 2) return 0;
+  // "shared" holds mapped files, too, which are not the session's; asked for only where it could matter.
+  return (resident > shared ? (resident - shared) * page : 0) +
+         (shared * page > kWorthAsking ? kib_field(base + "/status", "RssShmem:") : 0);
+}
+
 }  // namespace
 
 ProcessTree ProcessTree::read() {
   ProcessTree tree;
-  static const long page = ::sysconf(_SC_PAGESIZE), tick = ::sysconf(_SC_CLK_TCK);
+  static const long tick = ::sysconf(_SC_CLK_TCK);
   timespec boot{};  // what the kernel counts a process's start from
   ::clock_gettime(CLOCK_BOOTTIME, &boot);
   const std::int64_t boot_us = std::int64_t{boot.tv_sec} * 1'000'000 + boot.tv_nsec / 1000;
@@ -58,12 +69,7 @@ ProcessTree ProcessTree::read() {
     p.name = stat->substr(stat->find('(') + 1, close - stat->find('(') - 1);
     p.age_us = boot_us - static_cast<std::int64_t>(start * 1'000'000UL / static_cast<unsigned long>(tick));
     p.cpu_us = (user + system) * 1'000'000UL / static_cast<unsigned long>(tick);
-    unsigned long resident = 0, shared = 0;
-    const auto statm = sys::read_file(base + "/statm", 256);
-    if (statm && std::sscanf(statm->c_str(), "%*u %lu %lu", &resident, &shared) == 2 && resident > shared)
-      p.memory_bytes = (resident - shared) * static_cast<unsigned long>(page);
-    // "shared" holds mapped files, too, which are not the session's; asked for only where it could matter.
-    if (shared * static_cast<unsigned long>(page) > kWorthAsking) p.memory_bytes += kib_field(base + "/status", "RssShmem:");
+    p.memory_bytes = resident_alone(pid);
     tree.processes_[pid] = std::move(p);
     tree.children_.emplace(parent, pid);
   }
@@ -127,24 +133,7 @@ std::vector<Process> ProcessTree::largest(pid_t root, std::int64_t most) const {
   return out;
 }
 
-std::uint64_t ProcessTree::proportional_bytes(pid_t root) const {
-  std::uint64_t sum = 0;
-  std::vector<pid_t> all = descendants(root);
-  all.push_back(root);
-  // Reading waits for the process's memory map, which a fork holds, and that waits for a processor among all the others.
-  const std::int64_t deadline = sys::monotonic_us() + kProportionalUs;
-  for (const pid_t pid : all) {
-    if (const auto it = processes_.find(pid); it != processes_.end() && sys::monotonic_us() > deadline) {
-      sum += it->second.memory_bytes;
-      continue;
-    }
-    const std::string path = "/proc/" + std::to_string(pid) + "/smaps_rollup";
-    const std::uint64_t anonymous = kib_field(path, "Pss_Anon:"), shared = kib_field(path, "Pss_Shmem:");
-    const auto it = processes_.find(pid);
-    sum += anonymous + shared != 0 || it == processes_.end() ? anonymous + shared : it->second.memory_bytes;
-  }
-  return sum;
-}
+std::uint64_t ProcessTree::files_in_memory() { return kib_field("/proc/meminfo", "Shmem:"); }
 
 namespace {
 
@@ -192,22 +181,18 @@ std::vector<pid_t> children_of(pid_t parent) {
 namespace {
 
 constexpr int kSweeps = 200;
-constexpr uid_t kNobodysUid = 30000;  // no session's (T0: 21000 to 29999), and no workspace's
 
-// kill(-1) by a child with the session's uid: the kernel walks its own list, no fork can slip between. As effective uid only:
-// whom a process may signal is judged by the target's real and saved ones (kill(2)), and the session must not stop this child,
-// for which we wait.
+}  // namespace
+
 void kill_uid(uid_t uid) {
   const pid_t pid = ::fork();
   if (pid == 0) {
-    if (::setresuid(kNobodysUid, uid, kNobodysUid) == 0 && ::geteuid() == uid) ::kill(-1, SIGKILL);
+    if (::setresuid(sys::kEndingUid, uid, sys::kEndingUid) == 0 && ::geteuid() == uid) ::kill(-1, SIGKILL);
     ::_exit(0);
   }
   while (pid > 0 && ::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
-
-}  // namespace
 
 void kill_tree(pid_t root, uid_t uid, int rounds) {
   for (int i = 0; i < rounds; ++i) {

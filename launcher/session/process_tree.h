@@ -31,9 +31,8 @@ class ProcessTree {
   [[nodiscard]] static ProcessTree read();
   [[nodiscard]] std::vector<pid_t> descendants(pid_t root) const;  // without root
   [[nodiscard]] std::vector<pid_t> children(pid_t parent) const;
-  // As usage().memory_bytes, but what several processes share counts once. Slow: for a session that seems to be over its limit.
-  // What cannot be read in time counts in full.
-  [[nodiscard]] std::uint64_t proportional_bytes(pid_t root) const;
+  // Of the whole machine: what no session has more of.
+  [[nodiscard]] static std::uint64_t files_in_memory();
   [[nodiscard]] Usage usage(pid_t root) const;  // with root
   // The `most` of these that use most memory, the largest first, with their inner pids. Those are read once a pass, so that
   // asking often costs no more than the passes do.
@@ -47,6 +46,9 @@ class ProcessTree {
 // What the kernel lists as the children of a process (CONFIG_PROC_CHILDREN; else by a pass over /proc): read in microseconds.
 // A pass takes milliseconds, in which a chain of processes, each of which forks its successor and ends, is always elsewhere.
 [[nodiscard]] std::vector<pid_t> children_of(pid_t parent);
+
+// SIGKILL to all that this uid has, by a child with it: the kernel walks its own list, no fork can slip between.
+void kill_uid(uid_t uid);
 
 // SIGKILL to every descendant of `root`, which inherits the orphans among them, until none is left, then to root. Bounded:
 // gives up after `rounds` passes. uid != 0: the session has this uid for itself, so that one kill(-1) as that uid reaches all

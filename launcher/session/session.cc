@@ -7,13 +7,15 @@
 #include <algorithm>
 
 #include "launcher/base/sys.h"
+#include "launcher/confine/fork_refusal.h"
+#include "launcher/confine/helper.h"
 #include "launcher/confine/mount_facts.h"
 #include "launcher/session/process_tree.h"
 
 namespace caisson::session {
 namespace {
 
-constexpr std::int64_t kBuildDeadlineUs = 10'000'000;
+constexpr std::int64_t kBuildDeadlineUs = 10'000'000, kLookUs = 10'000'000;
 // A session can stop the child that init waits for (SIGSTOP between fork and exec, a lease on the file): init is then deaf, and
 // what the launcher asked of it does not happen. What must be true the launcher then does itself, to the whole session.
 constexpr std::int64_t kStartDeadlineUs = 10'000'000, kKillDeadlineUs = 2'000'000;
@@ -27,11 +29,14 @@ Result<std::unique_ptr<Session>> Session::start(std::string id, std::shared_ptr<
   std::unique_ptr<Session> session(
       new Session(std::move(id), std::move(prepared), uid, std::move(cgroup), loop, std::move(events)));
   session->sole_uid_ = workspace.sole(uid);
-  auto started = builder.start(ready, workspace, uid, session->cgroup_ ? session->cgroup_->fd() : -1);
+  auto protection = confine::Protection::prepare(*ready.plan);
+  auto started = protection ? builder.start(ready, workspace, uid, session->cgroup_ ? session->cgroup_->fd() : -1, &*protection)
+                            : std::unexpected(std::move(protection).error());
   if (!started) {
     if (session->cgroup_) (void)session->cgroup_->remove();
     return std::unexpected(std::move(started).error());
   }
+  session->protection_ = std::move(*protection);
   if (Status adopted = session->adopt(std::move(*started)); !adopted) {
     // The child is killed with its pidfd and reaped by the loop.
     session->kill_now();
@@ -77,7 +82,8 @@ void Session::read_status() {
     if (record.error != 0) {
       loop_.unwatch(status_.get());
       status_.reset();
-      return built(std::unexpected(confine::step_error(plan(), record)));
+      const Status said = record.step == confine::Step::protect ? protection_.read(1) : Status();
+      return built(std::unexpected(said ? confine::step_error(plan(), record) : said.error()));
     }
     if (record.step == confine::Step::pid && pid_ == 0) {
       pid_ = record.value;
@@ -138,7 +144,8 @@ void Session::take(InitEvent event) {
       if (exec.started) return end("init_protocol");
       const std::string step = init::step_name(reply.step);
       const Error error =
-          sys_error(step + " " + quote(reply.step == init::Step::chdir ? exec.request.cwd : exec.request.argv.front()),
+          sys_error(step + " " + quote(reply.step == init::Step::chdir ? exec.request.cwd : exec.request.argv.front()) +
+                        (reply.step == init::Step::fork ? confine::fork_refusal(reply.error) : ""),
                     reply.error > 0 && reply.error < 4096 ? reply.error : EIO)
               .error();
       cancel_timers(exec);
@@ -166,7 +173,7 @@ void Session::take_exited(const init::Reply& reply) {
 }
 
 Result<confine::Verified> Session::verify() const {
-  TRY_ASSIGN(auto namespaces, confine::verify_namespaces(plan(), pid_, prepared_->mount_ns.get()));
+  TRY_ASSIGN(auto namespaces, confine::verify_namespaces(plan(), pid_, protection_, prepared_->mount_ns.get()));
   TRY_ASSIGN(auto verified, confine::verify_session(plan(), pid_, steps_, std::move(namespaces)));
   if (cgroup_) {
     // Nothing else says so: outside its leaf a session would be limited by nobody.
@@ -179,7 +186,8 @@ Result<confine::Verified> Session::verify() const {
 
 void Session::take_ready() {
   if (state_ != State::building) return;
-  auto verified = verify();
+  const Status told = plan().protect.empty() ? Status() : protection_.read(1);
+  auto verified = told ? verify() : std::unexpected(told.error());
   // It comes before `ready` over the same socket, or not at all.
   if (plan().enforces(Mechanism::denial_audit) && !listened_ && verified)
     verified = fail(Code::internal, "verification failed: nobody has been given the filter's listener (denial_listener)");
@@ -229,21 +237,40 @@ Result<Exec*> Session::exec(ExecRequest&& request, bool with_stdin, std::int64_t
   ++totals_.execs;
   const std::uint32_t id = request.id;
   exec.request = std::move(request);
-  if (hard_timeout_us > 0)
-    exec.timer = loop_.after(hard_timeout_us, [this, id] {
-      const auto it = execs_.find(id);
-      if (it == execs_.end()) return;
-      it->second.reason = "hard_timeout";
-      if (!link_->signal(id, SIGKILL, it->second.pty ? init::Scope::posix_session : init::Scope::group))
-        return end("init_protocol");
-      it->second.timer = loop_.after(kKillDeadlineUs, [this, id] {
-        if (execs_.contains(id)) end("init_hung");
-      });
-    });
+  if (hard_timeout_us > 0) arm(id, exec, hard_timeout_us);
+  await_start(id, exec);
+  return &execs_.emplace(id, std::move(exec)).first->second;
+}
+
+void Session::await_start(std::uint32_t id, Exec& exec) {
   exec.start_timer = loop_.after(kStartDeadlineUs, [this, id] {
     if (const auto it = execs_.find(id); it != execs_.end() && !it->second.started) end("init_hung");
   });
-  return &execs_.emplace(id, std::move(exec)).first->second;
+}
+
+void Session::arm(std::uint32_t id, Exec& exec, std::int64_t us) {
+  exec.due_us = sys::monotonic_us() + us;
+  exec.timer = loop_.after(us, [this, id] { time_over(id); });
+}
+
+void Session::time_over(std::uint32_t id) {
+  const auto it = execs_.find(id);
+  if (it == execs_.end()) return;
+  if (!it->second.reason.empty()) return end("init_hung");
+  it->second.reason = "hard_timeout";
+  if (!link_->signal(id, SIGKILL, it->second.pty ? init::Scope::posix_session : init::Scope::group)) return end("init_protocol");
+  arm(id, it->second, kKillDeadlineUs);
+}
+
+void Session::hold(bool still) {
+  for (auto& [id, exec] : execs_) {
+    if (!exec.started) loop_.cancel(exec.start_timer);
+    if (!exec.started && !still) await_start(id, exec);
+    if (exec.due_us == 0) continue;
+    loop_.cancel(exec.timer);
+    if (still) exec.due_us = std::max<std::int64_t>(exec.due_us - sys::monotonic_us(), 1);
+    else arm(id, exec, exec.due_us);
+  }
 }
 
 void Session::go(const Exec& exec) {
@@ -256,11 +283,11 @@ Status Session::signal(std::uint32_t exec_id, int signal) {
   return link_->signal(exec_id, signal, it->second.pty ? init::Scope::posix_session : init::Scope::group);
 }
 
-void Session::end(const std::string& reason) {
+void Session::end(const std::string& reason, nlohmann::json hit) {
   if (state_ == State::ending || state_ == State::ended) return;
   const bool was_building = state_ == State::building;
   state_ = State::ending;
-  if (end_reason_.empty()) end_reason_ = reason;
+  if (end_reason_.empty()) end_reason_ = reason, end_hit_ = std::move(hit);
   if (was_building) events_.built(*this, fail(Code::internal, "the session ended while it was being built: " + reason));
   kill_now();
 }
@@ -327,7 +354,10 @@ void Session::gone() {
   if (cgroup_) {
     totals_.cgroup = cgroup_->stats();
     // memory.oom.group takes the whole session at once: init did not die by itself.
-    if (totals_.cgroup->oom_kills > 0 && end_reason_ == "init_died") end_reason_ = "oom";
+    if (totals_.cgroup->oom_kills > 0 && end_reason_ == "init_died") {
+      end_reason_ = "oom";
+      end_hit_ = {{"allowed", policy().limits.memory_bytes}, {"figure", totals_.cgroup->memory_peak}};
+    }
   }
   // What init said of commands before it was killed is still in the socket.
   if (link_) {
@@ -374,10 +404,23 @@ Status Session::verify_again() {
 
 bool Session::check_covers() {
   if (state_ != State::idle && state_ != State::running) return false;
-  if (!plan().mount_ns || plan().hide.empty() || confine::faults::blind()) return true;
-  const auto covered = confine::check_covers(plan(), pid_, false);
+  if (!plan().mount_ns || confine::faults::blind()) return true;
+  const auto covered = confine::check_covers(plan(), pid_, false, &protection_);
   if (!covered) end_broken("uncovered", covered.error());
   return covered.has_value();
+}
+
+// In the mounts that its own were made from, for these are gone.
+void Session::look_for_new(std::function<void(nlohmann::json)> done) {
+  if (!protection_.told.contains('.') || protection_.told.contains('e')) return done(nullptr);
+  auto helper = confine::start_helper({.file = "caisson-protect",
+                                       .argv = {"caisson-protect", "ended"},
+                                       .in = protection_.notes.get(),
+                                       .fd3 = prepared_->mount_ns.get()});
+  if (!helper) return done({{"unknown", helper.error().text()}});
+  pidfd_ = std::move(helper->pidfd);
+  deadline_ = loop_.after(kLookUs, [this] { (void)sys::pidfd_send_signal(pidfd_.get(), SIGKILL); });
+  loop_.on_exit(helper->pid, [this, done = std::move(done)](const ChildExit&) { done(protection_.auto_run()); });
 }
 
 // A first process that is being killed can no longer be read: that says nothing of its walls. What was found is on record in any
@@ -395,6 +438,7 @@ nlohmann::json Session::report(const confine::ProbeResults* canary) const {
     seen.mechanisms[static_cast<std::size_t>(Mechanism::denial_audit)] = {confine::MechanismState::unavailable, denials_lost_};
   nlohmann::json report = confine::report_json(plan(), seen, prepared_->steps, steps_, canary);
   report["session"] = id_;
+  if (!plan().protect.empty()) report["protected"] = protection_.named();
   return report;
 }
 

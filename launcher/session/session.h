@@ -24,9 +24,11 @@ struct Exec {
   ExecRequest request;
   std::string label;  // "e-7"
   bool pty = false, started = false;
+  bool keep = false;     // outlives who asked for it
   std::vector<Fd> ends;  // for the client, with the reply: our ends of the pipes
   Loop::TimerId timer = 0, start_timer = 0;
-  std::string reason;  // why it was ended by us ("hard_timeout"), or ""
+  std::int64_t due_us = 0;  // when `timer` fires; while it is held: how long it still has
+  std::string reason;       // why it was ended by us ("hard_timeout"), or ""
   std::int64_t begin_us = 0;
 };
 
@@ -72,6 +74,7 @@ class Session {
   [[nodiscard]] const std::map<std::uint32_t, Exec>& execs() const { return execs_; }
   [[nodiscard]] const Totals& totals() const { return totals_; }
   [[nodiscard]] const std::string& end_reason() const { return end_reason_; }
+  [[nodiscard]] const nlohmann::json& end_hit() const { return end_hit_; }     // {limit?, allowed, figure}, or null
   [[nodiscard]] const std::string& end_detail() const { return end_detail_; }  // what was read back, or could not be
   [[nodiscard]] pid_t pid() const { return pid_; }
   [[nodiscard]] const std::optional<confine::Cgroup>& cgroup() const { return cgroup_; }
@@ -90,8 +93,12 @@ class Session {
   [[nodiscard]] Result<Exec*> exec(ExecRequest&& request, bool with_stdin, std::int64_t hard_timeout_us);
   void go(const Exec& exec);  // to be called before anything else is asked of the session
   [[nodiscard]] Status signal(std::uint32_t exec_id, int signal);
-  // Kills everything. Idempotent; `ended` follows from the loop.
-  void end(const std::string& reason);
+  // The clocks of commands stand still, or go on: its first process, which would have to act on them, is stopped.
+  void hold(bool still);
+  // When it has ended: `done` is told what has a protected name and had none at the beginning, null where nothing is protected.
+  void look_for_new(std::function<void(nlohmann::json)> done);
+  // Kills everything. Idempotent; `ended` follows from the loop. hit: what limit, where it was one.
+  void end(const std::string& reason, nlohmann::json hit = {});
 
  private:
   Session(std::string id, std::shared_ptr<const confine::Template> prepared, uid_t uid, std::optional<confine::Cgroup> cgroup,
@@ -117,6 +124,9 @@ class Session {
   void kill_now();
   void sweep_orphans();
   void cancel_timers(Exec& exec);
+  void arm(std::uint32_t id, Exec& exec, std::int64_t us);
+  void await_start(std::uint32_t id, Exec& exec);
+  void time_over(std::uint32_t id);
 
   const std::string id_;
   const std::shared_ptr<const confine::Template> prepared_;
@@ -132,10 +142,12 @@ class Session {
   std::optional<InitLink> link_;
   std::vector<confine::StepRecord> steps_;
   confine::Verified verified_;
+  confine::Protection protection_;
   std::map<std::uint32_t, Exec> execs_;
   std::uint32_t next_exec_ = 1;
   Totals totals_;
   std::string end_reason_, end_detail_, denials_lost_;
+  nlohmann::json end_hit_;
   Loop::TimerId deadline_ = 0;
 };
 

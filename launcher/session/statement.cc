@@ -1,9 +1,5 @@
 // What the launcher attests (launcher/attest/statement.schema.json): of the boot, and of one session. Every claim comes from the
 // kernel or from what the launcher did, none from the agent or a session.
-#include <sys/utsname.h>
-
-#include <sstream>
-
 #include "launcher/attest/token.h"
 #include "launcher/base/sys.h"
 #include "launcher/session/manager.h"
@@ -12,53 +8,18 @@
 namespace caisson::session {
 namespace {
 
-constexpr std::size_t kMaxProcFile = 64 * 1024;
-
-std::string proc_text(const char* path) {
-  std::string text = sys::read_file(path, kMaxProcFile).value_or("");
-  while (!text.empty() && (text.back() == '\n' || text.back() == '\0')) text.pop_back();
-  return text;
-}
-
-// "0 100000 65536" for each line of a map.
-json::Value id_map(const char* path) {
-  json::Value out = json::Value::array();
-  std::istringstream lines(proc_text(path));
-  for (unsigned inside, outside, count; out.size() < 32 && lines >> inside >> outside >> count;)
-    out.push_back({{"inside", inside}, {"outside", outside}, {"count", count}});
-  return out;
-}
-
-json::Value kernel_json(const confine::Features& features) {
-  utsname name{};
-  (void)::uname(&name);
-  json::Value lsm = json::Value::array();
-  std::istringstream list(proc_text("/sys/kernel/security/lsm"));
-  for (std::string one; std::getline(list, one, ',');) lsm.push_back(one);
-  return {
-      {"release", features.kernel}, {"machine", name.machine}, {"landlock_abi", features.landlock_abi}, {"lsm", std::move(lsm)}};
-}
-
-// The container that the launcher itself runs in, as it sees it from inside.
-json::Value outer_json(const confine::Features& features) {
-  const std::string status = sys::read_file("/proc/self/status", kMaxProcFile).value_or("");
-  return {
-      {"uid_map", id_map("/proc/self/uid_map")},
-      {"gid_map", id_map("/proc/self/gid_map")},
-      {"uid_remapped", features.uid_remapped},
-      {"capabilities", {{"effective", sys::status_field(status, "CapEff")}, {"bounding", sys::status_field(status, "CapBnd")}}},
-      {"no_new_privs", features.no_new_privs},
-      {"seccomp", {{"mode", features.outer_seccomp}, {"filters", sys::status_field(status, "Seccomp_filters")}}},
-      {"lsm_label", features.lsm_label},
-      {"cgroup", {{"usable", features.cgroup.ok()}, {"reason", features.cgroup_reason}}},
-      {"proc_sys_writable", features.proc_sys_writable}};
+// Of the kernel, and of the container that the launcher itself runs in, as it sees it from inside.
+void add_outside(json::Value& statement, const confine::Features& features) {
+  statement.update(json::parse(features.outside).value_or(json::Value::object()));
+  statement["outer"]["cgroup"] = {{"usable", features.cgroup.ok()}, {"reason", features.cgroup_reason}};
 }
 
 }  // namespace
 
 json::Value Manager::boot_statement() const {
   json::Value policies = json::Value::array();
-  std::map<std::string, std::string> residual;  // said once, whatever number of domains has it
+  std::map<std::string, std::string> residual(settings_.residual.begin(),
+                                              settings_.residual.end());  // said once, whatever number of domains has it
   for (const auto& [name, domain] : domains_) {
     json::Value row{{"domain", name},
                     {"digest", domain.policy->digest},
@@ -87,16 +48,16 @@ json::Value Manager::boot_statement() const {
   for (const auto& [name, why] : refused_domains_) policies.push_back({{"domain", name}, {"state", "refused"}, {"why", why}});
   json::Value texts = json::Value::array();
   for (const auto& [id, what] : residual) texts.push_back({{"id", id}, {"what", what}});
-  return {{"kind", "boot"},
-          {"boot", {{"id", boot_id_}, {"started", boot_time_}}},
-          {"version", CAISSON_VERSION},
-          {"kernel", kernel_json(features_)},
-          {"outer", outer_json(features_)},
-          {"tier", tier_name(features_.tier())},
-          {"why_not_higher", confine::why_not_higher(features_)},
-          {"preset", settings_.preset},
-          {"policies", std::move(policies)},
-          {"residual", std::move(texts)}};
+  json::Value out{{"kind", "boot"},
+                  {"boot", {{"id", boot_id_}, {"started", boot_time_}}},
+                  {"version", CAISSON_VERSION},
+                  {"tier", tier_name(features_.tier())},
+                  {"why_not_higher", confine::why_not_higher(features_)},
+                  {"preset", settings_.preset},
+                  {"policies", std::move(policies)},
+                  {"residual", std::move(texts)}};
+  add_outside(out, features_);
+  return out;
 }
 
 json::Value Manager::session_statement(const Entry& entry) const {
@@ -105,20 +66,20 @@ json::Value Manager::session_statement(const Entry& entry) const {
   report.erase("prepared_us");
   report.erase("schema");
   const std::string id = entry.session->id();
-  return {{"kind", "session"},
-          {"boot", {{"id", boot_id_}, {"started", boot_time_}}},
-          {"version", CAISSON_VERSION},
-          {"kernel", kernel_json(features_)},
-          {"outer", outer_json(features_)},
-          {"tier", report["tier"]},
-          {"session",
-           {{"id", id},
-            {"label", entry.label},
-            {"created", entry.created_at},
-            {"workspace", entry.workspace->name},
-            {"isolation", entry.request.value("isolation", "")}}},
-          {"audit", {{"file", id + ".ndjson"}, {"count", entry.log->count()}, {"head", entry.log->head()}}},
-          {"confinement", std::move(report)}};
+  json::Value out{{"kind", "session"},
+                  {"boot", {{"id", boot_id_}, {"started", boot_time_}}},
+                  {"version", CAISSON_VERSION},
+                  {"tier", report["tier"]},
+                  {"session",
+                   {{"id", id},
+                    {"label", entry.label},
+                    {"created", entry.created_at},
+                    {"workspace", entry.workspace->name},
+                    {"isolation", entry.request.value("isolation", "")}}},
+                  {"audit", {{"file", id + ".ndjson"}, {"count", entry.log->count()}, {"head", entry.log->head()}}},
+                  {"confinement", std::move(report)}};
+  add_outside(out, features_);
+  return out;
 }
 
 Result<json::Value> Manager::answer_attest(ipc::Connection& c, const ipc::Connection::Request& request) {

@@ -45,11 +45,22 @@ Result<WorkspaceRequest> workspace_request(const json::Value& body, const Worksp
   return out;
 }
 
-std::optional<Mechanism> missing_wall(const confine::Plan& plan) {
-  for (const Mechanism m : {Mechanism::user_ns, Mechanism::mount_ns, Mechanism::pid_ns, Mechanism::proc, Mechanism::net_ns,
-                            Mechanism::ipc_ns, Mechanism::uid})
-    if (plan.mechanisms[static_cast<std::size_t>(m)].state != confine::MechanismState::enforced) return m;
+std::optional<Mechanism> missing_wall(const confine::Plan& plan, bool alone) {
+  using enum Mechanism;
+  const auto given_up = [&plan](Mechanism m) {
+    return plan.mechanisms[static_cast<std::size_t>(m)].state == confine::MechanismState::disabled_by_policy;
+  };
+  // What a tier lacks of these its uids stand in for, with Landlock and seccomp around them (no file, no network, no System V).
+  for (const Mechanism m : {user_ns, mount_ns, pid_ns, proc, net_ns, ipc_ns})
+    if (alone ? !plan.enforces(m) : given_up(m)) return m;
+  for (const Mechanism m : {uid, landlock, seccomp})
+    if (!plan.enforces(m) && (m == uid || plan.tier != Tier::t3)) return m;
   return std::nullopt;
+}
+
+Status runs(const Workspace& workspace) {
+  if (workspace.state == "ready") return {};
+  return fail(Code::unavailable, "workspace " + quote(workspace.name) + " is " + workspace.state);
 }
 
 json::Value disk_json(const Workspace& workspace) {

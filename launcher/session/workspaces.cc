@@ -14,58 +14,70 @@ namespace {
 
 constexpr std::int64_t kMeasureUs = 3'000'000, kMeasureShare = 20;  // at most a twentieth of the time goes into measuring
 
-std::vector<std::string> homes_task(const char* task, const WorkspaceRequest& request) {
-  return {task, request.name, std::to_string(request.disk_bytes), std::to_string(disk_inodes(request.disk_bytes))};
+std::vector<std::string> homes_task(const char* task, std::string home, std::uint64_t disk_bytes) {
+  return {task, std::move(home), std::to_string(disk_bytes), std::to_string(disk_inodes(disk_bytes))};
 }
 
 }  // namespace
 
-Result<confine::Workspace> Manager::make_place(uid_t uid, gid_t gid, std::uint64_t disk_bytes) const {
+Task<Result<confine::Workspace>> Manager::make_place(uid_t uid, gid_t gid, std::uint64_t disk_bytes) const {
   confine::Plan plan;
-  plan.user_ns = true;
+  plan.user_ns = features_.mounts();
   plan.net_ns = features_.net_ns.ok();
+  if (features_.proc_full.ok()) plan.proc = confine::Proc::full;
   plan.private_tmp_options =
       "size=" + std::to_string(tmp_limits_.tmp_bytes) + ",nr_inodes=" + std::to_string(tmp_limits_.tmp_inodes);
   if (disk_bytes != 0)
     plan.home_options = "size=" + std::to_string(disk_bytes) + ",nr_inodes=" + std::to_string(disk_inodes(disk_bytes));
-  return builder_.make_workspace(plan, uid, gid);
+  co_return co_await builder_.make_workspace(loop_, plan, uid, gid);
 }
 
 Status Manager::admit(const WorkspaceRequest& request) const {
   if (workspaces_.contains(request.name)) return fail(Code::already_exists, "there is a workspace " + quote(request.name));
-  // Below this tier, or with one uid for all, they could see, signal or read each other: none is better than a weak one.
-  if (features_.tier() != Tier::t3 || ::geteuid() != 0) {
-    return fail(Code::unavailable, "workspaces are kept apart by a launcher that is root, in tier T3; this is uid " +
-                                       std::to_string(::geteuid()) + ", " + std::string(tier_name(features_.tier())) +
-                                       " (see: caisson probe)");
+  // With one uid for all they could read, trace and end each other: none is better than a weak one.
+  if (::geteuid() != 0 || !features_.change_uid.ok()) {
+    return fail(Code::unavailable,
+                "workspaces are kept apart by a uid for each, which needs a launcher that is root with SETUID, SETGID and KILL; "
+                "this is uid " +
+                    std::to_string(::geteuid()) + ", " + std::string(tier_name(features_.tier())) + " (see: caisson probe)");
   }
   if (workspaces_.size() >= settings_.workspaces.most)
     return fail(Code::limit, "more than " + std::to_string(settings_.workspaces.most) + " workspaces");
-  if (request.persistent && !homes_)
+  if (request.persistent && !features_.mounts())
+    return fail(Code::unavailable,
+                "persistent workspaces need mount namespaces, tier T2 or T3: their homes are below a directory "
+                "that is closed to everybody (see: caisson probe)");
+  if (request.persistent && settings_.homes.empty())
     return fail(Code::unavailable, "this server keeps no workspaces: start it with --workspaces DIR (CAISSON_WORKSPACES)");
   return {};
 }
 
-// home: what caisson-homes says of a persistent one's.
-Result<json::Value> Manager::make_workspace(const WorkspaceRequest& request, const Result<json::Value>& home) {
-  if (!home) return std::unexpected(Error(home.error()).wrap("the home of workspace " + quote(request.name)));
-  TRY(admit(request));
-  // The next one each time: what a workspace may have left in a grant for writing does not soon belong to another.
-  const auto taken = [this](const auto& w) { return w.second->place.outer_uid == last_uid_; };
-  do last_uid_ = last_uid_ < kFirstUid || last_uid_ == kLastUid ? kFirstUid : last_uid_ + 1;
-  while (std::ranges::any_of(workspaces_, taken));  // fewer workspaces than uids
-  auto made = std::make_unique<Workspace>();
+// home: what caisson-homes says of a persistent one's, and whose uid it is.
+Task<Result<json::Value>> Manager::make_workspace(WorkspaceRequest request, Result<json::Value> home) {
+  if (!home) co_return std::unexpected(Error(home.error()).wrap("workspace " + quote(request.name)));
+  const uid_t uid = home->value("uid", 0U);
+  auto place = co_await make_place(uid, uid, request.persistent ? 0 : request.disk_bytes);
+  auto made = place ? add_workspace(request, *home, std::move(*place)) : std::unexpected(std::move(place).error());
+  if (!made && home->contains("place")) homes_->run(loop_, {"remove", home->value("place", "")}, [](const auto&) {});
+  co_return made;
+}
+
+Result<json::Value> Manager::add_workspace(const WorkspaceRequest& request, const json::Value& home, confine::Workspace place) {
+  TRY(admit(request));  // another may have been made of its name, or in its place
+  auto made = std::make_unique<Workspace>(loop_);
+  made->place = std::move(place);
   static_cast<WorkspaceRequest&>(*made) = request;
   made->created_at = sys::rfc3339(sys::realtime_ns());
   if (cgroups_) {
     TRY_ASSIGN(made->cgroup, cgroups_->make_node(std::string(confine::CgroupRoot::kNodePrefix) + sys::random_hex(8),
                                                  settings_.workspaces.limits));
   }
-  const uid_t uid = request.persistent ? home->value("uid", 0U) : last_uid_;
-  TRY_ASSIGN(made->place, make_place(uid, uid, request.persistent ? 0 : request.disk_bytes));
-  if (request.persistent) {
-    made->home_path = homes_->path(request.name);
-    made->enforced_by = home->value("enforced_by", "");
+  if (request.persistent || !features_.mounts()) {
+    made->in_place = !request.persistent;
+    made->home = made->in_place ? home.value("place", "") : request.name;
+    made->home_path = made->in_place ? made->home + "/home" : homes_->path(request.name);
+    if (made->in_place) made->files = Workspace::Files::remove;
+    made->enforced_by = home.value("enforced_by", "");
     if (made->enforced_by == "measured") {
       take_use(*made, home);
       measure_later(*made, kMeasureUs);
@@ -89,19 +101,23 @@ void Manager::measure_later(const Workspace& workspace, std::int64_t delay_us) {
   loop_.after(delay_us, [this, again] {
     const Workspace* due = again();
     if (due == nullptr) return;
-    homes_->run(loop_, homes_task("measure", *due), [this, again, begin = sys::monotonic_us()](const Result<json::Value>& use) {
-      Workspace* measured = again();
-      if (measured == nullptr) return;
-      take_use(*measured, use);
-      for (auto& [id, entry] : entries_) {  // nothing else stops what runs from growing the home further
-        if (measured->full.is_null() || entry->workspace != measured || entry->session->state() != State::running) continue;
-        json::Value hit{
-            {"limit", "workspace_disk"}, {"by", "measured"}, {"what", measured->full}, {"disk", disk_json(*measured)}};
-        (void)entry->log->append(audit::Event::limit_hit, std::move(hit));
-        entry->session->end("disk");
-      }
-      measure_later(*measured, std::max(kMeasureUs, kMeasureShare * (sys::monotonic_us() - begin)));
-    });
+    homes_->run(
+        loop_, homes_task("measure", due->home, due->disk_bytes),
+        [this, again, begin = sys::monotonic_us()](const Result<json::Value>& use) {
+          Workspace* measured = again();
+          if (measured == nullptr) return;
+          take_use(*measured, use);
+          for (auto& [id, entry] : entries_) {  // nothing else stops what runs from growing the home further
+            if (measured->full.is_null() || entry->workspace != measured || entry->session->state() != State::running) continue;
+            json::Value hit{
+                {"limit", "workspace_disk"}, {"by", "measured"}, {"what", measured->full}, {"disk", disk_json(*measured)}};
+            (void)entry->log->append(audit::Event::limit_hit, std::move(hit));
+            entry->session->end("disk", {{"limit", "workspace_disk_bytes"},
+                                         {"allowed", measured->disk_bytes},
+                                         {"figure", measured->use.value("bytes", 0ULL)}});
+          }
+          measure_later(*measured, std::max(kMeasureUs, kMeasureShare * (sys::monotonic_us() - begin)));
+        });
   });
 }
 
@@ -139,10 +155,11 @@ void Manager::settle(const std::string& name) {
     });
     return;
   }
-  if (workspace.files == Workspace::Files::removing) return;
+  if (workspace.users != 0 || workspace.files == Workspace::Files::removing) return;
+  if (!features_.pid_ns()) kill_uid(workspace.place.outer_uid);  // a process that left the tree of its session
   if (workspace.files == Workspace::Files::remove) {
     workspace.files = Workspace::Files::removing;
-    return homes_->run(loop_, {"remove", name}, [this, name](const Result<json::Value>& done) {
+    return homes_->run(loop_, {"remove", workspace.home}, [this, name](const Result<json::Value>& done) {
       Workspace& gone = *workspaces_.at(name);  // `removing`: nothing else takes it away
       gone.files = done ? Workspace::Files::removed : Workspace::Files::keep;
       if (!done) gone.ending += ": its files are left: " + done.error().text();
@@ -164,9 +181,10 @@ json::Value Manager::workspace_json(const Workspace& workspace) const {
                   {"uid", workspace.place.outer_uid},
                   {"created_at", workspace.created_at},
                   {"sessions", sessions_in(workspace)},
-                  {"state", workspace.ending.empty() ? "ready" : "ending"}};
+                  {"state", workspace.ending.empty() ? workspace.state : "ending"}};
   out["disk"] = disk_json(workspace);
   if (&workspace == default_) return out;
+  if (workspace.in_place) out["home"] = workspace.home_path;  // else where the policy has it
   const policy::Limits& limits = settings_.workspaces.limits;
   out["idle_seconds"] = workspace.idle_seconds;
   out["persistent"] = workspace.persistent;
@@ -180,15 +198,12 @@ json::Value Manager::workspace_json(const Workspace& workspace) const {
 Result<json::Value> Manager::answer_workspace_create(ipc::Connection& connection, const ipc::Connection::Request& request) {
   TRY_ASSIGN(const WorkspaceRequest wanted, workspace_request(request.body, settings_.workspaces));
   TRY(admit(wanted));
-  if (!wanted.persistent) return make_workspace(wanted, json::Value::object());
-  homes_->run(loop_, homes_task("open", wanted),
-              [this, wanted, number = connection.number(), id = request.id](const Result<json::Value>& home) {
-                auto made = make_workspace(wanted, home);
-                ipc::Connection* client = this->connection(number);
-                if (client == nullptr) return;
-                if (made) return client->reply(id, std::move(*made));
-                on_refused(*client, {{"op", "workspace_create"}}, made.error());
-                client->reply_error(id, made.error(), "request");
+  homes_->run(loop_,
+              wanted.persistent    ? homes_task("open", wanted.name, wanted.disk_bytes)
+              : features_.mounts() ? std::vector<std::string>{"uid"}
+                                   : homes_task("make", boot_tag(), wanted.disk_bytes),
+              [this, wanted, number = connection.number(), request](const Result<json::Value>& home) {
+                begin(answer_when(number, request, make_workspace(wanted, home)));
               });
   return json::Value();  // answered by then
 }
@@ -198,6 +213,41 @@ Result<json::Value> Manager::answer_workspace_list(ipc::Connection&, const ipc::
   json::Value list = json::Value::array();
   for (const auto& [name, workspace] : workspaces_) list.push_back(workspace_json(*workspace));
   return json::Value{{"workspaces", std::move(list)}};
+}
+
+// Both ops. caisson-homes does it, for it takes time: by the workspace's cgroup, where it has one, else process by process.
+Result<json::Value> Manager::answer_workspace_pace(ipc::Connection& connection, const ipc::Connection::Request& request) {
+  TRY(only(request.body, {"workspace"}));
+  TRY(need_string(request.body, "workspace"));
+  TRY_ASSIGN(Workspace * workspace, find_workspace(request.body));
+  const bool pause = request.op == ipc::Op::workspace_pause;
+  const std::string from = pause ? "ready" : "paused", to = pause ? "paused" : "ready";
+  if (workspace->state == to) return json::Value{{"state", to}};
+  if (workspace->state != from) return fail(Code::unavailable, "workspace " + quote(workspace->name) + " is " + workspace->state);
+  std::vector<std::string> task{pause ? "stop" : "continue"};
+  if (workspace->cgroup) task = {pause ? "freeze" : "thaw"};
+  else if (!pause) task.push_back(workspace->left);
+  for (const auto& [id, entry] : entries_)
+    if (entry->workspace == workspace && entry->owner != 0 && entry->session->pid() != 0 && !workspace->cgroup)
+      task.push_back(std::to_string(entry->session->pid()));
+  workspace->state = pause ? "pausing" : "resuming";
+  const auto told = [this, from, to, pause, name = workspace->name, since = workspace->created_at, number = connection.number(),
+                     id = request.id](const Result<json::Value>& done) {
+    const auto it = workspaces_.find(name);
+    const bool there = it != workspaces_.end() && it->second->created_at == since;
+    if (there) it->second->state = done ? to : from;
+    if (there && done) {
+      it->second->left = done->value("left", "-");
+      for (auto& [key, entry] : entries_)
+        if (entry->workspace == it->second.get()) entry->session->hold(pause);
+      record(pause ? audit::Event::workspace_pause : audit::Event::workspace_resume, {{"workspace", name}});
+    }
+    ipc::Connection* client = this->connection(number);
+    if (client != nullptr && done) client->reply(id, {{"state", to}});
+    if (client != nullptr && !done) client->reply_error(id, done.error(), "request");
+  };
+  homes_->run(loop_, std::move(task), told, workspace->cgroup ? workspace->cgroup->fd() : -1);
+  return json::Value();  // answered when it is done
 }
 
 Result<json::Value> Manager::answer_workspace_destroy(ipc::Connection& connection, const ipc::Connection::Request& request) {

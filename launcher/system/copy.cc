@@ -45,6 +45,7 @@ class Copier {
     ++depth_;
     TRY_ASSIGN(const sys::Directory dir, sys::read_directory(std::move(from)));
     while (const char* name = sys::next_name(dir.get())) TRY(entry(::dirfd(dir.get()), to, name));
+    TRY(sys::all_read());
     --depth_;
     return {};
   }

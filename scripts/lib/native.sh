@@ -72,18 +72,22 @@ native_replace_policies() {
 native_logs() { cat "$NATIVE_DIR/launcher.log"; }
 
 native_start() {
-  local name environment=()
+  local name without=()
   native_install
-  for name in "${PASSED[@]}"; do [ -z "${!name+set}" ] || environment+=("$name=${!name}"); done
+  # The key stands in it: a new file that is root's alone from its first moment, whatever our umask and the one before it were.
+  install -m 0600 /dev/null "$NATIVE_DIR/launcher.log"
+  # No values on a command line: every user of this host could read a given key there.
+  for name in $(compgen -e); do
+    case " PATH HOME ${PASSED[*]} " in *" $name "*) ;; *) without+=(-u "$name") ;; esac
+  done
   say "==> start the launcher on this host ($NATIVE_DIR)"
   # Its own POSIX session and no descriptor of ours: it outlives this script.
-  env -i PATH="$PATH" HOME=/root ${environment[@]+"${environment[@]}"} \
+  HOME=/root env ${without[@]+"${without[@]}"} \
     setsid "$NATIVE_DIR/bin/caisson-launcher" --policies "$NATIVE_DIR/policies" --audit "$NATIVE_DIR/audit" \
     --run "$NATIVE_RUN" --home "$NATIVE_DIR/home" --bind "$BIND" --port "$PORT" </dev/null >"$NATIVE_DIR/launcher.log" 2>&1 &
   echo $! >"$NATIVE_RUN/pid"
 }
 
-# The recorded process, when it still is our launcher.
 native_pid() {
   local pid
   pid=$(cat "$NATIVE_RUN/pid" 2>/dev/null) || return 1

@@ -1,7 +1,9 @@
 """The server under test. Without CAISSON_URL a native launcher is started (root); with CAISSON_URL and CAISSON_KEY a running
 one is used, for example a container, and the tests that look at the server's own processes skip."""
+import json
 import os
 import pathlib
+import secrets
 import sys
 import time
 
@@ -15,6 +17,7 @@ from contract import FILE, Contract  # noqa: E402
 from launcher_process import BUILD, PROGRAMS, Launcher  # noqa: E402
 from raw_http import Raw  # noqa: E402
 
+HEADER = "X-Caisson-Workspace"
 NOT_FOUND = {"success": False, "message": "Session not found", "data": None}
 
 
@@ -27,6 +30,12 @@ def eventually(fact, seconds=15.0):
             return value
         assert time.monotonic() < end, f"not within {seconds} s; last: {value!r}"
         time.sleep(0.02)
+
+
+def uid_of(here, name: str) -> int:
+    """As the launcher's log has it: clients are not told."""
+    made = [json.loads(line) for line in (here.dir / "audit/launcher.ndjson").read_text().splitlines()]
+    return [r["workspace"]["uid"] for r in made if r["event"] == "workspace_create" and r["workspace"]["name"] == name][-1]
 
 
 def finish(api, session: str, **fields) -> dict:
@@ -185,3 +194,37 @@ def pytest_terminal_summary(terminalreporter, config):
 @pytest.fixture(scope="session", autouse=True)
 def remember_contract(contract, pytestconfig):
     pytestconfig.caisson_contract = contract
+
+
+def with_workspaces(launcher):
+    """The launcher; skips where it cannot keep workspaces apart."""
+    api = Api(launcher.url, launcher.key)
+    answer = api.post("/v1/workspaces", {"name": "probe"})
+    if answer.status_code == 403:
+        pytest.skip(f"refused here: {answer.json()['message']}")
+    assert answer.status_code == 200, answer.text
+    api.http.delete("/v1/workspaces/probe")
+    return launcher
+
+
+@pytest.fixture(scope="module")
+def here(native):
+    return with_workspaces(native)
+
+
+@pytest.fixture
+def named(here, contract):
+    """named(): a client whose requests name a new workspace."""
+    made = []
+
+    def create(**fields) -> Api:
+        name = "w" + secrets.token_hex(4)
+        one = Api(here.url, here.key, contract)
+        one.data("/v1/workspaces", {"name": name, **fields})
+        one.http.headers[HEADER] = one.workspace = name
+        made.append(one)
+        return one
+
+    yield create
+    for one in made:
+        one.http.delete(f"/v1/workspaces/{one.workspace}")

@@ -128,7 +128,8 @@ def test_trap_11_the_last_ten_edits_can_be_undone(api, file):
     for _ in range(10):
         edit(api, file, "undo_edit")
     assert content(api, file).startswith("1\n0\none\n")
-    assert refused(api, file, "undo_edit") == f"No edit history found for {file}."
+    # Behind it, where a file worker before this one has ended: that edits before it are forgotten (test_outlive.py).
+    assert refused(api, file, "undo_edit").startswith(f"No edit history found for {file}.")
 
 
 def test_binary_and_huge_files_are_refused(api, file):

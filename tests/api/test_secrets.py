@@ -113,6 +113,33 @@ def test_a_generated_key_is_announced_once_works_and_is_in_no_audit_record(launc
     assert [f for f in (launcher.dir / "audit").rglob("*") if f.is_file() and key.encode() in f.read_bytes()] == []
 
 
+def test_flaw_07_without_auth_no_foreign_name_is_served(launch):
+    """A page whose name was rebound to this address: its GETs carry no Origin, so the name is all that tells."""
+    launcher = launch(key=None, CAISSON_AUTH="none", CAISSON_ALLOW_HOST="sandbox.example")
+    port = launcher.url.rsplit(":", 1)[1]
+
+    def status(host, line="GET /v1/sandbox HTTP/1.1", *headers):
+        with Api(launcher.url, "").raw() as raw:
+            raw.send("\r\n".join([line, *([] if host is None else [f"Host: {host}"]), *headers, "", ""]).encode())
+            answer = raw.answer()
+            return answer.status, answer.body.decode()
+
+    for host in ("localhost", f"localhost:{port}", "127.0.0.1", f"[::1]:{port}", "192.0.2.7:80", "sandbox.example", "Sandbox.Example:80"):
+        assert status(host)[0] == 200, host
+    for host in ("evil.example", f"evil.example:{port}", "127.0.0.1.evil.example", "localhost.evil.example", "[evil.example]", "[::1]x",
+                 "localhost:x", "sandbox.example.evil"):
+        code, body = status(host)
+        assert code == 403 and "CAISSON_ALLOW_HOST" in body, (host, body)
+    for line in ("GET / HTTP/1.1", "GET /v1/openapi.json HTTP/1.1", "GET /readyz HTTP/1.1", "OPTIONS /v1/sandbox HTTP/1.1",
+                 "POST /v1/bash/exec HTTP/1.1", "GET /nothing HTTP/1.1"):
+        assert status("evil.example", line)[0] == 403, line
+    upgrade = ("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==")
+    assert status("evil.example", "GET /v1/shell/ws HTTP/1.1", *upgrade)[0] == 403
+    assert status(None, "GET /v1/sandbox HTTP/1.0")[0] == 403
+    assert status("evil.example", "GET /v1/sandbox HTTP/1.1", "X-Forwarded-Host: localhost")[0] == 403
+    assert status("localhost", "GET http://evil.example/v1/sandbox HTTP/1.1")[0] == 400
+
+
 def test_without_auth_a_browser_is_served_under_a_local_name_only(launch):
     launcher = launch(key=None, CAISSON_AUTH="none")
     api = Api(launcher.url, "")

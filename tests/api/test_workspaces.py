@@ -3,45 +3,14 @@ import asyncio
 import concurrent.futures
 import json
 import os
-import secrets
 import signal
 
 import pytest
-from conftest import NOT_FOUND, Api, eventually
+from conftest import HEADER, NOT_FOUND, Api, eventually, uid_of
 
 websockets = pytest.importorskip("websockets")
 
 NO_WORKSPACE = {"success": False, "message": "Workspace not found", "data": None}
-HEADER = "X-Caisson-Workspace"
-
-
-@pytest.fixture(scope="module")
-def here(native):
-    """The native launcher, where it can keep workspaces apart."""
-    answer = Api(native.url, native.key).post("/v1/workspaces", {"name": "probe"})
-    if answer.status_code == 403:
-        pytest.skip(f"refused here: {answer.json()['message']}")
-    assert answer.status_code == 200, answer.text
-    Api(native.url, native.key).http.delete("/v1/workspaces/probe")
-    return native
-
-
-@pytest.fixture
-def named(here, contract):
-    """named(): a client whose requests name a new workspace."""
-    made = []
-
-    def create(**fields) -> Api:
-        name = "w" + secrets.token_hex(4)
-        one = Api(here.url, here.key, contract)
-        one.data("/v1/workspaces", {"name": name, **fields})
-        one.http.headers[HEADER] = one.workspace = name
-        made.append(one)
-        return one
-
-    yield create
-    for one in made:
-        one.http.delete(f"/v1/workspaces/{one.workspace}")
 
 
 def test_files_are_a_workspaces_own(api, named):
@@ -231,7 +200,7 @@ def test_a_request_under_way_ends_with_its_workspace(named):
     assert answer.status_code == 200 and answer.json()["data"]["exit_code"] != 0
 
 
-def test_workspaces_survive_the_agent_and_its_sessions_do_not(launch, here, contract):
+def test_workspaces_survive_the_agent_and_so_do_their_sessions(launch, here, contract):
     launcher = launch()
     one = Api(launcher.url, launcher.key, contract)
     one.data("/v1/workspaces", {"name": "kept"})
@@ -240,8 +209,7 @@ def test_workspaces_survive_the_agent_and_its_sessions_do_not(launch, here, cont
     one.bash("echo kept > ~/file", session_id=session)
     os.kill(launcher.agent_pid, signal.SIGKILL)
     launcher.wait_ready()
-    assert one.post("/v1/bash/output", {"session_id": session}).status_code == 404
-    assert one.bash("cat ~/file")["stdout"] == "kept\n"
+    assert one.bash("cat ~/file", session_id=session)["stdout"] == "kept\n"
 
 
 def test_as_many_as_the_limit_says(launch, here, contract):
@@ -324,3 +292,55 @@ def test_a_persistent_workspace_survives_a_restart(launch, here, contract, tmp_p
 def test_without_a_directory_persistent_is_403(api, here):
     answer = api.post("/v1/workspaces", {"name": "kept", "persistent": True})
     assert answer.status_code == 403 and "CAISSON_WORKSPACES" in answer.json()["message"]
+
+
+def test_a_reset_is_the_first_day_again(api, here, named):
+    one, other = named(disk_bytes=4 << 20, idle_seconds=77), named()
+    other.bash("echo other > ~/file")
+    one.bash("echo mine > ~/file; echo mine > /tmp/file; echo 'exit 5' > ~/.bashrc")
+    one.data("/v1/sandbox/hooks", {"name": "last", "command": "true"})
+    session, shell = one.data("/v1/bash/sessions/create")["session_id"], one.data("/v1/shell/sessions/create", {"id": "s"})["session_id"]
+    before, uid = api.data(f"/v1/workspaces/{one.workspace}", method="GET"), uid_of(here, one.workspace)
+    made = api.data(f"/v1/workspaces/{one.workspace}/reset")
+    same = ("name", "idle_seconds", "persistent", "limits", "state")
+    assert [made[f] for f in same] == [before[f] for f in same] and made["disk"]["limit"] == 4 << 20 and made["sessions"] == 0
+    assert made["created_at"] > before["created_at"] and uid_of(here, one.workspace) > uid
+    assert one.bash("ls -A ~ /tmp; id -u")["stdout"] == named().bash("ls -A ~ /tmp; id -u")["stdout"]
+    for path, id in (("/v1/bash/output", {"session_id": session}), ("/v1/shell/view", {"id": shell})):
+        assert one.post(path, id).json() == NOT_FOUND
+    assert one.data("/v1/sandbox/hooks", method="GET") == []
+    assert other.bash("cat ~/file")["stdout"] == "other\n"
+    records = [json.loads(line) for line in (here.dir / "audit/launcher.ndjson").read_text().splitlines()]
+    mine = [r for r in records if r["event"].startswith("workspace_") and one.workspace in json.dumps(r["workspace"])]
+    assert [r["event"] for r in mine] == ["workspace_create", "workspace_end", "workspace_create"]
+    assert [r["reason"] for r in mine if r["event"] == "workspace_end"] == ["reset"]
+
+
+def test_a_request_during_a_reset_is_served_afterwards(api, named):
+    one = named()
+    one.bash("echo mine > ~/file")
+    with concurrent.futures.ThreadPoolExecutor(5) as pool:
+        reset = pool.submit(api.post, f"/v1/workspaces/{one.workspace}/reset")
+        asked = [pool.submit(one.post, "/v1/bash/exec", {"command": "cat ~/file"}) for _ in range(4)]
+    assert reset.result().status_code == 200
+    for answer in asked:  # before it, ended by it, or after it: never the old file in the new workspace
+        assert answer.result().status_code in (200, 404), answer.result().text
+    assert one.bash("cat ~/file")["exit_code"] == 1
+
+
+def test_a_persistent_one_is_empty_after_a_reset(launch, here, contract, tmp_path):
+    launcher = launch(CAISSON_WORKSPACES=str(tmp_path / "workspaces"))
+    one = Api(launcher.url, launcher.key, contract)
+    one.data("/v1/workspaces", {"name": "kept", "persistent": True, "disk_bytes": 8 << 20})
+    headers = {HEADER: "kept"}
+    assert one.post("/v1/bash/exec", {"command": "mkdir -p ~/a/b; echo kept > ~/a/b/file"}, headers=headers).json()["data"]["exit_code"] == 0
+    uid = (tmp_path / "workspaces/kept/home").stat().st_uid
+    made = one.data("/v1/workspaces/kept/reset")
+    assert made["persistent"] and made["disk"]["limit"] == 8 << 20
+    assert list((tmp_path / "workspaces/kept/home").iterdir()) == [] and (tmp_path / "workspaces/kept/home").stat().st_uid > uid
+    assert one.post("/v1/bash/exec", {"command": "ls -A ~"}, headers=headers).json()["data"]["stdout"] == ""
+
+
+def test_the_default_cannot_be_reset_and_an_unknown_one_is_404(api, here):
+    assert api.post("/v1/workspaces/default/reset").status_code == 403
+    assert api.post("/v1/workspaces/nothing/reset").json() == NO_WORKSPACE

@@ -1,4 +1,5 @@
-"""mixed.py URL KEY LAUNCHER-PID [SECONDS]: eight clients who call everything there is, each in sessions of its own, for SECONDS (60).
+"""mixed.py URL KEY LAUNCHER-PID [SECONDS]: eight clients who call everything there is, each in sessions of its own, for SECONDS (60), and one
+who makes and ends a thousand sessions a minute.
 Counts calls and failures, and watches what launcher, agent and file worker keep: memory (PSS), descriptors, processes below them."""
 import http.client
 import json
@@ -11,10 +12,11 @@ import urllib.parse
 
 from memory import below, children, name, pss_kib
 
-CLIENTS, SAMPLE_S = 8, 5
+CLIENTS, SESSIONS_A_MINUTE = 8, 1000
 url, key, launcher = sys.argv[1], sys.argv[2], int(sys.argv[3])
 seconds = float(sys.argv[4]) if len(sys.argv) > 4 else 60
 server = urllib.parse.urlsplit(url).netloc
+SAMPLE_S = 5 if seconds <= 300 else 60
 times: dict[str, list[float]] = {}
 failures: list[str] = []
 lock = threading.Lock()
@@ -64,6 +66,26 @@ class Client:
                 self.connection.close()
 
 
+class Maker(Client):
+    """Makes sessions, uses and ends them: so many a minute, as long as the machine is that fast."""
+
+    def run(self, end):
+        next_at, count = time.monotonic(), 0
+        while time.monotonic() < end:
+            count += 1
+            session = {"session_id": f"{self.name}-{count}"}
+            try:
+                self.call("session, create", "/v1/bash/sessions/create", session, '"success":true')
+                self.call("session, exec", "/v1/bash/exec", {**session, "command": "echo 42"}, '"stdout":"42\\n')
+                self.call("session, close", f"/v1/bash/sessions/{session['session_id']}/close", {}, '"success":true')
+            except (OSError, http.client.HTTPException) as why:
+                with lock:
+                    failures.append(f"{self.name}: {why!r}")
+                self.connection.close()
+            next_at = max(next_at + 60 / SESSIONS_A_MINUTE, time.monotonic() - 1)
+            time.sleep(max(0, next_at - time.monotonic()))
+
+
 def kept(pid):
     """PSS in KiB, and descriptors."""
     return pss_kib(pid), len(os.listdir(f"/proc/{pid}/fd"))
@@ -78,6 +100,7 @@ agent = next(pid for pid in children(launcher) if name(pid).endswith("caisson-ag
 samples = []
 begin = time.monotonic()
 threads = [threading.Thread(target=Client(n).run, args=(begin + seconds,)) for n in range(CLIENTS)]
+threads.append(threading.Thread(target=Maker(CLIENTS).run, args=(begin + seconds,)))
 for thread in threads:
     thread.start()
 while any(thread.is_alive() for thread in threads):
@@ -96,6 +119,8 @@ for failure in failures[:10]:
 # The first samples are from before everything was used once.
 middle, last = samples[len(samples) // 3], samples[-1]
 growth = [(last[i][0] - middle[i][0]) / 1024 for i in (1, 2, 3)]
-print(f"{total} calls of {CLIENTS} clients in {samples[-1][0]:.0f} s ({total / samples[-1][0]:.0f} a second), {len(failures)} failed   target 0   "
+made = len(times["session, close"])
+print(f"{made * 60 / samples[-1][0]:.0f} sessions made and ended a minute")
+print(f"{total} calls of {CLIENTS + 1} clients in {samples[-1][0]:.0f} s ({total / samples[-1][0]:.0f} a second), {len(failures)} failed   target 0   "
       f"{'MISSED' if failures else 'held'}")
 print(f"memory in the last two thirds: launcher {growth[0]:+.1f} MiB, agent {growth[1]:+.1f} MiB, file worker {growth[2]:+.1f} MiB")

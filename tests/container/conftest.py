@@ -2,6 +2,7 @@
 
 Every container gets its own name and port; they are removed at the end, whatever happened.
 """
+import contextlib
 import json
 import os
 import pathlib
@@ -58,6 +59,15 @@ class Served:
         done = sh(self.engine, "logs", self.name)
         return done.stdout + done.stderr
 
+    def ready(self) -> bool:
+        try:
+            return self.http.get("/readyz").status_code == 200
+        except httpx.TransportError:
+            return False
+
+    def running(self) -> bool:
+        return sh(self.engine, "inspect", "-f", "{{.State.Running}}", self.name).stdout.strip() == "true"
+
     def eventually(self, fact, seconds=30):
         end = time.monotonic() + seconds
         while not fact():
@@ -70,6 +80,19 @@ def engine_run(engine: str, image: str, check=True):
     library = ROOT / "scripts/lib"
     return sh("bash", "-c", f'. {library}/common.sh; . {library}/engine.sh; pick_engine {engine}; find_run_flags {image}; '
               'split_runtime "${RUN_FLAGS[*]-}"; echo ${ENGINE[@]} $RUNTIME_FLAG run --pull=never $REST_FLAGS', check=check, timeout=300)
+
+
+@contextlib.contextmanager
+def with_flags(engine: str, image: str, name: str, flags: list, key: str = "a-key-of-the-container-tests"):
+    """A container that is started by the engine itself, with these flags: a Served, which may not serve yet, or have ended."""
+    url = f"127.0.0.1:{free_port()}"
+    sh(engine, "rm", "-f", "-t", "0", name, check=False)
+    try:
+        run = engine_run(engine, image).stdout.split()
+        sh(*run, "-d", "--name", name, "-p", f"{url}:8080", "-e", f"SANDBOX_API_KEY={key}", *flags, image)
+        yield Served(engine, name, {"url": f"http://{url}", "api_key": key}, "")
+    finally:
+        sh(engine, "rm", "-f", "-t", "0", name, check=False)
 
 
 @pytest.fixture(scope="session")

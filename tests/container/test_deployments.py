@@ -4,14 +4,10 @@ Neither Compose nor a cluster is here: each setting is translated into the engin
 import json
 import pathlib
 
-import httpx
 import pytest
 import yaml
 
-from conftest import ROOT, Served, engine_run, free_port, sh
-
-KEY = "a-key-of-the-deployment-tests"
-
+from conftest import ROOT, sh, with_flags
 
 def known(settings: dict, *names) -> dict:
     """Nothing in the file is left out in silence."""
@@ -77,22 +73,8 @@ def test_a_deployment_serves_in_the_tier_that_its_file_names(engine, image, dock
             pytest.skip("a pod's user namespace and unmasked /proc are given by flags of podman")
         # Its runtime's default, containerd's, permits no namespaces, like Docker's.
         flags = of_pod(pods()[which], docker_default)
-    name, url = f"caisson-deployment-{which}", f"127.0.0.1:{free_port()}"
-    served = Served(engine, name, {"url": f"http://{url}", "api_key": KEY}, "")
-
-    def ready():
-        try:
-            return served.http.get("/readyz").status_code == 200
-        except httpx.TransportError:
-            return False
-
-    sh(engine, "rm", "-f", "-t", "0", name, check=False)
-    try:
-        run = engine_run(engine, image).stdout.split()
-        sh(*run, "-d", "--name", name, "-p", f"{url}:8080", "-e", f"SANDBOX_API_KEY={KEY}", *flags, image)
-        served.eventually(ready)
+    with with_flags(engine, image, f"caisson-deployment-{which}", flags) as served:
+        served.eventually(served.ready)
         data = served.bash("pwd; cat /etc/shadow")
         assert data["stdout"] == "/home/gem\n" and data["exit_code"] != 0, data
         assert json.loads(served.exec("caisson", "probe", "--json").stdout)["tier"] in tiers
-    finally:
-        sh(engine, "rm", "-f", "-t", "0", name, check=False)

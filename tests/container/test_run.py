@@ -138,3 +138,31 @@ def test_policies_for_a_container_with_the_images_own_need_a_restart(served, eng
 def test_a_directory_without_policies_is_refused_before_anything_is_built(tmp_path):
     done = sh(RUN, "--policies", tmp_path, check=False)
     assert done.returncode != 0 and "no base.json" in done.stderr
+
+
+def test_the_key_of_a_native_launcher_is_roots_alone(tmp_path):
+    """Without a container: a stand-in for the launcher, which looks at the log it was given while it is the only one there."""
+    (tmp_path / "bin").mkdir()
+    launcher = tmp_path / "bin" / "caisson-launcher"
+    launcher.write_text("#!/bin/sh\nstat -L -c %a /proc/$$/fd/1\necho $SANDBOX_API_KEY/$FOREIGN/$HOME\numask\n")
+    launcher.chmod(0o755)
+    log = tmp_path / "launcher.log"
+    log.write_text("of a launcher of before\n")
+    log.chmod(0o644)
+    script = f"""
+      set -euo pipefail
+      umask 022
+      say() {{ :; }}
+      . {ROOT}/scripts/lib/serve.sh
+      . {ROOT}/scripts/lib/native.sh
+      NATIVE_DIR={tmp_path} NATIVE_RUN={tmp_path} BIND=127.0.0.1 PORT=1
+      native_install() {{ :; }}
+      env() {{ printf '%s\\n' "$@" >{tmp_path}/arguments; command env "$@"; }}
+      native_start
+      wait $!
+    """
+    with log.open() as opened_before:
+        sh("bash", "-c", script, env={"SANDBOX_API_KEY": "correct-horse", "FOREIGN": "yes"})
+        assert opened_before.read() == "of a launcher of before\n"
+    assert log.read_text().split() == ["600", "correct-horse///root", "0022"]
+    assert "correct-horse" not in (tmp_path / "arguments").read_text(), "nor on a command line"

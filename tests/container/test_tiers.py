@@ -57,6 +57,13 @@ def test_what_is_attested_is_the_tier_and_its_walls(tier):
     assert "verified: signed by this key, for this nonce" in verified.stdout
 
 
+def test_flaw_17_one_command_runs_beside_the_launcher(tier):
+    """With what the engine left it, which is no CAP_SYS_PTRACE; refused with a reason where nobody may make mounts."""
+    done = tier.exec("caisson", "run", "--", "sh", "-c", "id -u; exit 7", check=False)
+    refused = tier.started["tier"] in ("T0", "T1") and done.returncode == 125 and "needs a mount namespace" in done.stderr
+    assert refused or (done.returncode, done.stdout) == (7, "1000\n"), done
+
+
 def test_audit_verifies(tier):
     """T1 has no root that owns a log directory: there it lies in memory, and the launcher says where at its start."""
     tier.bash("true")

@@ -116,10 +116,10 @@ class Cell(sight.Sight):
         if self.tier == "T3":
             self.places["launcher"] = self.pid
 
-    def number(self):
+    def number(self, pid):
         """In a PID namespace of its own a session has processes with the small numbers of the container's: those of this machine
         are what it must not reach."""
-        status = pathlib.Path(f"/proc/{self.victim}/status").read_text()
+        status = pathlib.Path(f"/proc/{pid}/status").read_text()
         pids = next(line for line in status.splitlines() if line.startswith("NSpid:")).split()[1:]
         return int(pids[0] if self.tier == "T3" else pids[1])
 

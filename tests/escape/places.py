@@ -2,7 +2,7 @@
 launcher starts. `python3 places.py TIER HOME -- COMMAND...` is the wrapper that it is started by.
 
 Each has a PID namespace of its own. T2 has masks over /proc, so that the kernel refuses a fresh one. T0 has Docker's default capabilities and no calls for
-namespaces and mounts; T1 has an ordinary user besides. "no mounts" is T0 where user namespaces can be made, as under an AppArmor profile
+namespaces and mounts; T1 has an ordinary user besides. "few capabilities" is T0 with KILL, SETGID and SETUID alone. "no mounts" is T0 where user namespaces can be made, as under an AppArmor profile
 that refuses mounts."""
 
 import ctypes
@@ -11,7 +11,9 @@ import signal
 import struct
 import sys
 
+BETWEEN = "workspaces "  # before a tier: attacks from one workspace on another
 UID = 61001  # nobody's, so that nobody else's processes count against its limits
+FEW_CAPABILITIES = (5, 6, 7)  # KILL, SETGID, SETUID
 DOCKER_CAPABILITIES = (0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31)
 NAMESPACE_FLAGS = 0x7E020000
 X86 = os.uname().machine == "x86_64"
@@ -53,8 +55,9 @@ def confine(tier, home):
     code, count = refusing(MOUNTS, True) if tier == "no mounts" else refusing(NAMESPACES + MOUNTS, False)
     program = ctypes.create_string_buffer(code)
     must(libc.prctl(22, 2, struct.pack("=HxxxxxxQ", count, ctypes.addressof(program)), 0, 0))
+    kept = FEW_CAPABILITIES if tier == "few capabilities" else DOCKER_CAPABILITIES
     for capability in range(64):
-        if capability not in DOCKER_CAPABILITIES and libc.prctl(23, capability, 0, 0, 0) == 1:
+        if capability not in kept and libc.prctl(23, capability, 0, 0, 0) == 1:
             must(libc.prctl(24, capability, 0, 0, 0))
     if tier == "T1":
         os.setgroups([])
@@ -80,7 +83,7 @@ def in_a_container(libc):
 
 def tier(place):
     """The tier that a launcher has there."""
-    return "T0" if place == "no mounts" else place
+    return "T0" if place in ("no mounts", "few capabilities") else place.removeprefix(BETWEEN)
 
 
 def wrapper(tier, home):

@@ -243,7 +243,7 @@ static const struct attack kRows[] = {
     {"PR-04.getpgid", "ask for another session's group", "/require", "pid_ns", "ESRCH", see_pid, "victim", SYS_getpgid, .residual = "proc-shared"},
     {"PR-04.sched", "ask for another session's scheduling", "/require", "pid_ns", "ESRCH", see_pid, "victim", SYS_sched_getscheduler, .residual = "proc-shared"},
     {"PR-04.pidfd", "hold another session's process", "/require", "pid_ns", "ESRCH", see_pid, "victim", SYS_pidfd_open, .residual = "proc-shared"},
-    TUNE("PR-13.limit", "lower another session's limits", set_limit, ),
+    {"PR-13.limit", "lower another session's limits", "/syscalls", "seccomp", NOBODY, set_limit, "victim", .flags = ALONE},
     TUNE("PR-14.nice", "lower another session's priority", set_priority, ),
     TUNE("PR-14.affinity", "bind another session to one processor", set_affinity, ),
     TUNE("PR-14.io", "take another session's disk priority", set_io_priority, ),

@@ -1,6 +1,6 @@
 """One part of the escape leg, as a process of its own so that the parts can run side by side: `run.py PART PROGRAM OUT`.
-PART is a tier (the attacks in its sessions, and what its launcher signs), `packages` (T3, where sessions install packages) or `controls`
-(the same attacks unconfined)."""
+PART is a tier (the attacks in its sessions, and what its launcher signs), `workspaces TIER` (the same between two workspaces),
+`packages` (T3, where sessions install packages) or `controls` (the same attacks unconfined)."""
 
 import json
 import pathlib
@@ -10,6 +10,8 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "session"))
+import between  # noqa: E402
+import places  # noqa: E402
 import sight  # noqa: E402
 
 # Anybody may walk through it, so that only grants stand before the decoys; and no tier shares it as it shares /tmp.
@@ -17,7 +19,8 @@ PLACE = "/srv"
 
 
 def part(name, base, program):
-    one = sight.Sight("T3" if name in ("controls", "packages") else name, base, program, packages=name == "packages")
+    tier, kind = name.removeprefix(places.BETWEEN), between.Between if name.startswith(places.BETWEEN) else sight.Sight
+    one = kind("T3" if name in ("controls", "packages") else tier, base, program, packages=name == "packages")
     try:
         if name == "controls":
             return {"controls": one.controls()}

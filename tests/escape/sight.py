@@ -88,6 +88,8 @@ class CarelessLauncher(Launcher):
 class Sight:
     """A launcher of one tier, what stands around it, and a victim in another session."""
 
+    environment = {}  # of the launcher
+
     def __init__(self, tier, base, program, packages=False):
         self.tier, self.base, self.packages = tier, base, packages
         self.unconfined = False
@@ -105,9 +107,12 @@ class Sight:
             self.close()
             raise
 
+    def make_launcher(self, base):
+        return CarelessLauncher(base)
+
     def surround(self):
         (self.base / "launcher").mkdir()
-        self.launcher = CarelessLauncher(self.base / "launcher")
+        self.launcher = self.make_launcher(self.base / "launcher")
         # An id of its own, for the parts run side by side: sessions get the home's owner.
         self.uid = UIDS["packages" if self.packages else self.tier]
         os.chown(self.launcher.home, self.uid, self.uid)
@@ -115,12 +120,23 @@ class Sight:
 
     def begin(self, tier):
         self.configure()
-        self.launcher.start(wrapper=places.wrapper(tier, self.launcher.home))
+        self.launcher.start(*self.options(), wrapper=places.wrapper(tier, self.launcher.home), **self.environment)
         # Beyond T3 what was started is the container, and the launcher its first process.
         self.pid = self.launcher.pid if tier == "T3" else first_child(self.launcher.pid)
         self.control = OverHttp(self.launcher) if tier == "T1" else self.launcher.control()
         assert self.control.hello["tier"] == places.tier(tier), self.launcher.log.read_text()
         self.settle()
+
+    def options(self):
+        return ()
+
+    def attacking(self):
+        """A session of the attacker's."""
+        return self.control.create()
+
+    def attacked(self):
+        """A session that the attacker has no part in."""
+        return self.control.create()
 
     def configure(self):
         write_policies(self.launcher.policies, self.base)
@@ -136,25 +152,33 @@ class Sight:
 
     def settle(self):
         """The victim's session, and what depends on where things are in a session."""
+        more = self.neighbour()
+        self.victim = sleeper(self.control, self.other, f"{os.getpid()}.5")
+        session = self.attacking()
+        self.statement = catalogue.statement(self.control, session)
+        self.left = {entry["id"] for entry in self.statement["confinement"]["residual"]}
+        home = self.bring(session)
+        self.path = f"{home}/escape"
+        self.places = self.decoys.places(home, self.launcher, self.pid, victim=self.number(self.victim), **more)
+        self.control.destroy(session)
+
+    def bring(self, session):
+        """The program is in that session's home, whose path this is."""
+        return inside(self.control, session, "out = os.getcwd()")
+
+    def neighbour(self):
+        """Another session, with a private home and network where the tier has them: what is in it."""
         private_home = None
         try:
             self.other = self.control.create("hermit")
             note = f'printf {CANARY} > "$HOME/private" && printf %s "$HOME/private"'
             private_home = self.control.output(self.other, "/bin/sh", "-c", note)
         except Refused:
-            self.other = self.control.create()
-        self.victim = sleeper(self.control, self.other, f"{os.getpid()}.5")
+            self.other = self.attacked()
         port = self.private_server()
-        session = self.control.create()
-        self.statement = catalogue.statement(self.control, session)
-        self.left = {entry["id"] for entry in self.statement["confinement"]["residual"]}
-        home = inside(self.control, session, "out = os.getcwd()")
-        self.path = f"{home}/escape"
-        self.places = self.decoys.places(home, self.launcher, self.pid, victim=self.number(), private_tcp=port or self.decoys.servers.tcp, private_home=private_home)
-        self.places["lease"] = home
-        self.control.destroy(session)
         if port:
             self.decoys.servers.tcp_server(port)
+        return {"private_tcp": port or self.decoys.servers.tcp, "private_home": private_home}
 
     def private_server(self):
         """The port of a server in the other session; 0 where a session has no network."""
@@ -164,9 +188,9 @@ class Sight:
         wait = 'for _ in $(seq 40); do [ -s "$HOME/port" ] && break; sleep 0.1; done; cat "$HOME/port" 2>/dev/null || echo 0'
         return int(self.control.output(self.other, "/bin/sh", "-c", wait))
 
-    def number(self):
-        """The victim's pid as the sessions would know it: that of the launcher's PID namespace."""
-        status = pathlib.Path(f"/proc/{self.victim}/status").read_text()
+    def number(self, pid):
+        """A process's number as the sessions would know it: that of the launcher's PID namespace."""
+        status = pathlib.Path(f"/proc/{pid}/status").read_text()
         pids = next(line for line in status.splitlines() if line.startswith("NSpid:")).split()[1:]
         return int(pids[0] if self.tier == "T3" else pids[1])
 
@@ -180,9 +204,9 @@ class Sight:
             except Refused as e:
                 # A control may end it: what is unconfined may do anything. A session may not, but where its statement says so.
                 assert self.unconfined or "landlock-no-scopes" in self.left, f"the other session is gone: {e}"
-                self.other = self.control.create()
+                self.other = self.attacked()
                 self.victim = sleeper(self.control, self.other, mark)
-            self.places["victim"] = self.number()
+            self.places["victim"] = self.number(self.victim)
         self.calm = victim_state(self.victim)
 
     def end(self, session):
@@ -217,7 +241,7 @@ class Sight:
         machine that is the limit of processor time, which is the program's as a whole."""
         found, rest, patience = {}, [case.id for case in self.cases.values() if not case.alone()], 5
         while rest and patience > 0:
-            session = self.control.create()
+            session = self.attacking()
             got, _ = catalogue.in_session(self.control, session, self.path, rest if found else [], self.places)
             self.end(session)
             if not got:
@@ -241,7 +265,7 @@ class Sight:
         return verdict
 
     def alone_once(self, case):
-        session = self.control.create()
+        session = self.attacking()
         if case.id in EVERYBODY:
             return self.everybody(case, session)
         with self.watch(case) as seen:
@@ -285,7 +309,7 @@ class Sight:
         end = time.monotonic() + 5
         while True:
             try:
-                session = self.control.create()
+                session = self.attacking()
                 self.control.output(session, "true")
                 return self.control.destroy(session)
             except (Refused, AssertionError):

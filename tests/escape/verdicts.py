@@ -10,6 +10,10 @@ HEAD = "| | " + " | ".join(("T3", "T2", "T0", "T1")) + " |"
 ORDER = ("T3", "T2", "T0", "T1")
 # Residual entries that no case can show, with the reason.
 NOT_SHOWN = {"proc-sys-writable": "open to root of the container, which no session is"}
+# Between workspaces: attacks on programs of root's in the attacker's home, where nobody puts any; and entries that are about sessions of
+# one workspace, or about places that no workspace has.
+NOT_BETWEEN = ("FS-18.setuid", "FS-18.setgid", "FS-19.capability-file", "RS-17.lease")
+WITHIN = ("loopback-shared", "peers-tunable", "terminals-shared", "names-visible", "path-sockets")
 CELLS = []  # the table of the container matrix, for the end of the run
 CELLS_BEGIN, CELLS_END = "<!-- container table: begin -->\n", "<!-- container table: end -->"
 

@@ -1,10 +1,14 @@
 """Launchers whose confinement steps can be made to fail or to do nothing (launcher/confine/faults.h): another build of the same."""
 
+import contextlib
 import os
 import pathlib
 import re
+import shutil
+import tempfile
 import time
 
+import pytest
 from harness import ROOT, Launcher, descendants
 
 FAULTY_BUILD = pathlib.Path(os.environ.get("CAISSON_FAULTS_BUILD") or ROOT / "build" / "faults")
@@ -23,6 +27,18 @@ SESSION = ["namespaces", "pid_ns", "proc", "devices", "hostname", "close_fds", "
            "no_new_privs", "landlock", "seccomp", "denial_listener", "exec_init"]  # fmt: skip
 ALONE = ["private_mounts"]
 PACKAGES = ("root_ns",)  # where the policy has system_packages
+NAMES = ("protect_names",)  # where it has `protect`
+
+
+@contextlib.contextmanager
+def folder(where):
+    """A folder below `where` for launchers of the build with faults; skips without that build."""
+    if not FAULTY.exists():
+        pytest.skip("no build with faults: cmake --preset faults, then its targets caisson-launcher, caisson-init and caisson")
+    made = pathlib.Path(tempfile.mkdtemp(prefix="caisson-mutants-", dir=where))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made, ignore_errors=True)
 
 
 class Fault:

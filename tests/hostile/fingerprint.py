@@ -30,6 +30,14 @@ def first(path):
 def terminal():
     try: os.close(os.openpty()[0]); return "ok"
     except OSError as e: return name(e.errno)
+def terminals():
+    held = []
+    try:
+        while len(held) < 100: held.append(os.open("/dev/ptmx", os.O_RDWR | os.O_NOCTTY))
+        return "no end"
+    except OSError as e: return [len(held), name(e.errno)]
+    finally:
+        for fd in held: os.close(fd)
 out = {
     "ids": [os.getresuid(), os.getresgid(), os.getgroups()],
     "user database": tried(lambda: pwd.getpwuid(os.getuid()).pw_name) if os.path.exists("/etc/passwd") else "none",
@@ -49,10 +57,12 @@ out = {
     "read the root's home": reads("/root"),
     "write the root": tried(os.mkdir, "/made"),
     "write a read-only grant": tried(lambda: open("/srv/ro/file", "a").close()),
+    "write a protected name": tried(lambda: open("/srv/rw/protected", "a").close()),
     "write a read-write grant": tried(lambda: open("/srv/rw/file", "a").close()),
     "write the home": tried(lambda: open(os.path.expanduser("~/new"), "w").close()),
     "write one's own /proc": tried(lambda: open("/proc/self/oom_score_adj", "w").close()),
     "make a terminal": terminal(),
+    "take all terminals": terminals(),
     "reach the host's port": connect("127.0.0.1", PORT),
     "signal the launcher": tried(os.kill, LAUNCHER, 0),
     "a new user namespace": call(272, 0x10000000) if os.uname().machine == "x86_64" else call(97, 0x10000000),

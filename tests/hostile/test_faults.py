@@ -7,7 +7,7 @@ import signal
 import subprocess
 
 import pytest
-from faults import ALONE, FAULTY, FAULTY_CLI, PACKAGES, SESSION, STEPS, TEMPLATE, WORKSPACE, Fault, FaultyLauncher, of_this_build, same_again, settle
+from faults import ALONE, FAULTY, FAULTY_CLI, NAMES, PACKAGES, SESSION, STEPS, TEMPLATE, WORKSPACE, Fault, FaultyLauncher, of_this_build, same_again, settle
 from harness import LAUNCHER, Refused, copy_policies, edit, eventually
 from seat import serves
 
@@ -20,7 +20,7 @@ def test_the_program_of_everyday_has_no_such_hook():
 
 
 def test_every_step_has_its_case_here():
-    assert sorted(STEPS) == sorted([*WORKSPACE, *TEMPLATE, *SESSION, *ALONE, *PACKAGES])
+    assert sorted(STEPS) == sorted([*WORKSPACE, *TEMPLATE, *SESSION, *ALONE, *PACKAGES, *NAMES])
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +77,18 @@ def test_a_step_of_a_session_that_installs_packages_fails(tier, tmp_path, step):
     launcher = FaultyLauncher(tmp_path)
     weaken = [{"field": "/system_packages", "why": "the step that only they have"}]
     edit(launcher.policies / "bash.json", system_packages=True, weaken=weaken)
+    launcher.start()
+    try:
+        serves(launcher)
+        fails_once(launcher, settle(launcher), step)
+    finally:
+        launcher.stop()
+
+
+@pytest.mark.parametrize("step", NAMES)
+def test_a_step_of_a_session_with_protected_names_fails(tier, tmp_path, step):
+    launcher = FaultyLauncher(tmp_path)
+    edit(launcher.policies / "bash.json", protect=[".git/config"], protect_home=True)
     launcher.start()
     try:
         serves(launcher)
@@ -160,7 +172,9 @@ def test_a_step_of_a_command_of_its_own_fails(tier, tmp_path, step):
     running = set(of_this_build())
     try:
         fault.set(f"fail:{step}")
-        argv = [FAULTY_CLI, "--policies", copy_policies(tmp_path / "policies"), "run", "--", "/bin/echo", "ran"]
+        policies = copy_policies(tmp_path / "policies")
+        edit(policies / "run.json", protect=[".git/config"], protect_home=True)
+        argv = [FAULTY_CLI, "--policies", policies, "run", "--", "/bin/echo", "ran"]
         environment = {"PATH": os.environ["PATH"], "CAISSON_FAULT": str(fault.path)}
         done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False, env=environment)
         assert fault.text == "", "the fault did not happen"

@@ -13,14 +13,14 @@ import tempfile
 
 import fingerprint
 import pytest
-from faults import FAULTY, STEPS, TABLE, UID, FaultyLauncher, of_this_build
+from faults import STEPS, TABLE, UID, FaultyLauncher, folder, of_this_build
 from harness import TESTS, Refused, edit, eventually
 
 MUTATIONS = [
     "user_ns", "net_ns", "mount_ns", "open_grants.read_only", "open_grants.nosuid", "open_grants.noexec", "make_files", "attach_grants",
     "template_proc", "hide_paths", "pivot_root", "pivot_root.read_only", "landlock_rules", "namespaces", "namespaces.mnt", "namespaces.ipc",
-    "namespaces.uts", "namespaces.cgroup", "pid_ns", "proc", "devices", "private_mounts", "hostname", "stdio", "close_fds", "rlimits", "uid",
-    "capabilities", "no_new_privs", "landlock", "seccomp", "denial_listener",
+    "namespaces.uts", "namespaces.cgroup", "pid_ns", "proc", "devices", "devices.max", "private_mounts", "hostname", "stdio", "close_fds",
+    "rlimits", "uid", "capabilities", "no_new_privs", "landlock", "seccomp", "denial_listener", "protect_names",
 ]  # fmt: skip
 # What is built or started there is itself what would be missing: test_faults.py has them fail.
 NOTHING_TO_LEAVE_OUT = ["root_tmpfs", "root_ns", "exec_init", "done"]
@@ -28,7 +28,7 @@ CHANGES = object()
 # What no program inside is needed for: the launcher reads it back, or its canary tries.
 BY_THE_LAUNCHER = [
     "open_grants.read_only", "open_grants.nosuid", "open_grants.noexec", "attach_grants", "hide_paths", "pivot_root.read_only", "proc",
-    "stdio", "close_fds", "rlimits", "devices", "private_mounts",
+    "stdio", "close_fds", "rlimits", "devices", "devices.max", "private_mounts", "protect_names",
 ]  # fmt: skip
 # Nor can any see it: without these the kernel itself refuses a later step, and there is no session to look at, however blind the launcher.
 NO_SESSION_WITHOUT = [
@@ -75,12 +75,8 @@ class Escape:
 
 @pytest.fixture(scope="module")
 def base(tier):
-    if not FAULTY.exists():
-        pytest.skip("no build with faults: cmake --preset faults, then its targets caisson-launcher, caisson-init and caisson")
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="caisson-mutants-", dir="/var/tmp"))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
+    with folder("/var/tmp") as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -101,12 +97,15 @@ def mutant(base, fault, escape):
     for name in ("ro", "rw"):
         (one.base / name).mkdir()
         (one.base / name / "file").write_text("x")
-        for path in (one.base / name, one.base / name / "file"):
+        (one.base / name / "protected").write_text("x")
+        for path in (one.base / name, one.base / name / "file", one.base / name / "protected"):
             os.chown(path, UID, UID)
     policy = json.loads((one.policies / "base.json").read_text())
     grants = [{"path": "/srv/ro", "source": str(one.base / "ro"), "access": "read"}]
     grants += [{"path": "/srv/rw", "source": str(one.base / "rw"), "access": "read-write"}]
-    edit(one.policies / "base.json", grants=policy["grants"] + grants, hide=[*policy["hide"], "/usr/share/doc"])
+    # In mounts that are not the session's caisson-protect finds no place, and there would be no session to look at.
+    protect = [] if fault.endswith(":mount_ns") else ["protected"]
+    edit(one.policies / "base.json", grants=policy["grants"] + grants, hide=[*policy["hide"], "/usr/share/doc"], protect=protect)
     if escape:
         escape.launcher = one
         shutil.copy(escape.program, one.home / "escape")

@@ -72,25 +72,30 @@ SWAPS = {
 
 
 @pytest.mark.parametrize("what", SWAPS)
-def test_a_grant_that_is_swapped_is_refused_or_what_was_meant(place, what):
+def test_a_grant_that_is_swapped_is_refused_closed_or_what_was_meant(place, what):
     path, names, _ = SWAPS[what]
     grant(place, "/srv/sub", place.home / path)
     place.start("--agent", "/usr/bin/true", CAISSON_READY_SESSIONS="0")
     control = place.control()
     swap(control, *names)
-    seen, refused = [], []
+    seen, refused, closed = [], [], []
     end = time.monotonic() + 20
-    while len(seen) + len(refused) < ROUNDS or (not (seen and refused) and time.monotonic() < end):
+    while len(seen) + len(refused) + len(closed) < ROUNDS or (not (seen and (refused or closed)) and time.monotonic() < end):
         try:
             # Narrowed, so that its paths are resolved for it alone.
             session = control.create("victim", narrow={"tmp": "private"})
         except Refused as e:
             refused.append(e.error)
             continue
-        seen.append(control.output(session, "cat", "/srv/sub/file"))
+        if "/srv/sub" in control.call("session_report", session=session)[0]["report"].get("closed", {}):
+            ended, out, _ = control.run(session, "cat", "/srv/sub/file")
+            closed.append((ended["exit_code"], out))
+        else:
+            seen.append(control.output(session, "cat", "/srv/sub/file"))
         control.destroy(session)
         control.events.clear()
-    assert set(seen) == {"inside\n"} and refused, f"the race was not run: it must go both ways: {seen[:3]} {refused[:3]}"
+    assert set(seen) == {"inside\n"} and (refused or closed), f"the race was not run both ways: {seen[:3]} {refused[:3]} {closed[:3]}"
+    assert set(closed) <= {(1, "")}, "a path that is said to be closed shows nothing"
     assert all(e["code"] and "/sub" in e["what"] for e in refused), refused
 
 

@@ -3,6 +3,7 @@
 import os
 import sys
 import pathlib
+import tempfile
 
 import pytest
 
@@ -12,6 +13,9 @@ from fixtures import control, session  # noqa: E402, F401
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "escape"))
 import places  # noqa: E402
+from over_http import OverHttp  # noqa: E402
+from run import PLACE  # noqa: E402
+from sight import CarelessLauncher  # noqa: E402
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -52,3 +56,19 @@ def weakened(fresh):
         return fresh.control()
 
     return start
+
+
+@pytest.fixture
+def one_user(here):
+    """A launcher of tier T1, where all have one user id, and its sessions by the API: it has no control socket. Not below
+    pytest's own folder, which is root's alone."""
+    if not harness.AGENT.exists():
+        pytest.skip("the agent is not built: scripts/test session builds it")
+    with tempfile.TemporaryDirectory(prefix="caisson-one-user-", dir=PLACE) as name:
+        base = pathlib.Path(name)
+        base.chmod(0o755)
+        with CarelessLauncher(base) as one:
+            for path in (base, *base.rglob("*")):
+                os.chown(path, places.UID, places.UID)
+            one.start(wrapper=places.wrapper("T1", one.home))
+            yield one, OverHttp(one)

@@ -215,7 +215,8 @@ def test_every_setting_that_the_agents_readme_lists_reaches_it(fresh):
     names = {name for row in table for name in re.findall(r"`([A-Z_]+)`", row)}
     assert {"CAISSON_SESSION_IDLE_SECONDS", "CAISSON_OUTPUT_TOTAL_BYTES"} <= names
     own = {"CAISSON_PORT", "CAISSON_BIND", "SANDBOX_API_KEY"}  # the harness sets them
-    others = {"CAISSON_AUTH": "key", "WORKSPACE": "/home/gem/w", "USER": "u", "TZ": "UTC", "CAISSON_ALLOW_ORIGIN": "http://a.example"}
+    others = {"CAISSON_AUTH": "key", "WORKSPACE": "/home/gem/w", "USER": "u", "TZ": "UTC", "CAISSON_ALLOW_ORIGIN": "http://a.example",
+              "CAISSON_ALLOW_HOST": "a.example"}
     fresh.start(**{name: others.get(name, "2097152" if name.endswith("_BYTES") else "8") for name in names - own})
     agent = eventually(lambda: below(fresh.pid, "caisson-agent"))
     given = pathlib.Path(f"/proc/{agent}/environ").read_text().split("\0")

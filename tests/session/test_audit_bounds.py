@@ -1,11 +1,18 @@
 """Bounds of the audit log: segments, room, age, signatures, restarts; and its export."""
 
+import contextlib
+import hashlib
 import json
 import os
+import pathlib
+import socket
+import subprocess
 import time
 
 import pytest
-from harness import Refused, cli, edit, eventually
+from harness import BUILD, Refused, c_compiler, cli, edit, eventually
+
+LOGS = BUILD / "launcher" / "caisson-logs"
 
 
 def bounded(launcher, **audit):
@@ -38,22 +45,139 @@ def test_a_long_log_is_bounded_and_what_went_is_on_record(fresh):
     assert verified(fresh)[0] == 20
 
 
+def backdated(log, days):
+    """The same log as if it had been written some days ago, under the name that it would have had then; and its last hash."""
+    then, prev, lines = time.time() - days * 86400, "0" * 64, []
+    name = f"s-{int(then):08x}{log.stem[10:]}"
+    for line in log.read_text().splitlines():
+        record = json.loads(line)
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime(then))
+        text = line.replace(record["time"], stamp).replace(f'"prev":"{record["prev"]}"', f'"prev":"{prev}"')
+        text = text[: text.rindex(',"hash":')] + "}"
+        prev = hashlib.sha256(text.encode()).hexdigest()
+        lines.append(text[:-1] + f',"hash":"{prev}"}}\n')
+    (log.parent / f"{name}.ndjson").write_text("".join(lines))
+    log.unlink()
+    return name, prev
+
+
 def test_an_old_log_is_deleted_and_the_launcher_says_so(fresh):
     control = bounded(fresh, keep_days=2).control()
-    old, new = control.create(), control.create()
-    control.destroy(old)
+    made, new = control.create(), control.create()
+    control.destroy(made)
     control.destroy(new)
     fresh.stop()
-    then = time.time() - 3 * 86400
-    os.utime(fresh.audit / f"{old}.ndjson", (then, then))
+    old, head = backdated(fresh.audit / f"{made}.ndjson", 3)
     fresh.start("--agent", "/usr/bin/true")
     deleted = eventually(lambda: [r for r in fresh.records() if r["event"] == "log_deleted"])
-    assert [(r["file"], r["why"]) for r in deleted] == [(f"{old}.ndjson", "age")]
+    assert [(r["file"], r["why"], r["head"]) for r in deleted] == [(f"{old}.ndjson", "age", head)]
     assert not (fresh.audit / f"{old}.ndjson").exists() and (fresh.audit / f"{new}.ndjson").exists()
-    status, logs = verified(fresh)
-    assert status == 0 and logs[f"{old}.ndjson"]["verdict"] == "deleted"
     (fresh.audit / f"{new}.ndjson").unlink()
     assert verified(fresh)[0] == 20
+
+
+def programs(launcher):
+    """Of the launcher's children, those that sweep."""
+    children = pathlib.Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()
+    return [pid for pid in children if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == "caisson-logs"]
+
+
+def asked(directory):
+    """caisson-logs as the launcher starts it, and the socket at which it asks."""
+    ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.settimeout(20)
+    fd = os.open(directory, os.O_RDONLY)
+    started = subprocess.Popen(["bash", "-c", f'exec "$0" "$@" 3<&{fd}', LOGS, "30", str(1 << 30), "boot"], pass_fds=[fd], stdin=its)
+    its.close(), os.close(fd)
+    return started, ours
+
+
+@pytest.mark.parametrize(("answer", "status", "there"), [(b"y", 0, False), (b"n", 0, True), (None, 1, True)])
+def test_nothing_goes_that_the_launcher_has_not_agreed_to(tmp_path, answer, status, there):
+    then = time.time() - 40 * 86400
+    log = tmp_path / f"s-{int(then):08x}00000001.ndjson"
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime(then))
+    log.write_text(f'{{"seq":1,"time":"{stamp}","mono_us":1,"event":"session_request","prev":"{"0" * 64}","hash":"{"1" * 64}"}}\n')
+    (tmp_path / "clock").write_text(str(time.time_ns()))
+    started, ours = asked(tmp_path)
+    what, fields = (message := ours.recv(65536))[:1], json.loads(message[1:])
+    assert what == b"d" and log.exists()
+    assert (fields["file"], fields["count"], fields["head"], fields["why"]) == (log.name, 1, "1" * 64, "age")
+    if answer:
+        ours.send(answer)
+    else:
+        ours.close()
+    assert started.wait(20) == status and log.exists() is there
+
+
+STAND_IN = """
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+int main(void) {
+  char text[256], answer = '-';
+  %s
+  int fd = openat(3, "answer", O_WRONLY | O_CREAT, 0600);
+  (void)!write(fd, &answer, 1);
+  for (;;) pause();
+}
+"""
+LIES = {
+    "hangs": "",
+    "dies": "abort();",
+    "nonsense": 'send(0, "d{", 2, 0); if (recv(0, &answer, 1, 0) != 1) return 1;',
+    "a log that runs": """for (const char* name = 0; !name;) {
+      DIR* dir = opendir("/proc/self/fd/3");
+      for (struct dirent* e; (e = readdir(dir));) if (!strncmp(e->d_name, "s-", 2)) name = strdup(e->d_name);
+      if (name) snprintf(text, sizeof text, "d{\\"file\\":\\"%s\\"}", name); else usleep(1000);
+      closedir(dir);
+    }
+    send(0, text, strlen(text), 0); recv(0, &answer, 1, 0);""",
+}
+
+
+@pytest.mark.parametrize("how", LIES)
+def test_a_sweep_that_hangs_dies_or_lies_costs_nothing_but_a_later_one(fresh, how):
+    compiler, folder = c_compiler(), fresh.own_programs(fresh.base / "programs")
+    (fresh.base / "in.c").write_text(STAND_IN.replace("%s", LIES[how], 1))
+    subprocess.run([compiler, "-w", "-o", folder / "caisson-logs", fresh.base / "in.c"], check=True)
+    control = bounded(fresh).control()
+    session = control.create()
+    if how in ("dies", "nonsense"):
+        eventually(lambda: "caisson-logs failed" in fresh.log.read_text(), 20, "its end is said")
+    else:
+        assert eventually(lambda: (fresh.audit / "answer").exists() and (fresh.audit / "answer").read_text()) in "-n"
+        assert len(programs(fresh)) == 1
+    control.run(session, "true")
+    control.destroy(session)
+    assert (fresh.audit / f"{session}.ndjson").exists()
+    assert [r for r in fresh.records() if r["event"] == "log_deleted"] == [] and verified(fresh)[0] == 0
+
+
+def test_flaw_06_times_attributes_and_modes_of_logs_delete_and_keep_nothing(fresh):
+    """What a session with the launcher's uid can do to the logs of others, done here by root."""
+    control = bounded(fresh, keep_days=2).control()
+    young, made = control.create(), control.create()
+    control.destroy(young)
+    control.destroy(made)
+    fresh.stop()
+    old = fresh.audit / f"{backdated(fresh.audit / f'{made}.ndjson', 3)[0]}.ndjson"
+    young = fresh.audit / f"{young}.ndjson"
+    os.utime(young, (1, 1))
+    os.utime(old)
+    with contextlib.suppress(OSError):  # not every file system has them
+        os.setxattr(young, "user.caisson.keep_days", b"0")
+        os.setxattr(old, "user.caisson.keep_days", b"36500")
+    young.chmod(0)
+    fresh.start("--agent", "/usr/bin/true")
+    deleted = eventually(lambda: [r["file"] for r in fresh.records() if r["event"] == "log_deleted"])
+    eventually(lambda: not programs(fresh), 10, "the sweep ends")
+    assert deleted == [old.name]
+    assert young.exists() and not old.exists() and young.stat().st_mode & 0o777 == 0o600
 
 
 def test_the_oldest_logs_go_when_there_is_no_room(fresh):
@@ -66,6 +190,26 @@ def test_the_oldest_logs_go_when_there_is_no_room(fresh):
         control.destroy(made[-1])
     gone = eventually(lambda: [r["file"] for r in fresh.records() if r["event"] == "log_deleted" and r["why"] == "room"])
     assert gone[0] == f"{made[0]}.ndjson" and verified(fresh)[0] == 0
+
+
+def test_flaw_16_a_noisy_workspace_pushes_no_others_logs_out(fresh):
+    edit(fresh.policies / "base.json", audit={"max_bytes": 1 << 20})
+    options = ("--agent", "/usr/bin/true", "--audit-max-bytes", 1 << 20)
+    control = fresh.start(*options, CAISSON_READY_SESSIONS="0").control()
+    if control.hello["tier"] != "T3":
+        pytest.skip(f"this host gives tier {control.hello['tier']}: workspaces are refused there")
+    control.call("workspace_create", name="quiet")
+    quiet = control.create(workspace="quiet")
+    control.destroy(quiet)
+    fresh.stop()  # the next launcher has to find out whose it is
+    control, made = fresh.start(*options, CAISSON_READY_SESSIONS="0").control(), []
+    for _ in range(4):
+        made.append(control.create())
+        write_much(control, made[-1], 1)
+        control.destroy(made[-1])
+    gone = eventually(lambda: [r["file"] for r in fresh.records() if r["event"] == "log_deleted" and r["why"] == "room"])
+    assert gone[0] == f"{made[0]}.ndjson" and (fresh.audit / f"{quiet}.ndjson").exists()
+    assert f"{quiet}.ndjson" not in gone and verified(fresh)[0] == 0
 
 
 def test_the_root_of_an_ended_session_is_signed(fresh, tmp_path):
@@ -106,6 +250,15 @@ def test_a_client_gets_a_descriptor_for_reading_and_never_of_the_launchers_log(l
     listed = control.call("audit_list", limit=500)[0]["sessions"]
     assert {"session": session, "running": True} in listed
     assert [s["session"] for s in listed] == sorted((s["session"] for s in listed), reverse=True)
+    control.create()
+    newest, before = control.call("audit_list", limit=2)[0]["sessions"]
+    assert newest["session"] > before["session"]
+    assert control.call("audit_list", limit=1, before=newest["session"])[0]["sessions"] == [before]
+    oldest = control.call("audit_list", limit=500)[0]["sessions"][-1]["session"]
+    assert control.call("audit_list", before=oldest)[0]["sessions"] == []
+    with pytest.raises(Refused) as refused:
+        control.call("audit_open", session=session, segment=7)
+    assert refused.value.error["code"] == "not_found"
 
 
 def test_stats_and_export(launcher, control):

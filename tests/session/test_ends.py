@@ -6,6 +6,8 @@ import os
 import pathlib
 import resource
 import signal
+import subprocess
+import threading
 import time
 
 import pytest
@@ -21,6 +23,38 @@ def test_without_namespaces_a_session_ends_alone(weakened, name):
     ending, other = control.create(), control.create()
     control.destroy(ending)
     assert control.output(other, "echo", "alive") == "alive\n"
+
+
+def test_sessions_that_end_take_no_domain_along_that_is_just_being_tried(weakened, fresh):
+    """What they swept for orphans of their own was also the first process of a canary, of the same uid, of which nobody had told yet: on
+    a busy machine one of some fifty canaries."""
+    control, over, refused = weakened("T0"), threading.Event(), []
+
+    def end_sessions():
+        other = fresh.control()
+        while not over.is_set():
+            try:
+                other.destroy(other.create())
+            except Refused as why:
+                refused.append(why.error)
+
+    busy = [subprocess.Popen(["/bin/sh", "-c", "while :; do :; done"]) for _ in range(4)]
+    ending = [threading.Thread(target=end_sessions) for _ in range(2)]
+    for one in ending:
+        one.start()
+    try:
+        for _ in range(15):
+            control.call("policy_reload")
+            for domain in ("file", "code", "shell", "jupyter"):
+                control.destroy(control.create(domain))
+    finally:
+        over.set()
+        for one in ending:
+            one.join()
+        for one in busy:
+            one.kill()
+            one.wait()
+    assert refused == []
 
 
 def test_an_observer_outlives_sessions_without_a_pid_namespace(weakened, fresh):
@@ -55,7 +89,7 @@ def test_a_launcher_that_ends_makes_no_session(fresh):
     os.kill(auditor, signal.SIGSTOP)  # for whose last word a session's end is put off
     try:
         fresh.process.send_signal(signal.SIGTERM)
-        time.sleep(0.3)
+        eventually(lambda: "running" not in [s["state"] for s in control.call("session_list")[0]["sessions"]], what="it ends")
         with pytest.raises(Refused) as refused:
             control.create()
         assert refused.value.error["code"] == "unavailable"

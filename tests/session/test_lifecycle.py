@@ -331,3 +331,15 @@ def test_sigterm_ends_every_session_and_the_launcher(fresh):
     eventually(lambda: marked(f"{MARK}7", "sleep"))
     fresh.process.terminate()
     assert fresh.process.wait(20) == 0 and not marked(f"{MARK}7")
+
+
+def test_flaw_02_a_uid_of_t0_is_not_the_next_sessions(weakened):
+    """What the one before has left, a process that was not met or a file, would be its own."""
+    control = weakened("T0")
+    seen = set()
+    for _ in range(12):
+        session = control.create()
+        uid = int(control.output(session, "id", "-u"))
+        assert uid not in seen and 21000 <= uid < 30000
+        seen.add(uid)
+        control.destroy(session)

@@ -6,6 +6,7 @@ import pathlib
 import pty
 import shutil
 import signal
+import struct
 import subprocess
 import tempfile
 
@@ -27,10 +28,10 @@ def place(here):
 
 @pytest.fixture
 def run(place):
-    def run(*argv, options=(), user=None, stdin=None, **environment):
+    def run(*argv, options=(), user=None, within=(), stdin=None, **environment):
         wrapper = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--"] if user else []
         return subprocess.run(
-            [str(a) for a in [*wrapper, place / "caisson", "--policies", place / "policies", "run", *options, "--", *argv]],
+            [str(a) for a in [*within, *wrapper, place / "caisson", "--policies", place / "policies", "run", *options, "--", *argv]],
             input=stdin,
             text=True,
             stdin=subprocess.DEVNULL if stdin is None else None,
@@ -40,20 +41,20 @@ def run(place):
             env={"PATH": os.environ["PATH"], **environment},
         )
 
+    run.program, run.policies = place / "caisson", place / "policies"
     return run
 
 
 USERS = [None, 65534]
 
 
-@pytest.fixture(params=USERS, ids=["root", "user"])
-def user(request):
-    if request.param is not None:
+def need_namespaces(user):
+    if user is not None:
         done = subprocess.run(
             [
                 "setpriv",
-                f"--reuid={request.param}",
-                f"--regid={request.param}",
+                f"--reuid={user}",
+                f"--regid={user}",
                 "--clear-groups",
                 "--",
                 "unshare",
@@ -70,7 +71,17 @@ def user(request):
         )
         if done.returncode != 0:
             pytest.skip(f"this kernel gives users no namespaces: {done.stderr.strip()}")
+
+
+@pytest.fixture(params=USERS, ids=["root", "user"])
+def user(request):
+    need_namespaces(request.param)
     return request.param
+
+
+@pytest.fixture
+def user_namespaces():
+    need_namespaces(65534)
 
 
 @pytest.mark.parametrize("code", [0, 1, 42, 125, 255])
@@ -274,3 +285,141 @@ def test_errors_are_json_when_asked(place):
     )
     answer = json.loads(done.stdout)
     assert answer["ok"] is False and answer["error"]["errno"] == "ENOENT" and done.returncode == 125
+
+
+# What the engines make of a container, without one: root has three capabilities, none of them CAP_SYS_PTRACE, and a covered file
+# in /proc keeps every other user namespace from a fresh one.
+FEW_CAPABILITIES = ["setpriv", "--bounding-set=-all,+setuid,+setgid,+kill", "--inh-caps=-all", "--"]
+COVERED_PROC = ["unshare", "--mount", "sh", "-c", 'mount --bind /dev/null /proc/version && exec "$@"', "sh"]
+
+
+@pytest.mark.parametrize("proc, tier", [([], "T3"), (COVERED_PROC, "T2")], ids=["T3", "T2"])
+def test_flaw_17_it_works_with_the_capabilities_of_a_container(run, user, place, proc, tier):
+    within = [*proc, *([] if user else FEW_CAPABILITIES)]
+    if subprocess.run([*within, "true"], check=False, timeout=20).returncode != 0:
+        pytest.skip("this host lets root neither cover a file in /proc nor give up capabilities")
+    report = place / f"flaw-17-{tier}-{user}"
+    report.touch()
+    report.chmod(0o666)
+    for _ in range(10):  # what is read while the child goes on is read in time, or not
+        done = run("sh", "-c", "grep CapBnd /proc/self/status; exit 7", options=["--report", report], user=user, within=within)
+        assert (done.returncode, done.stderr) == (7, ""), done.stdout
+        assert tier == "T2" or "0000000000000000" in done.stdout
+    said = json.loads(report.read_text())
+    states = {m["name"]: m for m in said["mechanisms"]}
+    assert said["tier"] in (tier, "T3")  # a kernel that mounts /proc under masks (7.2) makes more of it
+    assert {"user", "mnt", "ipc", "uts", "net"} <= set(said["facts"]["ns"]), "they were looked at"
+    assert "mountinfo" in said["facts"] and "covers" in said["facts"]
+    assert ("pid" in said["facts"]["ns"]) == (said["tier"] == "T3")
+    assert states["denial_audit"]["state"] == "unavailable" and "nobody listens" in states["denial_audit"]["detail"]
+
+
+def test_flaw_17_a_policy_that_requires_a_listener_is_refused_and_not_begun(run, place):
+    """Nobody listens to what one command is refused: where a policy insists, that is said, whatever walls the place permits."""
+    require = [*json.loads((place / "policies" / "base.json").read_text())["require"], "denial_audit"]
+    (place / "policies" / "heard.json").write_text(
+        json.dumps({"description": "Heard", "extends": "run", "require": require, "why": {"/require": "for this test"}})
+    )
+    try:
+        for within in ([], COVERED_PROC):
+            done = run("true", options=["--policy", "heard"], within=within)
+            assert done.returncode == 125 and "requires denial_audit" in done.stderr and "nobody listens" in done.stderr
+    finally:
+        (place / "policies" / "heard.json").unlink()
+
+
+@pytest.mark.parametrize("own", [0, 65534], ids=["root", "user"])
+def test_flaw_17_the_group_of_its_own_that_an_engine_lists_is_no_other(run, user_namespaces, own):
+    as_listed = ["setpriv", f"--reuid={own}", f"--regid={own}", f"--groups={own}", "--"]
+    done = run("id", "-G", within=as_listed)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1000\n", "")
+
+
+def test_flaw_17_who_cannot_leave_another_group_gets_no_session_that_has_it(run, user_namespaces):
+    for groups in ("4", "4,65534", "65534,4"):
+        done = run("id", "-G", within=["setpriv", "--reuid=65534", "--regid=65534", f"--groups={groups}", "--"])
+        assert done.returncode == 125 and done.stdout == ""
+
+
+def forged(cached):
+    """A kept policy whose filter allows every call: what a session can make of any such file that it can read."""
+    sizes = [n for n in range(8, len(cached) - 16, 8) if struct.unpack_from("<Q", cached, len(cached) - 16 - n)[0] == n]
+    (size,) = sizes
+    body = bytearray(cached[:-8])
+    for at in range(len(body) - size, len(body), 8):
+        if body[at] | body[at + 1] << 8 == 0x06:  # BPF_RET
+            struct.pack_into("<I", body, at + 4, 0x7FFF0000)  # SECCOMP_RET_ALLOW
+    digest = 0xCBF29CE484222325
+    for byte in body:
+        digest = (digest ^ byte) * 0x100000001B3 % (1 << 64)
+    return bytes(body) + struct.pack("<Q", digest)
+
+
+@pytest.fixture(scope="module")
+def kept(place):
+    """(name, bytes) of what a run of root's keeps, and its directory."""
+    base = pathlib.Path(tempfile.mkdtemp(prefix="caisson-test-"))
+    argv = [place / "caisson", "--policies", place / "policies", "run", "--", "true"]
+
+    def stored():
+        subprocess.run(argv, check=True, timeout=60, stdin=subprocess.DEVNULL, env={**os.environ, "CAISSON_CACHE_DIR": str(base)})
+        return list(base.iterdir())
+
+    eventually(stored, 20)  # nothing is kept of policy files that are younger than two seconds
+    (file,) = base.iterdir()
+    yield file.name, file.read_bytes(), base
+    shutil.rmtree(base)
+
+
+NEW_USER_NS = "import ctypes, os; c = ctypes.CDLL(None, use_errno=True); print(c.unshare(0x10000000), ctypes.get_errno())"
+REFUSED = "-1 1\n"
+
+
+def filter_made(run, data, **how):
+    assert run("true", options=["--report", str(data / "report.json")], **how).returncode == 0
+    rows = {m["name"]: m for m in json.loads((data / "report.json").read_text())["mechanisms"]}
+    assert {"by": "step", "what": "seccomp", "result": "done"} in rows["seccomp"]["verified"]
+    return [v["what"].split()[1] for v in rows["seccomp"]["verified"] if v["by"] == "construction"]
+
+
+@pytest.mark.parametrize("how", ["granted", "made by the session", "its parent granted", "linked", "XDG_CACHE_HOME", "HOME"])
+@pytest.mark.parametrize("user", USERS[1:], ids=["user"], indirect=True)
+def test_flaw_05_what_a_session_wrote_into_the_cache_is_never_believed(run, user, data, kept, how):
+    """Of everybody but root, whose sessions have another uid: the next test."""
+    name, cached, _ = kept
+    os.chown(data, user, user)
+    cache = data / "caisson" if how == "XDG_CACHE_HOME" else data / ".cache/caisson" if how == "HOME" else data / "cache"
+    own = data / "own" if how == "linked" else cache
+    script = f"umask 077; mkdir -p {own}; cat > {own}/{name}; [ {own} = {cache} ] || ln -s {own} {cache}"
+    grant = data
+    if how == "granted":
+        cache.mkdir(0o700)
+        os.chown(cache, user, user)
+        grant, script = cache, f"umask 077; cat > {cache}/{name}"
+    wrote = subprocess.run(
+        ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--", run.program, "--policies", run.policies, "run",
+         "--grant", f"{grant}:rw", "--", "sh", "-c", script],
+        input=forged(cached), capture_output=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert wrote.returncode == 0 and (own / name).read_bytes() == forged(cached), wrote.stderr
+    variable = {how: str(data)} if how.isupper() else {"CAISSON_CACHE_DIR": str(cache)}
+    assert run("/usr/bin/python3", "-c", NEW_USER_NS, user=user, **variable).stdout == REFUSED
+    assert filter_made(run, data, user=user, **variable) == ["compiled"]
+
+
+def test_flaw_05_roots_cache_is_believed_only_where_nobody_else_could_have_put_it(run, data, kept):
+    name, cached, base = kept
+    assert filter_made(run, data, CAISSON_CACHE_DIR=str(base)) == ["kept"]
+    assert "Permission denied" in run("sh", "-c", f": > {base}/{name}", options=["-g", f"{base}:rw"]).stderr
+    movable = data / "movable"  # data is everybody's: a session could have renamed another directory to this name
+    shutil.copytree(base, movable)
+    (movable / name).write_bytes(forged(cached))
+    (data / "link").symlink_to(base)
+    theirs = base / "theirs"
+    theirs.mkdir(0o700)
+    (theirs / name).write_bytes(forged(cached))
+    os.chown(theirs, 20000, 20000)  # the uid of the sessions
+    for cache in (movable, data / "link", theirs, theirs / "..", pathlib.Path(os.path.relpath(base))):
+        assert run("/usr/bin/python3", "-c", NEW_USER_NS, CAISSON_CACHE_DIR=str(cache)).stdout == REFUSED, cache
+        assert filter_made(run, data, CAISSON_CACHE_DIR=str(cache)) == ["compiled"], cache
+    shutil.rmtree(theirs)

@@ -4,7 +4,7 @@ import os
 import re
 
 import pytest
-from harness import PRELUDE, Launcher, Refused, descendants, edit, inside, processes
+from harness import FORKS, PRELUDE, Launcher, Refused, descendants, edit, inside, processes
 
 MIB = 1 << 20
 
@@ -165,20 +165,6 @@ def test_no_inode_left_in_one_is_no_affair_of_the_other(control, make):
     assert spent == "ENOSPC"
     control.output(victim, "mkdir", "/home/gem/one-more")
     control.output(attacker, "sh", "-c", "cd /home/gem && rm -rf -- *")
-
-
-FORKS = """
-import sys, time
-pids, error = [], None
-while error is None and len(pids) < MOST:
-    try:
-        pid = os.fork()
-        if pid == 0:
-            time.sleep(1000)
-        pids.append(pid)
-    except OSError as e:
-        error = errno.errorcode[e.errno]
-"""
 
 
 def test_a_fork_bomb_stops_at_its_workspaces_limit_and_the_other_forks_on(control, make):

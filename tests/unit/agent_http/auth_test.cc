@@ -82,12 +82,41 @@ TEST(Origin, OtherSitesAreRefused) {
   EXPECT_TRUE(rule.permits(with({{"host", "a"}, {"origin", "http://b"}})));
 }
 
-TEST(Origin, ReboundNamesAreRefusedWithoutAuth) {
-  const OriginRule rule("", true);
-  EXPECT_FALSE(rule.permits(with({{"host", "evil.example:8080"}, {"origin", "http://evil.example:8080"}})));
-  EXPECT_TRUE(rule.permits(with({{"host", "localhost:8080"}, {"origin", "http://localhost:8080"}})));
-  EXPECT_TRUE(rule.permits(with({{"host", "127.0.0.1:8080"}, {"origin", "http://127.0.0.1:8080"}})));
-  EXPECT_TRUE(rule.permits(with({{"host", "[::1]:8080"}, {"origin", "http://[::1]:8080"}})));
+TEST(Origin, Flaw07NoNameIsServedWithoutAuthThatIsNotListed) {
+  const OriginRule rule("https://app.example:8443", true, "sandbox, Box.Example:80");
+  for (const char* host :
+       {"localhost", "LOCALHOST:8080", "localhost.", "a.localhost:1", "127.0.0.1:8080", "10.1.2.3", "[::1]:8080", "[::1]",
+        "[2001:db8::1]:80", "[::ffff:127.0.0.1]", "sandbox", "sandbox:8080", "SANDBOX.", "box.example:8080", "app.example"}) {
+    EXPECT_TRUE(rule.knows_host(with({{"host", host}}))) << host;
+    EXPECT_TRUE(rule.permits(with({{"host", host}, {"origin", std::string("http://") + host}}))) << host;
+  }
+  for (const char* host : {"evil.example",
+                           "evil.example:8080",
+                           "127.0.0.1.evil.example",
+                           "localhost.evil.example",
+                           "notlocalhost",
+                           "xlocalhost:80",
+                           "",
+                           ".",
+                           ":8080",
+                           "[",
+                           "[]",
+                           "[evil.example]",
+                           "[::1]evil.example",
+                           "[::1]:evil",
+                           "[::1",
+                           "127.0.0.1:evil.example",
+                           "localhost:80:evil.example",
+                           "1.2.3",
+                           "1.2.3.4.5",
+                           "256.0.0.1",
+                           "x.app.example",
+                           "app.example.evil",
+                           "sandbox.evil.example"})
+    EXPECT_FALSE(rule.knows_host(with({{"host", host}}))) << host;
+  EXPECT_FALSE(rule.knows_host(with({}))) << "HTTP/1.0 need not send one";
+  EXPECT_FALSE(rule.knows_host(with({{"host", "evil.example"}, {"origin", "https://app.example:8443"}})));
+  EXPECT_TRUE(OriginRule("", false).knows_host(with({{"host", "evil.example"}}))) << "with a key, the key protects";
 }
 
 }  // namespace

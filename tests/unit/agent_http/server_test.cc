@@ -97,6 +97,7 @@ constexpr routes::Route kTable[] = {
     {Method::get, "/open", "open", Scope::system, routes::kPublic, Unknown::ignore, "", bind<echo>()},
     {Method::post, "/greet", "greet", Scope::system, 0, Unknown::ignore, "", bind<greet>()},
     {Method::post, "/echo", "echo", Scope::system, 0, Unknown::ignore, "", bind<echo>(), 1000},
+    {Method::post, "/hold", "hold", Scope::system, 0, Unknown::ignore, "", bind<item>()},
     {Method::del, "/echo", "echo_delete", Scope::system, 0, Unknown::ignore, "", bind<echo>(), 1000},
     {Method::get, "/items/{id}", "item", Scope::system, 0, Unknown::ignore, "", bind<item>()},
     {Method::del, "/items/{id}", "item_delete", Scope::system, 0, Unknown::ignore, "", bind<item>()},
@@ -249,8 +250,13 @@ TEST_F(ServerTest, KeysAreAcceptedInAllThreePlaces) {
 
 TEST_F(ServerTest, WithoutAuthNoKeyIsAsked) {
   settings_.auth_off = true;
+  settings_.allow_host = "b";
   start();
-  EXPECT_TRUE(has(once("GET /items/7 HTTP/1.1\r\nHost: a\r\n\r\n"), " 200 "));
+  for (const char* host : {"localhost", "127.0.0.1:1", "b"})
+    EXPECT_TRUE(has(once(std::string("GET /items/7 HTTP/1.1\r\nHost: ") + host + "\r\n\r\n"), " 200 ")) << host;
+  const std::string foreign = once("GET /items/7 HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_TRUE(has(foreign, " 403 ") && has(foreign, "CAISSON_ALLOW_HOST")) << foreign;
+  EXPECT_TRUE(has(once("GET /items/7 HTTP/1.0\r\n\r\n"), " 403 "));
 }
 
 TEST_F(ServerTest, PathsAreFoundOrToldHow) {

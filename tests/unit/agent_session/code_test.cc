@@ -66,6 +66,48 @@ TEST(Toolchains, LinesThatAreNoneAreLeftOut) {
             std::string::npos);
 }
 
+TEST(Toolchains, Flaw01NoLineOfAHostileProgramBecomesAToolchain) {
+  for (const char* line : {"node\t20.1.0\t/home/gem/.local/bin/node",
+                           "node\t20.1.0\t/usr/bin/../../home/gem/node",
+                           "node\t20.1.0\t/usr/bin/env",
+                           "node\t20.1.0\t/usr/bin/node\t/usr/bin/node",
+                           "node\tv20\t/usr/bin/node",
+                           "node\t20.\t/usr/bin/node",
+                           "node\t.20\t/usr/bin/node",
+                           "node\t20..1\t/usr/bin/node",
+                           "node\t\t/usr/bin/node",
+                           "node\t20.1.0 \t/usr/bin/node",
+                           "node\t20.1.0\t/opt/python/a/bin/python3",
+                           "python\t3.11.2\t/tmp/python3",
+                           "python\t3.11.2\t/usr/bin/node",
+                           "tool\tgcc\t/home/gem/.cargo/bin/gcc",
+                           "tool\tgcc\t/usr/bin/sh",
+                           "tool\t\t/usr/bin/",
+                           "tool\t..\t/usr/..",
+                           "tool\tgcc\t/usr/bin/\x1b[2J/gcc",
+                           "tool\tgcc\t/usr//bin/gcc",
+                           "tool\tgcc\tgcc",
+                           "Node\t20.1.0\t/usr/bin/node"}) {
+    const auto tools = session::parse_toolchains(line);
+    EXPECT_TRUE(tools.node.empty() && tools.python.empty() && tools.tools.empty()) << line;
+  }
+}
+
+TEST(Code, Flaw01WhatTheSystemHasIsAskedApartAndForEachWorkspace) {
+  Harness h(cold());
+  const auto before = h.run(h.code->inventory());
+  ASSERT_TRUE(before);
+  EXPECT_EQ(*before, *h.run(h.code->inventory())) << "asked once";
+  h.code->serve_workspace("other");
+  const auto after = h.run(h.code->inventory());
+  ASSERT_TRUE(after);
+  EXPECT_NE(*before, *after);
+  const auto creates = h.fake.creates();
+  ASSERT_EQ(creates.size(), 2U);
+  for (const json::Value& create : creates) EXPECT_EQ(create.value("isolation", ""), "private") << create.dump();
+  EXPECT_EQ(creates[1].value("workspace", ""), "other");
+}
+
 TEST(Code, ARunIsASessionThatIsGoneAfterwards) {
   Harness h(cold());
   EXPECT_EQ(python(h, "print(1)")["data"]["stdout"], "1\n");

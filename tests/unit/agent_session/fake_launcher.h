@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -52,6 +53,11 @@ class FakeLauncher {
   std::atomic<bool> silent = false;       // requests get no answer
   std::atomic<bool> tell_reload = false;  // before the next answer: the policies have changed
   std::atomic<int> sessions_created = 0, sessions_destroyed = 0;
+  // The requests for sessions that came so far.
+  std::vector<json::Value> creates() {
+    const std::lock_guard lock(creates_mutex_);
+    return creates_;
+  }
 
  private:
   using Key = std::pair<std::string, std::string>;
@@ -134,6 +140,10 @@ class FakeLauncher {
                     {"workspace", home_},
                     {"max_sessions", 1000}});
     } else if (op == "session_create") {
+      {
+        const std::lock_guard lock(creates_mutex_);
+        creates_.push_back(request);
+      }
       if (refuse_creates > 0) {
         --refuse_creates;
         return refuse(id, "limit", "too many sessions");
@@ -251,6 +261,8 @@ class FakeLauncher {
 
   std::string home_;
   Fd agent_end_, socket_, wake_read_, wake_write_;
+  std::mutex creates_mutex_;
+  std::vector<json::Value> creates_;
   std::map<Key, Run> runs_;
   int next_exec_ = 0;
   std::thread thread_;

@@ -35,13 +35,13 @@ class Harness {
     bash = std::make_unique<session::BashService>(client, config);
     shell = std::make_unique<session::ShellService>(client, config);
     file = std::make_unique<session::FileService>(client, config);
-    watches = std::make_unique<session::FileWatches>(*file, client, config.idle_expiry);
+    watches = std::make_unique<session::FileWatches>(*file, client, config);
     services.launcher = &client;
     services.bash = bash.get();
     services.shell = shell.get();
     services.file = file.get();
     services.watches = watches.get();
-    code = std::make_unique<session::CodeService>(client, config, toolchains);
+    code = std::make_unique<session::CodeService>(client, config);
     services.code = code.get();
   }
   ~Harness() { fake.stop(); }
@@ -110,7 +110,7 @@ class Harness {
     auto response = run(request(method, std::string(path), std::move(body)));
     if (!response) return {{"success", false}, {"message", response.error().text()}, {"data", nullptr}};
     status = response->status;
-    return *json::parse(response->body, {.max_bytes = 64u << 20});
+    return *json::parse(http::text_of(*response), {.max_bytes = 64u << 20});
   }
 
   TempHome home_;
@@ -124,7 +124,6 @@ class Harness {
   std::unique_ptr<session::ShellService> shell;
   std::unique_ptr<session::FileService> file;
   std::unique_ptr<session::FileWatches> watches;
-  session::Toolchains toolchains;
   std::unique_ptr<session::CodeService> code;
   routes::Services services;
   [[nodiscard]] std::string home() const { return home_.path.string(); }

@@ -132,6 +132,20 @@ TEST_F(JupyterTest, APreparedKernelIsTakenAndReplaced) {
   EXPECT_EQ(h.fake.sessions_created, 3);
 }
 
+TEST_F(JupyterTest, Flaw01WhichKernelsThereAreIsAskedAnewForTheNextWorkspaceAndAfterAReload) {
+  with(no_pool());
+  ASSERT_TRUE(h.run(service->catalog()));
+  ASSERT_TRUE(h.run(service->catalog()));
+  EXPECT_EQ(h.fake.sessions_created, 1);
+  service->serve_workspace("other", "");
+  ASSERT_TRUE(h.run(service->catalog()));
+  EXPECT_EQ(h.fake.sessions_created, 2);
+  EXPECT_EQ(h.fake.creates().back().value("workspace", ""), "other");
+  service->flush();
+  ASSERT_TRUE(run("s", "1")) << "a session finds its kernel again";
+  EXPECT_EQ(h.fake.sessions_created, 4);  // asked for kernels, and one kernel
+}
+
 TEST_F(JupyterTest, AFailureToAskForKernelsIsSaidAndAskedAgain) {
   with(no_pool());
   h.fake.refuse_creates = 1;

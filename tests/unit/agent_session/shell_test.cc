@@ -142,8 +142,9 @@ TEST_F(Shell, ConcurrentExecsQueueInOrder) {
   std::vector<std::shared_ptr<session::ShellCommand>> commands;
   const auto s = h.shell->find("s");
   for (int i = 0; i < 5; ++i)
-    commands.push_back(session::ShellSession::enqueue(
-        s, {.command = "sleep 0.05; echo " + std::to_string(i) + " | tee -a order; (exit " + std::to_string(i) + ")"}));
+    commands.push_back(session::ShellSession::enqueue(s, {.command = "sleep 0.05; echo " + std::to_string(i) +
+                                                                     " | tee -a order; (exit " + std::to_string(i) + ")"})
+                           .value());
   EXPECT_EQ(exec("cat order")["data"]["output"], "0\n1\n2\n3\n4");
   for (int i = 0; i < 5; ++i) {
     EXPECT_EQ(commands[static_cast<std::size_t>(i)]->exit_code, i);
@@ -237,8 +238,8 @@ TEST_F(Shell, SessionsByTheContract) {
 
 TEST_F(Shell, CloseEndsWaitingRequests) {
   const auto s = h.shell->find("s");
-  const auto running = session::ShellSession::enqueue(s, {.command = "sleep 60"});
-  const auto queued = session::ShellSession::enqueue(s, {.command = "echo never"});
+  const auto running = session::ShellSession::enqueue(s, {.command = "sleep 60"}).value();
+  const auto queued = session::ShellSession::enqueue(s, {.command = "echo never"}).value();
   h.idle(std::chrono::milliseconds(200));
   EXPECT_EQ(h.del("/v1/shell/sessions/s")["success"], true);
   EXPECT_TRUE(running->finished && queued->finished);

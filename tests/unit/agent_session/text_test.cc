@@ -70,6 +70,39 @@ TEST(OutputBudget, TheLargestBufferPays) {
   EXPECT_EQ(budget->used(), 7 + flood.end() - flood.begin());
 }
 
+// Two workspaces and room for less than both want: the one that floods loses its oldest, the other nothing.
+TEST(Flaw15Output, TheWorkspaceThatHoldsMostPays) {
+  const auto all = std::make_shared<http::Budget>(400'000);
+  const auto quiet = std::make_shared<OutputBudget>(400'000, all), loud = std::make_shared<OutputBudget>(400'000, all);
+  OutputBuffer kept(quiet, 1 << 20);
+  kept.append(std::string(50'000, 'k'));
+  {
+    OutputBuffer flood(loud, 1 << 20), second(loud, 1 << 20);
+    for (int i = 0; i < 200; ++i) {
+      flood.append(std::string(10'000, 'f'));
+      second.append(std::string(10'000, 's'));
+      ASSERT_LE(all->used(), 400'000u);
+    }
+    kept.append(std::string(50'000, 'm'));
+    EXPECT_EQ(kept.begin(), 0u) << "what was written first is there";
+    EXPECT_LE(all->used(), 400'000u);
+  }
+  EXPECT_EQ(all->used(), 100'000u + OutputBuffer::kHeadBytes) << "the excerpt of its beginning counts as well";
+}
+
+TEST(Flaw15Output, TextsAndInputCountAndAreRefusedWhenOutputCannotMakeRoom) {
+  const auto all = std::make_shared<http::Budget>(200'000);
+  const auto budget = std::make_shared<OutputBudget>(200'000, all);
+  OutputBuffer output(budget, 1 << 20);
+  output.append(std::string(150'000, 'x'));
+  auto text = budget->share_of(180'000);
+  ASSERT_TRUE(text) << "output's older half goes first";
+  EXPECT_LE(output.end() - output.begin(), 20'000u);
+  EXPECT_FALSE(budget->share_of(30'000));
+  text->release();
+  EXPECT_TRUE(budget->share_of(30'000));
+}
+
 TEST(OutputBudget, IsGivenBackByABufferThatEnds) {
   const auto budget = plenty();
   {

@@ -101,6 +101,28 @@ TEST_F(WorkerTest, FramesWithoutAnIdAreEvents) {
   EXPECT_EQ(seen, (std::vector<std::string>{"e1", "e2"}));
 }
 
+TEST_F(WorkerTest, OneThatIsTakenUpIsHeardFromItsMarkOn) {
+  auto session = h.run(h.client.session_create("file", "test", "default"));
+  ASSERT_TRUE(session) << session.error().text();
+  // A frame that was cut, what looks like the beginning of the mark, and the mark in as many pieces as it has bytes.
+  bridge::ExecRequest request = python(
+      "raw(b'\\xff' * 100000)\nh, _ = take()\n"
+      "for byte in b'\\x1eabc\\x1eabcdef\\x1e':\n  raw(bytes([byte])); time.sleep(0.002)\n"
+      "give({'id': h['id'], 'got': 'first'})\n" +
+      std::string(kEcho));
+  request.with_stdin = true;
+  auto outcome = h.run(h.client.session_exec(*session, std::move(request)));
+  ASSERT_TRUE(outcome && std::holds_alternative<bridge::ExecStarted>(*outcome));
+  worker = Worker::adopt(h.client, "file", *session, std::get<bridge::ExecStarted>(std::move(*outcome)), {},
+                         "\x1e"
+                         "abcdef\x1e");
+  for (const char* expected : {"first", "second"}) {
+    auto reply = call(expected);
+    ASSERT_TRUE(reply) << reply.error().text();
+    EXPECT_EQ(reply->head["got"], expected);
+  }
+}
+
 TEST_F(WorkerTest, ACallFailsWithExitCodeAndLastWordsWhenTheProgramDies) {
   start("take()\nsys.stderr.write('first\\nno memory\\n'); sys.stderr.flush(); os._exit(3)\n");
   auto reply = call();
@@ -151,6 +173,21 @@ INSTANTIATE_TEST_SUITE_P(Kinds, WorkerNonsense,
                                            std::pair("give({'id': 77})", "no request"), std::pair("give({'id': '1'})", "id"),
                                            std::pair("give({'id': h['id'], 'bytes': -1})", "bytes"),
                                            std::pair("give({'id': h['id'], 'bytes': 1 << 40})", "bytes")));
+
+TEST_F(WorkerTest, MoreOutputThanAFrameMayHaveIsTheReasonOfTheEnd) {
+  start("h, _ = take()\ngive({'id': h['id'], 'bytes': 1 << 40})\ntime.sleep(100)\n");
+  ASSERT_FALSE(call());
+  ASSERT_TRUE(worker->why_ended());
+  EXPECT_EQ(worker->why_ended()->reason, "output");
+}
+
+TEST_F(WorkerTest, AProgramThatDiesHasItsExitAsTheReason) {
+  start("take()\nos._exit(3)\n");
+  ASSERT_FALSE(call());
+  ASSERT_TRUE(worker->why_ended());
+  EXPECT_EQ(worker->why_ended()->reason, "exit");
+  EXPECT_EQ(worker->why_ended()->figure, 3);
+}
 
 TEST_F(WorkerTest, ATimedOutCallIsCancelledAndItsLateReplyDropped) {
   start(
@@ -207,6 +244,52 @@ TEST_F(WorkerTest, HeldOutputIsReadLater) {
   worker->hold_output(false);
   for (int i = 0; i < 100 && worker->calls() > 0; ++i) h.idle(milliseconds(50));
   EXPECT_EQ(events, 100U);
+}
+
+TEST_F(WorkerTest, Flaw15AFrameThatDoesNotEndTakesNoMoreThanItsWorkspaceHas) {
+  const auto all = std::make_shared<http::Budget>(2'000'000);
+  WorkerOptions options;
+  options.budget = std::make_shared<session::OutputBudget>(1'500'000, all);
+  options.most_turns_without_room = 3;
+  start(
+      "take()\ntext = json.dumps({'id': 1, 'bytes': 4000000}).encode()\n"
+      "raw(struct.pack('<I', len(text)) + text + b'x' * 3999999)\ntime.sleep(60)\n",
+      std::move(options));
+  auto reply = call();
+  ASSERT_FALSE(reply);
+  EXPECT_TRUE(reply.error().what.contains("no room")) << reply.error().text();
+  EXPECT_EQ(worker->why_ended()->reason, bridge::end_of("output").reason);
+  worker.reset();
+  for (int i = 0; i < 100 && all->used() > 0; ++i) h.idle(milliseconds(50));
+  EXPECT_EQ(all->used(), 0u);
+}
+
+TEST_F(WorkerTest, Flaw15AFrameWaitsForRoomAndComes) {
+  const auto all = std::make_shared<http::Budget>(2'000'000);
+  http::Budget::Share others({all->open(2'000'000)});
+  ASSERT_EQ(others.resize(1'900'000), http::Room::granted);
+  WorkerOptions options;
+  options.budget = std::make_shared<session::OutputBudget>(1'500'000, all);
+  start("h, _ = take()\ngive({'id': h['id']}, b'x' * 400000)\nwhile True: take()\n", std::move(options));
+  ASSERT_FALSE(call(1, "", milliseconds(300))) << "there is no room for its reply";
+  EXPECT_TRUE(worker->alive());
+  ASSERT_EQ(worker->calls(), 1u);
+  others.release();
+  for (int i = 0; i < 100 && worker->calls() > 0; ++i) h.idle(milliseconds(50));
+  EXPECT_TRUE(worker->alive());
+  EXPECT_EQ(worker->calls(), 0u) << "the reply has come";
+  EXPECT_EQ(all->used(), 0u);
+}
+
+TEST_F(WorkerTest, Flaw15RequestsThatAreNotReadAreCounted) {
+  const auto all = std::make_shared<http::Budget>(2'000'000);
+  WorkerOptions options;
+  options.budget = std::make_shared<session::OutputBudget>(500'000, all);
+  start("time.sleep(60)", std::move(options));
+  auto reply = call(1, std::string(600'000, 'x'), milliseconds(300));
+  ASSERT_FALSE(reply);
+  EXPECT_EQ(reply.error().code, Code::limit) << reply.error().text();
+  EXPECT_TRUE(worker->alive());
 }
 
 TEST_F(WorkerTest, CloseEndsProgramSessionAndCalls) {

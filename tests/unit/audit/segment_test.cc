@@ -137,7 +137,7 @@ TEST(Segments, TheLaunchersBootsNameEachOther) {
   const LogDir dir;
   std::vector<std::string> all;
   for (int boot = 0; boot < 3; ++boot) {
-    const Tail before = tail_of(dir.file("launcher"));
+    const Tail before = tail_of(sys::open(dir.file("launcher"), O_RDONLY));
     auto log = Log::create_rotated(dir.path(), "launcher", {2'000, 0, true});
     ASSERT_TRUE(log->append(Event::boot, {{"previous", {{"count", before.count}, {"head", before.head}}}}));
     for (int i = 0; i < 12; ++i) ASSERT_TRUE(log->append(Event::agent_start, {{"pid", i}}));
@@ -156,13 +156,13 @@ TEST(Segments, TheLaunchersBootsNameEachOther) {
 TEST(Tails, SayNumberAndHashWithoutParsing) {
   const LogDir dir;
   const Log log = small_log(dir);
-  EXPECT_EQ(tail_of(dir.file("s-1")).count, 4U);
-  EXPECT_EQ(tail_of(dir.file("s-1")).head, log.head());
+  EXPECT_EQ(tail_of(sys::open(dir.file("s-1"), O_RDONLY)).count, 4U);
+  EXPECT_EQ(tail_of(sys::open(dir.file("s-1"), O_RDONLY)).head, log.head());
   overwrite(dir.file("s-1"), dir.read("s-1") + "{\"seq\":5,\"ti");
-  EXPECT_EQ(tail_of(dir.file("s-1")).head, log.head()) << "a record that was cut is none";
+  EXPECT_EQ(tail_of(sys::open(dir.file("s-1"), O_RDONLY)).head, log.head()) << "a record that was cut is none";
   overwrite(dir.file("s-1"), "junk\n");
-  EXPECT_EQ(tail_of(dir.file("s-1")).count, 0U);
-  EXPECT_EQ(tail_of(dir.file("none")).count, 0U);
+  EXPECT_EQ(tail_of(sys::open(dir.file("s-1"), O_RDONLY)).count, 0U);
+  EXPECT_EQ(tail_of(sys::open(dir.file("none"), O_RDONLY)).count, 0U);
 }
 
 // A disk that is full.

@@ -16,6 +16,9 @@ struct FrozenPolicy : testing::Test {
     ::setenv("CAISSON_CACHE_DIR", cache.c_str(), 1);
     ::usleep(2'100'000);  // what has just changed is not kept
   }
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "policies are kept for root alone";
+  }
   ~FrozenPolicy() override { std::filesystem::remove_all(cache); }
 
   std::shared_ptr<const policy::Policy> loaded() {
@@ -81,6 +84,35 @@ TEST_F(FrozenPolicy, WhatOthersCouldWriteIsNotUsed) {
   ASSERT_TRUE(frozen().load());
   ASSERT_EQ(::chmod(cache.c_str(), 0777), 0);
   EXPECT_FALSE(frozen().load());
+}
+
+TEST_F(FrozenPolicy, Flaw05APlaceThatAnotherUidCouldRenameIsNotUsed) {
+  store();
+  const std::string outer = cache + "/outer", inner = outer + "/inner";
+  std::filesystem::create_directories(inner);
+  ::setenv("CAISSON_CACHE_DIR", inner.c_str(), 1);
+  store();
+  ASSERT_TRUE(frozen().load());
+  ASSERT_EQ(::chmod(outer.c_str(), 0777), 0);
+  EXPECT_FALSE(frozen().load());
+  ASSERT_EQ(::chmod(outer.c_str(), 01777), 0);
+  EXPECT_TRUE(frozen().load()) << "sticky";
+  ASSERT_EQ(::chown(outer.c_str(), 20000, 20000), 0);
+  EXPECT_FALSE(frozen().load());
+  ASSERT_EQ(::chown(outer.c_str(), 0, 0), 0);
+  ::setenv("CAISSON_CACHE_DIR", (cache + "/link/inner").c_str(), 1);
+  std::filesystem::create_symlink(outer, cache + "/link");
+  EXPECT_FALSE(frozen().load());
+}
+
+TEST_F(FrozenPolicy, Flaw05NobodyButRootHasACache) {
+  store();
+  ASSERT_EQ(::chown(cache.c_str(), 65534, 65534), 0);
+  for (const auto& entry : std::filesystem::directory_iterator(cache)) ASSERT_EQ(::chown(entry.path().c_str(), 65534, 65534), 0);
+  ASSERT_EQ(::seteuid(65534), 0);
+  const bool believed = frozen().load().has_value();
+  ASSERT_EQ(::seteuid(0), 0);
+  EXPECT_FALSE(believed);
 }
 
 TEST_F(FrozenPolicy, ALinkIsNotFollowed) {

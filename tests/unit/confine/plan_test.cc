@@ -119,7 +119,7 @@ TEST(Plan, WithoutACgroupTheSessionsOfAUidTogetherHaveFewThousandProcesses) {
   EXPECT_EQ(processes(**bench.plan(Tier::t3)), 2048 + 4 * own);
   EXPECT_EQ(processes(**bench.plan(Tier::t2)), 2048 + 4 * own);
   EXPECT_EQ(processes(**bench.plan(Tier::t0)), own) << "a uid for each session";
-  EXPECT_EQ(processes(**bench.plan(Tier::t1)), own);
+  EXPECT_EQ(processes(**bench.plan(Tier::t1)), 2048 + 4 * own) << "one uid for all sessions";
 }
 
 TEST(Plan, WithACgroupTheCountOfAUidComesNeverFirst) {
@@ -161,6 +161,23 @@ TEST(Plan, HiddenPathsThatCannotBeCoveredAreStated) {
   bench.policy.hide = {"/usr/lib/caisson"};
   EXPECT_FALSE(stated(**bench.plan(Tier::t2), "hidden-readable"));
   EXPECT_TRUE(stated(**bench.plan(Tier::t0), "hidden-readable"));
+}
+
+TEST(Plan, ProtectedNamesNeedMountsOrThatThePolicyGoesWithoutByName) {
+  Bench bench;
+  bench.policy.protect = {".git/config"};
+  EXPECT_TRUE(stated(**bench.plan(Tier::t2), "protect-new-names"));
+  EXPECT_FALSE((*bench.plan(Tier::t3))->protect.empty());
+  for (const Tier tier : {Tier::t0, Tier::t1}) {
+    const auto plan = bench.plan(tier);
+    ASSERT_FALSE(plan);
+    EXPECT_EQ(plan.error().what,
+              "policy 'test' has 'protect', which needs a mount namespace, tier T2 or T3 (see: caisson probe); this is " +
+                  std::string(tier_name(tier)));
+  }
+  bench.policy.disable = {Mechanism::mount_ns};
+  EXPECT_TRUE(stated(**bench.plan(Tier::t3), "protect-off"));
+  EXPECT_TRUE((*bench.plan(Tier::t3))->protect.empty());
 }
 
 TEST(Plan, AWritableProcSysOfTheHostsRootIsStated) {
@@ -288,6 +305,85 @@ TEST(Plan, ACopyOfTheSystemNeedsTheFullTierAWorkspaceAndUsr) {
 void grant(Bench& bench, const char* path, const char* source, policy::Access access = policy::Access::read) {
   bench.policy.grants.push_back({path, source, access, false, true, ""});
   bench.sources[source] = {true, true, 1, bench.sources.size() + 10};
+}
+
+// The grants of the plan that the policy does not name: what is held.
+std::vector<std::string> held(Bench& bench, Tier tier) {
+  std::vector<std::string> out;
+  for (const Bind& b : (*bench.plan(tier))->binds)
+    if (b.held) out.push_back(b.target + " " + b.source);
+  return out;
+}
+
+TEST(Plan, Flaw04WhatIsAboveSomethingHiddenOrGrantedInsideAWritableGrantIsHeld) {
+  Bench bench;
+  grant(bench, "/srv/data", "/data", policy::Access::read_write);
+  grant(bench, "/srv/data/c/ro", "/data/c/ro");
+  grant(bench, "/home/gem/x/tool", "/tool");
+  grant(bench, "/tmp/y/tool", "/tool");
+  bench.policy.hide = {"/usr/lib/caisson", "/srv/data/a/b/hidden", "/srv/data/a/other", "/srv/data/c/ro/d/hidden",
+                       "/srv/data/top"};
+  for (const Tier tier : {Tier::t2, Tier::t3})
+    EXPECT_EQ(held(bench, tier),
+              (std::vector<std::string>{"/home/gem/x /srv/home/x", "/srv/data/a /data/a", "/srv/data/a/b /data/a/b",
+                                        "/srv/data/c /data/c", "/tmp/y /run/stage/y"}));
+  bench.policy.home = bench.policy.tmp = policy::Scope::private_;
+  EXPECT_EQ(held(bench, Tier::t3).size(), 3U) << "what is made for one session nobody else can move";
+}
+
+TEST(Plan, WhatIsLookedThroughForProtectedNamesIsWhatSessionsWriteTo) {
+  Bench bench;
+  const auto told = [&bench] {
+    std::string out = (*bench.plan(Tier::t3))->protect;
+    std::ranges::replace(out, '\0', ' ');
+    return out;
+  };
+  grant(bench, "/srv/data", "/data", policy::Access::read_write);
+  grant(bench, "/srv/ro", "/ro");
+  EXPECT_EQ(told(), "");
+  bench.policy.protect = {".git/config"};
+  for (const char* part :
+       {"n.git/config ", "s/srv/data p/srv/data =/data ", "s/srv/ro ", "s/home/gem l/home/gem ", "s/tmp l/tmp "})
+    EXPECT_TRUE(told().contains(part)) << part << " in " << told();
+  EXPECT_FALSE(told().contains("p/srv/ro"));
+  bench.policy.protect_home = true;
+  EXPECT_TRUE(told().contains("p/home/gem ")) << told();
+  bench.policy.home = policy::Scope::private_;
+  EXPECT_TRUE(told().contains("s/home/gem p/home/gem ")) << told();
+}
+
+TEST(Plan, Flaw04OnlyWhatWasHiddenInAWritableGrantIsMissedWhenItIsNot) {
+  Bench bench;
+  grant(bench, "/srv/data", "/data", policy::Access::read_write);
+  bench.policy.hide = {"/usr/missing", "/srv/data/there", "/srv/data/missing"};
+  bench.sources["hide /srv/data/there"] = {true, true, 1, 9};
+  EXPECT_EQ((*bench.plan(Tier::t3))->makeable, std::vector<std::string>{"/srv/data/missing"});
+}
+
+TEST(Plan, Flaw04MoreMountsThanASessionCanHaveAreRefused) {
+  Bench bench;
+  grant(bench, "/srv/data", "/data", policy::Access::read_write);
+  std::string deep = "/srv/data";
+  for (int i = 0; i < 300; ++i) deep += "/d";
+  bench.policy.hide = {deep};
+  const auto plan = bench.plan(Tier::t3);
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().code, Code::invalid_argument);
+  EXPECT_TRUE(plan.error().what.starts_with("policy 'test' needs 303 mounts, of 256: ")) << plan.error().what;
+}
+
+TEST(Plan, Flaw04WithoutMountsACarveOutIsRefusedAndWhatIsHiddenIsStatedAsReadable) {
+  for (const Tier tier : {Tier::t1, Tier::t0}) {
+    Bench bench;
+    grant(bench, "/srv/data", "/data", policy::Access::read_write);
+    bench.policy.hide = {"/srv/data/a/hidden"};
+    EXPECT_TRUE(stated(**bench.plan(tier), "hidden-readable"));
+    grant(bench, "/srv/data/a/ro", "/data/a/ro");
+    const auto plan = bench.plan(tier);
+    ASSERT_FALSE(plan);
+    EXPECT_TRUE(plan.error().what.contains("'/srv/data/a/ro' is read-only inside '/srv/data', which is writable"))
+        << plan.error().what;
+  }
 }
 
 TEST(Plan, WhatIsGrantedOfTheSystemIsInItsCopyAndNothingElse) {

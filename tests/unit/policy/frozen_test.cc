@@ -11,7 +11,8 @@ Policy full() {
   Directory directory;
   directory.write("base.json", R"({"description": "everything", "min_tier": "T3", "require": ["seccomp", "denial_audit"],
     "grants": [{"path": "/data", "source": "/srv/data", "access": "read-write", "required": false, "description": "it"}],
-    "hide": ["/data/x"], "files": {"/f": "text"}, "links": {"/l": "f"}, "devices": ["null", "tty"], "home": "private",
+    "hide": ["/data/x"], "protect": [".git/hooks", ".vscode"], "protect_home": true,
+    "files": {"/f": "text"}, "links": {"/l": "f"}, "devices": ["null", "tty"], "home": "private",
     "tmp": "private", "exec_writable": false, "home_path": "/h", "hostname": "other", "proc_shared_fallback": true,
     "network": "none", "limits": {"processes": 7}, "env": {"set": {"A": "b"}, "client_deny": ["LD_*"]},
     "why": {"/umask": "because"}, "syscalls": {"allow": ["io", "more"], "deny": ["write"]}, "umask": "077",

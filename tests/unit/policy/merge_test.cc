@@ -92,6 +92,31 @@ TEST(Merge, RemovingAHiddenPathWidens) {
             Texts{"d.json:2 /hide: gives more than base: [] instead of [\"/usr/lib/caisson\"]" + ask("/hide")});
 }
 
+TEST(Merge, ProtectedNamesAreAddedUp) {
+  Directory dir;
+  EXPECT_EQ(dir.with(R"("protect": [".git/hooks"])"), Texts{});
+  EXPECT_EQ(dir.policy()->protect, Texts{".git/hooks"});
+  dir.write("base.json", R"({"protect": [".vscode", ".bashrc"], "protect_home": true, "syscalls": {"allow": ["io"]}})");
+  EXPECT_EQ(dir.with(R"("protect": [".git/hooks", ".bashrc"])"), Texts{});
+  EXPECT_EQ(dir.policy()->protect, (Texts{".vscode", ".bashrc", ".git/hooks"}));
+  EXPECT_EQ(dir.with(R"("protect": [])"), Texts{}) << "which takes nothing away";
+  EXPECT_EQ(dir.policy()->protect, (Texts{".vscode", ".bashrc"}));
+  EXPECT_EQ(dir.with(R"("protect_home": false)").size(), 1U);
+}
+
+TEST(Merge, WhatIsProtectedIsANameOrTheEndOfAPath) {
+  Directory dir;
+  EXPECT_EQ(dir.with(R"("protect": ["/etc/x"])"),
+            Texts{"d.json:2 /protect/0: name is absolute: '/etc/x'; it holds at any depth; meant 'etc/x'?"});
+  for (const char* name : {"", ".", "..", "a/../b", "a//b", "a/", "./a"})
+    EXPECT_EQ(dir.with("\"protect\": [\"" + std::string(name) + "\"]").size(), 1U) << name;
+  EXPECT_EQ(dir.with("\"protect\": [\"a\\u0000b\"]"), Texts{"d.json:2 /protect/0: text holds a NUL byte: 'a\\x00b'"});
+  EXPECT_EQ(dir.with("\"protect\": [\"" + std::string(256, 'a') + "\"]").size(), 1U);
+  std::string many;
+  for (int i = 0; i < 65; ++i) many += (i == 0 ? "\"n" : ", \"n") + std::to_string(i) + "\"";
+  EXPECT_EQ(dir.with("\"protect\": [" + many + "]"), Texts{"d.json:2 /protect: has 65 elements, must have from 0 to 64"});
+}
+
 TEST(Merge, GrantsWiden) {
   Directory dir;
   EXPECT_EQ(dir.with("\"grants\": [{\"path\": \"/srv\"}]"),

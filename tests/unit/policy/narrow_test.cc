@@ -64,9 +64,9 @@ TEST_F(Narrow, ScopesAndNetwork) {
 }
 
 TEST_F(Narrow, UnknownKeysAreRefused) {
-  EXPECT_EQ(
-      error(R"({"netwrok": "none"})"),
-      "invalid_argument /netwrok: a request cannot narrow 'netwrok'; there are: grants limits home tmp network system_packages");
+  EXPECT_EQ(error(R"({"netwrok": "none"})"),
+            "invalid_argument /netwrok: a request cannot narrow 'netwrok'; there are: grants limits home tmp network "
+            "system_packages protect protect_home");
   EXPECT_TRUE(
       error(R"({"disable": []})").starts_with("invalid_argument /disable: a request cannot narrow 'disable'; there are: "));
   EXPECT_EQ(error("[]"), "invalid_argument narrow must be an object");
@@ -176,6 +176,15 @@ TEST_F(Narrow, HiddenPathsStayHidden) {
   const auto less = by(R"({"grants": [{"path": "/usr", "execute": true}]})");
   ASSERT_TRUE(less);
   EXPECT_EQ((*less)->hide, std::vector<std::string>{"/usr/lib/caisson"});
+}
+
+TEST_F(Narrow, Flaw03AGrantInWhatIsHiddenIsRefused) {
+  EXPECT_EQ(
+      error(R"({"grants": [{"path": "/usr/lib/caisson/agent"}]})"),
+      "permission_denied /grants/0/path: '/usr/lib/caisson/agent' lies in '/usr/lib/caisson', which is hidden, in policy 'd'");
+  const auto itself = by(R"({"grants": [{"path": "/usr/lib/caisson"}]})");
+  ASSERT_TRUE(itself);
+  EXPECT_EQ((*itself)->hide, std::vector<std::string>{"/usr/lib/caisson"});
 }
 
 TEST_F(Narrow, ACarveOutCannotBeDropped) {

@@ -62,6 +62,12 @@ TEST_F(Preset, ADomainsWeakenCannotUndoIt) {
   EXPECT_TRUE(p->weaken.empty()) << "what is no longer weaker is not called so";
 }
 
+TEST_F(Preset, ProtectedNamesAreTheDomainsAndItsOwn) {
+  const auto p = with(R"(, "protect": ["mine"])", R"({"protect": [".git/hooks", "mine"], "protect_home": true})");
+  EXPECT_EQ(p->protect, (Texts{"mine", ".git/hooks"}));
+  EXPECT_TRUE(p->protect_home);
+}
+
 TEST_F(Preset, GivesMoreOnlyByNameAndWithItsReason) {
   EXPECT_EQ(problems(R"({"limits": {"processes": 900}})").size(), 1U);
   const std::string more = R"({"limits": {"processes": 900}, "weaken": [{"field": "/limits/processes", "why": "the preset's"}]})";

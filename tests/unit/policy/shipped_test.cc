@@ -288,6 +288,33 @@ TEST_F(Shipped, OtherArguments) {
   EXPECT_TRUE(allows(policy, "seccomp", {1, 1}));
 }
 
+TEST_F(Shipped, Flaw14LimitsAreTheCallersOwnAndTheFirstProcessIsNotTuned) {
+  for (const auto& [domain, policy] : loaded.policies) {
+    EXPECT_TRUE(allows(*policy, "prlimit64", {0})) << domain;
+    EXPECT_TRUE(allows(*policy, "prlimit64", {kGarbage})) << domain;
+    for (const std::uint64_t pid : {1U, 2U, 4711U, 0xffffffffU}) {
+      EXPECT_FALSE(allows(*policy, "prlimit64", {pid})) << domain;
+      EXPECT_FALSE(allows(*policy, "prlimit64", {pid | kGarbage})) << domain;
+    }
+    for (const char* name : {"sched_setaffinity", "sched_setparam", "sched_setscheduler", "sched_setattr"}) {
+      EXPECT_TRUE(allows(*policy, name, {0})) << domain;
+      EXPECT_TRUE(allows(*policy, name, {4711})) << domain << ": a thread's own number";
+      EXPECT_FALSE(allows(*policy, name, {1})) << domain;
+      EXPECT_FALSE(allows(*policy, name, {1 | kGarbage})) << domain;
+    }
+    // Which kinds there are: a process, a group, a user.
+    for (const auto& [name, first] : {std::pair("setpriority", 0U), std::pair("ioprio_set", 1U)}) {
+      for (const std::uint64_t kind : {first, first + 1}) {
+        EXPECT_TRUE(allows(*policy, name, {kind, 0})) << domain;
+        EXPECT_TRUE(allows(*policy, name, {kind, 4711})) << domain;
+        EXPECT_FALSE(allows(*policy, name, {kind, 1})) << domain;
+        EXPECT_FALSE(allows(*policy, name, {kind | kGarbage, 1 | kGarbage})) << domain;
+      }
+      for (const std::uint64_t uid : {0U, 1U, 1000U}) EXPECT_FALSE(allows(*policy, name, {first + 2, uid})) << domain;
+    }
+  }
+}
+
 TEST_F(Shipped, WithoutNamespacesThereAreNoInternetSocketsAndNoSystemVIpc) {
   Policy policy = *loaded.policies.at("bash");
   policy.sets = effective_sets(policy, {Mechanism::seccomp});
