@@ -44,8 +44,6 @@ class Mutant(between.Between):
         return {id for id in chosen if got.get(id, catalogue.LOST)["verdict"] == "open"}, over
 
 
-
-
 @pytest.fixture(scope="module")
 def base(tier):
     with folder("/srv") as made:
