@@ -46,9 +46,8 @@ namespace caisson::sys {
 [[nodiscard]] Status write_file_at(int dir, const std::string& path, std::string_view content);
 [[nodiscard]] Status write_all(int fd, std::string_view content);
 
-// No session's uid (T0: 21000 to 29999) and no workspace's. Of a child of ours that acts for somebody only the effective uid is
-// theirs, these are the others: whom a process may signal is judged by the target's real and saved ones (kill(2)), and nobody
-// must stop a child for which we wait.
+// A uid that no session (T0: 21000 to 29999) and no workspace has: the real and saved uid of our children that act for a tenant, whose
+// uid is their effective one. kill(2) asks for the target's real and saved uid, so a tenant cannot stop a child for which we wait.
 inline constexpr uid_t kNobodysUid = 30000;
 // The same, of the process that ends all others of a uid: kill(-1) reaches those of its own real uid, too (kill(2)), so it shares
 // that with nothing that must go on, such as the homes' helper.
