@@ -46,8 +46,9 @@ namespace caisson::sys {
 [[nodiscard]] Status write_file_at(int dir, const std::string& path, std::string_view content);
 [[nodiscard]] Status write_all(int fd, std::string_view content);
 
-// A uid that no session (T0: 21000 to 29999) and no workspace has: the real and saved uid of our children that act for a tenant, whose
-// uid is their effective one. kill(2) asks for the target's real and saved uid, so a tenant cannot stop a child for which we wait.
+// A uid that no session (T0: 21000 to 29999) and no workspace has: the real and saved uid of our children that act for a tenant,
+// whose uid is their effective one. kill(2) asks for the target's real and saved uid, so a tenant cannot stop a child for which
+// we wait.
 inline constexpr uid_t kNobodysUid = 30000;
 // The same, of the process that ends all others of a uid: kill(-1) reaches those of its own real uid, too (kill(2)), so it shares
 // that with nothing that must go on, such as the homes' helper.
