@@ -118,7 +118,10 @@ def test_a_capture_from_start_to_report(api, busy):
     status = eventually(lambda: (s := get(api, "/v1/sandbox/observe/status"))["last_sample_at"] and s)
     assert (status["running"], status["session_id"], status["interval_seconds"]) == (True, begun["session_id"], 0.25)
     assert get(api, LIVE)["mode"] == "capture"
-    eventually(lambda: get(api, "/v1/sandbox/observe/status")["last_sample_at"] > status["last_sample_at"])
+    # Two seconds: a session's processes and files are looked at once a second, so the first samples may be without them.
+    for _ in range(8):
+        last = get(api, "/v1/sandbox/observe/status")["last_sample_at"]
+        eventually(lambda: get(api, "/v1/sandbox/observe/status")["last_sample_at"] > last)
     stopped = api.data("/v1/sandbox/observe/stop", {"session_id": begun["session_id"]})
     assert stopped == {"session_id": begun["session_id"], "stopped": True, "report_ready": True}
     made = api.data("/v1/sandbox/observe/export", {"reason": "a test"})
