@@ -110,14 +110,19 @@ asio::awaitable<void> run_hooks(Agent& agent, const Settings& settings, std::str
   if (!done) log::error(done.error().text());
 }
 
+task<void> go_on(session::Tenants& tenants) {
+  CO_TRY(co_await tenants.look());
+  CO_TRY(co_await tenants.wake(tenants.standard()));  // what is asked of it below would wait
+  co_return co_await tenants.take_up();
+}
+
 // The first message to the launcher must be hello, so no request is accepted before its answer.
 task<void> serve(Agent& agent, const Settings& settings) {
   auto greeting = co_await agent.launcher.hello(session::Keep::file_bytes());
   if (!greeting) die(std::move(greeting).error().wrap("greet the launcher"));
   agent.sandbox.set_places(greeting->home, settings.workspace.empty() ? greeting->workspace : settings.workspace);
-  CO_TRY(co_await agent.tenants.look());
-  CO_TRY(co_await agent.tenants.wake(agent.tenants.standard()));  // what is asked of it below would wait
-  CO_TRY(co_await agent.tenants.take_up());
+  // An agent that cannot go on with what is there serves nothing: the next one may.
+  if (Status done = co_await go_on(agent.tenants); !done) die(std::move(done).error().wrap("go on from the agent before"));
   co_await run_hooks(agent, settings, session::Hooks::kInit);
   co_await run_hooks(agent, settings, session::Hooks::kPreServices);
   agent.server.start();

@@ -2,20 +2,14 @@
 
 #include <algorithm>
 
+#include "agent/http/peer.h"
+
 namespace caisson::auth {
 namespace {
 
 constexpr std::chrono::seconds kForget{60};
 constexpr std::chrono::seconds kLogEvery{30};
 constexpr int kFree = 3;  // a mistyped key costs nothing
-
-// One IPv6 host has 2^64 addresses of its own: its network stands for it.
-std::string bucket(std::string_view remote) {
-  if (!remote.contains(':')) return std::string(remote);
-  std::size_t end = 0;
-  for (int groups = 0; groups < 4 && end != std::string_view::npos; ++groups) end = remote.find(':', end + 1);
-  return std::string(remote.substr(0, end));
-}
 
 }  // namespace
 
@@ -28,7 +22,7 @@ Failures::Verdict Failures::record(std::string_view remote, Clock::time_point no
       seen_.erase(oldest);
     }
   }
-  Entry& entry = seen_[bucket(remote)];
+  Entry& entry = seen_[http::network_of(std::string(remote))];
   if (now - entry.last > kForget) entry.count = 0;
   entry.last = now;
   entry.count = std::min(entry.count + 1, 1000);

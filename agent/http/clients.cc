@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "agent/http/connection_impl.h"
+#include "agent/http/peer.h"
 
 namespace caisson::http {
 
@@ -10,6 +11,15 @@ std::string address_of(const asio::ip::tcp::socket& socket) {
   boost::system::error_code error;
   const auto peer = socket.remote_endpoint(error);
   return error ? "" : peer.address().to_string();
+}
+
+std::string network_of(const std::string& address) {
+  boost::system::error_code error;
+  const auto parsed = asio::ip::make_address(address, error);
+  if (error || !parsed.is_v6() || parsed.to_v6().is_v4_mapped()) return address;
+  auto bytes = parsed.to_v6().to_bytes();
+  std::fill(bytes.begin() + 8, bytes.end(), std::uint8_t{0});
+  return asio::ip::address_v6(bytes).to_string();
 }
 
 Budget::PayerPtr Server::State::payer(Payers& known, PaidBy of, const std::string& name, std::size_t part) {
@@ -32,7 +42,7 @@ Budget::PayerPtr Server::State::payer(Payers& known, PaidBy of, const std::strin
 }
 
 Budget::PayerPtr Server::State::client(const std::string& address) {
-  return payer(clients_, &Connection::client_payer, address, limits.held_bytes_of_one);
+  return payer(clients_, &Connection::client_payer, network_of(address), limits.held_bytes_of_one);
 }
 
 Budget::PayerPtr Server::State::workspace(const std::string& name) {

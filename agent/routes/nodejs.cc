@@ -149,7 +149,7 @@ task<http::Response> nodejs_update_session(Call call, NodeJSUpdateSessionRequest
   const auto s = session_of(call);
   if (!s) co_return http::session_not_found();
   if (body.cwd && !body.cwd->empty()) CO_TRY(co_await call.services.code->node().move(s, *body.cwd));
-  if (body.max_idle_time) s->max_idle_s = *body.max_idle_time;
+  if (body.max_idle_time) s->max_idle_s = *body.max_idle_time, s->save();
   s->touch();
   NodeJSUpdateSessionResponse out{.updated = body.cwd.has_value() || body.max_idle_time.has_value(), .session = info_of(*s)};
   co_return http::ok(encode(out));

@@ -21,6 +21,8 @@ using session::ShellStatus;
 constexpr std::int64_t kDefaultWaitSeconds = 30;
 constexpr std::size_t kEventBytes = 32 * 1024;
 
+http::Event event_of(std::string name, const json::Value& data) { return {.event = std::move(name), .data = json::dump(data)}; }
+
 // Sends what came into `buffer` since `at`; the start of a code point at its end waits for its rest, unless `all`.
 task<void> send_new(http::EventStream& stream, const OutputBuffer& buffer, std::uint64_t& at, bool all) {
   while (true) {
@@ -29,18 +31,11 @@ task<void> send_new(http::EventStream& stream, const OutputBuffer& buffer, std::
     if (!all) bytes.resize(bytes.size() - session::incomplete_tail(bytes));
     if (bytes.empty()) co_return Status{};
     at = start + bytes.size();
-    http::Event event{.event = "output", .data = json::dump({{"data", session::to_utf8(bytes)}})};
-    CO_TRY(co_await stream.send(std::move(event)));
+    CO_TRY(co_await stream.send(event_of("output", {{"data", session::to_utf8(bytes)}})));
   }
 }
 
 std::size_t kept_of(const OutputBuffer& buffer) { return static_cast<std::size_t>(buffer.end() - buffer.begin()); }
-
-task<void> send_json(http::EventStream& stream, std::string name, json::Value data) {
-  http::Event event{.event = std::move(name)};
-  event.data = co_await http::json_text(std::move(data));
-  co_return co_await stream.send(std::move(event));
-}
 
 task<http::Response> stream_exec(Call call, ShellService::SessionPtr s, ShellService::CommandPtr command,
                                  bridge::Clock::time_point deadline, double quiet, bool truncate) {
@@ -61,9 +56,11 @@ task<http::Response> stream_exec(Call call, ShellService::SessionPtr s, ShellSer
     }
     break;
   }
-  CO_TRY_ASSIGN(const auto turn, co_await call.work(kept_of(command->output)));
-  json::Value done = encode(command_result(*s, *command, outcome, truncate));
-  CO_TRY(co_await send_json(stream, "done", std::move(done)));
+  CO_TRY_ASSIGN(auto turn, co_await call.work(kept_of(command->output)));
+  http::Event done{.event = "done"};
+  done.data = co_await http::json_text(encode(command_result(*s, *command, outcome, truncate)));
+  turn = {};  // a slow client must not keep everybody from it
+  CO_TRY(co_await stream.send(std::move(done)));
   co_return http::already_sent();
 }
 
@@ -104,17 +101,18 @@ task<http::Response> stream_view(Call call, ShellService::SessionPtr s) {
   const session::Counted<int> attached(s->attached);
   CO_TRY_ASSIGN(http::EventStream stream, co_await call.event_stream());
   std::uint64_t at = s->screen().begin();
-  json::Value status = {{"status", latest_status(*s)}};
-  CO_TRY(co_await send_json(stream, "status", std::move(status)));
+  CO_TRY(co_await stream.send(event_of("status", {{"status", latest_status(*s)}})));
   while (true) {
     const bool over = s->closed() || !s->current();
     CO_TRY(co_await send_new(stream, s->screen(), at, over));
     if (over) break;
     (void)co_await s->changed.wait_until(bridge::no_deadline());
   }
-  CO_TRY_ASSIGN(const auto turn, co_await call.work(kept_of(s->screen())));
-  json::Value done = encode(view_result(*s));
-  CO_TRY(co_await send_json(stream, "done", std::move(done)));
+  CO_TRY_ASSIGN(auto turn, co_await call.work(kept_of(s->screen())));
+  http::Event done{.event = "done"};
+  done.data = co_await http::json_text(encode(view_result(*s)));
+  turn = {};  // a slow client must not keep everybody from it
+  CO_TRY(co_await stream.send(std::move(done)));
   co_return http::already_sent();
 }
 
@@ -177,7 +175,7 @@ task<http::Response> shell_create_session(Call call, ShellCreateSessionRequest b
                                     .preserve_symlinks = body.preserve_symlinks.value_or(false),
                                     .isolated = isolated(body.isolation)};
   CO_TRY_ASSIGN(const auto s, co_await call.services.shell->create(std::move(params)));
-  if (body.no_change_timeout) s->no_change_timeout = static_cast<double>(*body.no_change_timeout);
+  if (body.no_change_timeout) s->no_change_timeout = static_cast<double>(*body.no_change_timeout), s->save();
   ShellCreateSessionResponse result{s->id, s->cwd()};
   co_return http::ok(encode(result));
 }
@@ -186,7 +184,7 @@ task<http::Response> shell_update_session(Call call, ShellUpdateSessionRequest b
   const auto s = call.services.shell->find(body.id);
   if (!s) co_return http::session_not_found();
   s->touch();
-  if (body.no_change_timeout) s->no_change_timeout = static_cast<double>(*body.no_change_timeout);
+  if (body.no_change_timeout) s->no_change_timeout = static_cast<double>(*body.no_change_timeout), s->save();
   co_return http::ok(nullptr, "Session updated");
 }
 

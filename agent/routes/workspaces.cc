@@ -77,7 +77,10 @@ task<http::Response> destroy(Call call) {
   std::string name(call.request.param("name"));
   // Its hooks run while its files are there. What fails of them is in its audit log, and no reason to keep it.
   if (name != "default")
-    if (const auto tenant = co_await call.services.tenants->find(name)) (void)co_await (*tenant)->box.hooks.end();
+    if (const auto tenant = co_await call.services.tenants->find(name)) {
+      (void)co_await call.services.tenants->wake(*tenant);
+      (void)co_await (*tenant)->box.hooks.end();
+    }
   const Status ended = co_await call.services.launcher->workspace_destroy(std::move(name), "deleted by the client");
   if (!ended) co_return refusal(ended.error());
   co_return http::ok(nullptr, "Workspace deleted");

@@ -271,23 +271,34 @@ void Keep::Record::advance(Ends ends) {
   publish(r.current, next);
 }
 
+Keep::Ends Keep::Record::ends() const {
+  if (keep_ == nullptr) return {};
+  const Row& r = keep_->row(index_);
+  return r.slots[r.current].ends;
+}
+
 void Keep::Record::erase() {
   if (Keep* const keep = std::exchange(keep_, nullptr); keep != nullptr) keep->erase(index_);
 }
 
+void Keep::Record::give_back() {
+  erase();
+  if (Keep* const keep = std::exchange(taken_, nullptr); keep != nullptr) keep->free_records_.push_back(index_);
+}
+
 Keep::Record& Keep::Record::operator=(Record&& other) noexcept {
   if (this == &other) return *this;
-  erase();
+  give_back();
   keep_ = std::exchange(other.keep_, nullptr);
+  taken_ = std::exchange(other.taken_, nullptr);
   index_ = other.index_;
   return *this;
 }
 
-// Its streams' blocks that somebody holds are theirs to free: before, or after, but before the record is used again.
+// Its streams' blocks that somebody holds are theirs to free, before the record's index is given back.
 void Keep::erase(std::uint32_t record) {
   publish(row(record).used, 0U);
   for (int which = 0; which < kStreams; ++which) free_stream(record, which);
-  free_records_.push_back(record);
 }
 
 char* Keep::land(const Record& record, int stream, std::size_t expected) {

@@ -37,24 +37,30 @@ class Keep {
   class Record {
    public:
     Record() = default;
-    Record(Record&& other) noexcept : keep_(std::exchange(other.keep_, nullptr)), index_(other.index_) {}
+    Record(Record&& other) noexcept
+        : keep_(std::exchange(other.keep_, nullptr)), taken_(std::exchange(other.taken_, nullptr)), index_(other.index_) {}
     Record& operator=(Record&& other) noexcept;
     Record(const Record&) = delete;
     Record& operator=(const Record&) = delete;
-    ~Record() { erase(); }
+    ~Record() { give_back(); }
 
     // Returns false if no block is free; the previous body then stays.
     bool write(const json::Value& body, Ends ends);
     // The streams have these ends, and what has landed for it is in them.
     void advance(Ends ends);
+    // Nothing of it is found any more. Its index stays taken until this ends: blocks that are still held under it must not be
+    // found as another's.
     void erase();
+    [[nodiscard]] Ends ends() const;
     [[nodiscard]] Keep* keep() const { return keep_; }
     [[nodiscard]] std::uint32_t index() const { return index_; }
 
    private:
     friend class Keep;
-    Record(Keep* keep, std::uint32_t index) : keep_(keep), index_(index) {}
+    Record(Keep* keep, std::uint32_t index) : keep_(keep), taken_(keep), index_(index) {}
+    void give_back();
     Keep* keep_ = nullptr;
+    Keep* taken_ = nullptr;  // whose index it has
     std::uint32_t index_ = 0;
   };
 

@@ -30,7 +30,8 @@ void JupyterSession::save() {
                          {"version", kernel->spec().version},
                          {"path", kernel->spec().path},
                          {"started_in", kernel->cwd()}};
-  (void)kernel->worker()->record().write(body, {});  // without room the older one stays
+  Keep::Record& record = kernel->worker()->record();
+  (void)record.write(body, record.ends());  // without room the older one stays
 }
 
 task<void> JupyterService::take_up(const bridge::LeftSession& left, Keep::Left kept) {

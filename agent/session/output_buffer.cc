@@ -110,15 +110,18 @@ std::string_view OutputBuffer::view(const Chunk& chunk) const {
                      : std::string_view(chunk.heap);
 }
 
-std::size_t OutputBuffer::room(const Chunk& chunk) const { return kChunkBytes - (chunk.block ? chunk.to : chunk.heap.size()); }
+std::size_t OutputBuffer::room(const Chunk& chunk) const {
+  return kChunkBytes - (chunk.block ? chunk.to : chunk.from + chunk.heap.size());
+}
 
-// A block holds the bytes of its number, so that where they belong is known from it alone.
+// A block holds the bytes of its number, so that where they belong is known from it alone. It is taken for the first of them
+// only: a later agent takes all before the end for this buffer's, and what another one has left there must not be among them.
 void OutputBuffer::add_chunk() {
   Chunk made;
   const std::uint64_t number = end_ / kChunkBytes;
-  if (keep_ != nullptr && number <= UINT32_MAX && (chunks_.empty() || end_ % kChunkBytes == 0))
+  made.from = static_cast<std::size_t>(end_ % kChunkBytes);
+  if (keep_ != nullptr && number <= UINT32_MAX && made.from == 0)
     made.block = keep_->take_block(record_, stream_, static_cast<std::uint32_t>(number));
-  if (made.block) made.from = made.to = static_cast<std::size_t>(end_ % kChunkBytes);
   chunks_.push_back(std::move(made));
 }
 
@@ -162,6 +165,7 @@ void OutputBuffer::drop_oldest(std::size_t bytes) {
   const std::size_t dropped = bytes;
   while (bytes > 0 && bytes >= view(chunks_.front()).size()) {
     const std::size_t size = view(chunks_.front()).size();
+    if (chunks_.size() == 1 && room(chunks_.front()) > 0) break;  // what comes next goes on in it
     bytes -= size;
     begin_ += size;
     if (size > 0) give_up(chunks_.front());
@@ -170,7 +174,7 @@ void OutputBuffer::drop_oldest(std::size_t bytes) {
   }
   begin_ += bytes;
   if (bytes > 0 && chunks_.front().block) chunks_.front().from += bytes;
-  else if (bytes > 0) chunks_.front().heap.erase(0, bytes);
+  else if (bytes > 0) chunks_.front().heap.erase(0, bytes), chunks_.front().from += bytes;
   budget_->shrink(dropped, 0);
 }
 
@@ -184,7 +188,7 @@ void OutputBuffer::drop_half() {
 
 std::string OutputBuffer::read(std::uint64_t offset, std::size_t limit) const {
   std::string out;
-  if (offset >= end_) return out;
+  if (offset >= end_ || held() == 0) return out;
   std::size_t skip = offset > begin_ ? static_cast<std::size_t>(offset - begin_) : 0;
   out.reserve(std::min(limit, held() - skip));
   // All chunks but the first and the last are full, so the one of an offset is known: readers come for each few bytes.

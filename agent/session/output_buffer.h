@@ -75,7 +75,8 @@ class OutputBuffer {
   struct Chunk {
     std::string heap;                    // of one that is not kept
     std::optional<std::uint32_t> block;  // of the Keep
-    std::size_t from = 0, to = 0;        // in it
+    // In the kBlockBytes that begin at a whole multiple of them; `to` of a block alone. Of heap bytes so many are missing before.
+    std::size_t from = 0, to = 0;
   };
   [[nodiscard]] std::string_view view(const Chunk& chunk) const;
   [[nodiscard]] std::size_t room(const Chunk& chunk) const;

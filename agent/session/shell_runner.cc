@@ -15,6 +15,7 @@ constexpr std::size_t kFinalBytes = 1024 * 1024;
 constexpr std::size_t kMaxFeed = 128 * 1024 * 1024;  // an escaped command of the largest body, and its lines
 constexpr milliseconds kStartLimit{10'000};
 constexpr milliseconds kFeedLimit{10'000};
+constexpr std::size_t kMostQueued = 256;  // each change of the session writes down all that wait
 constexpr milliseconds kInterruptGrace{400};
 constexpr milliseconds kKillLimit{5'000};
 
@@ -115,6 +116,10 @@ task<void> ShellSession::resume(Pointer self) {
   if (const CommandPtr command = self->feeding_) CO_TRY(co_await await_feeding(self, command));
   if (const CommandPtr command = self->current_; command && command->params.hard_timeout)
     spawn(self->launcher_.executor(), "hard timeout", enforce_hard_timeout(self, command));
+  if (const CommandPtr command = self->current_; command && command->ending) {  // the agent before was about to
+    const ShellStatus as = *std::exchange(command->ending, std::nullopt);
+    spawn(self->launcher_.executor(), "command ends", end_command(self, command, as));
+  }
   co_return co_await run_queue(self);
 }
 
@@ -185,6 +190,8 @@ task<void> ShellSession::kill_bash(Pointer self) {
 
 Result<ShellSession::CommandPtr> ShellSession::enqueue(Pointer self, ShellExecParams params) {
   self->touch();
+  if (self->queue_.size() >= kMostQueued)
+    return fail(Code::limit, std::to_string(kMostQueued) + " commands wait in this session already");
   TRY_ASSIGN(http::Budget::Share text_share, self->budget_->share_of(params.command.size()));
   auto command = std::make_shared<ShellCommand>(self->launcher_.executor(), std::move(params), self->budget_,
                                                 self->config_.stream_cap_bytes);
@@ -294,6 +301,7 @@ task<void> ShellSession::end_command(Pointer self, CommandPtr command, ShellStat
   }
   command->ending = as;
   if (as == ShellStatus::terminated) command->end = bridge::end_of("ended_by_client");
+  self->save_command(*command);
   const bridge::Clock::time_point deadline = bridge::Clock::now() + kFeedLimit;
   while (command == self->feeding_)  // a moment later it runs, and can be interrupted
     if (!co_await self->changed.wait_until(deadline)) break;

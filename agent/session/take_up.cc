@@ -114,8 +114,8 @@ task<void> Tenants::take_up() {
     }
   }
   for (const TenantPtr& tenant : known()) {
-    if (tenant->paused) tenant->shell.hold(true);
-    else if (!tenant->watches.all().empty()) spawn(launcher_.executor(), "watchers go on", look_again(tenant));
+    tenant->shell.hold(tenant->paused);  // the default one was woken before its sessions were known
+    if (!tenant->paused && !tenant->watches.all().empty()) spawn(launcher_.executor(), "watchers go on", look_again(tenant));
   }
   if (!sessions.empty()) log::info("goes on with " + std::to_string(restored.size()) + " sessions of the agent before");
   co_return Status{};

@@ -6,6 +6,9 @@ namespace caisson::session {
 namespace {
 
 constexpr std::string_view kDefault = "default";
+// What a slot serves whose workspace has ended. No workspace can have this name, so a request that is still under way makes
+// nothing.
+constexpr const char* kNone = "(ended)";
 // Every workspace's output is kept apart, so that one cannot push out another's; one that is named gets a part of the room.
 constexpr std::size_t kShare = 4;
 constexpr std::chrono::seconds kLastWords{3}, kResetWait{60};
@@ -78,13 +81,20 @@ std::vector<TenantPtr> Tenants::known() const {
 
 namespace {
 
+// As the launcher lists it. What is being paused cannot be asked for anything either.
+bool is_paused(const json::Value& workspace) {
+  const std::string state = workspace.value("state", "");
+  return state == "paused" || state == "pausing";
+}
+
 struct Ending {
   explicit Ending(asio::any_io_executor executor) : changed(std::move(executor)) {}
   std::size_t running = 0;
   bridge::Notifier changed;
 };
 
-task<void> end_one(TenantPtr tenant, bridge::Clock::time_point deadline, std::shared_ptr<Ending> all) {
+task<void> end_one(Tenants& tenants, TenantPtr tenant, bridge::Clock::time_point deadline, std::shared_ptr<Ending> all) {
+  if (!tenant->box.hooks.list(Hooks::kShutdown).empty()) (void)co_await tenants.wake(tenant);  // if not, its hooks say so
   Status done = co_await tenant->box.hooks.run(std::string(Hooks::kShutdown), deadline);
   --all->running;
   all->changed.notify_all();
@@ -98,7 +108,7 @@ asio::awaitable<void> Tenants::shut_down(bridge::Clock::time_point deadline) {
   auto all = std::make_shared<Ending>(launcher_.executor());
   for (const TenantPtr& tenant : known()) {
     ++all->running;
-    spawn(launcher_.executor(), "shutdown hooks", end_one(tenant, deadline, all));
+    spawn(launcher_.executor(), "shutdown hooks", end_one(*this, tenant, deadline, all));
   }
   // What was killed at the deadline is still to be said; the launcher waits longer.
   while (all->running > 0)
@@ -129,7 +139,7 @@ task<TenantPtr> Tenants::find(std::string name) {
     config.tenant = name;
     tenant = std::make_shared<Tenant>(launcher_, config);
   }
-  tenant->paused = there->value("state", "") == "paused";
+  tenant->paused = is_paused(*there);
   // A workspace of the same name that was made later is another one.
   tenant->made = there->value("created_at", "");
   tenant->record = Keep::make("workspace", {{"name", name}, {"made", tenant->made}});
@@ -164,7 +174,8 @@ task<void> Tenants::pause(std::string name) {
   const Pacing pacing(*this, tenant);
   tenant->shell.hold(true);  // before: what is stopped cannot be ended
   const Status done = co_await launcher_.workspace_pause(name);
-  tenant->paused = done && tenant->name == name;
+  // Without an answer in time it may still come to that: then a wake() is asked for it.
+  tenant->paused = (done || done.error().code == Code::timeout) && tenant->name == name;
   if (!tenant->paused) tenant->shell.hold(false);
   CO_TRY(done);
   co_return Status{};
@@ -183,21 +194,13 @@ task<void> Tenants::wake(TenantPtr tenant) {
 
 task<void> Tenants::look() {
   CO_TRY_ASSIGN(const std::vector<json::Value> all, co_await launcher_.workspace_list());
-  standard_->paused = std::ranges::any_of(
-      all, [](const json::Value& w) { return w.value("name", "") == kDefault && w.value("state", "") == "paused"; });
+  standard_->paused =
+      std::ranges::any_of(all, [](const json::Value& w) { return w.value("name", "") == kDefault && is_paused(w); });
   co_return Status{};
 }
 
 task<json::Value> Tenants::reset(std::string name) {
   if (resetting_.contains(name)) co_return fail(Code::already_exists, "workspace " + quote(name) + " is being reset");
-  CO_TRY_ASSIGN(const std::vector<json::Value> all, co_await launcher_.workspace_list());
-  const auto known = std::ranges::find(all, name, [](const json::Value& w) { return w.value("name", ""); });
-  if (known == all.end()) co_return fail(Code::not_found, "Workspace not found");
-  json::Value request = {{"name", name}};
-  for (const char* same : {"idle_seconds", "persistent"})
-    if (known->contains(same)) request[same] = (*known)[same];
-  const json::Value::json_pointer limit("/disk/limit");
-  if (known->contains(limit)) request["disk_bytes"] = (*known)[limit];
   struct Under {
     Tenants& tenants;
     const std::string name;
@@ -208,6 +211,14 @@ task<json::Value> Tenants::reset(std::string name) {
   };
   resetting_.insert(name);
   const Under under{*this, name};
+  CO_TRY_ASSIGN(const std::vector<json::Value> all, co_await launcher_.workspace_list());
+  const auto known = std::ranges::find(all, name, [](const json::Value& w) { return w.value("name", ""); });
+  if (known == all.end()) co_return fail(Code::not_found, "Workspace not found");
+  json::Value request = {{"name", name}};
+  for (const char* same : {"idle_seconds", "persistent"})
+    if (known->contains(same)) request[same] = (*known)[same];
+  const json::Value::json_pointer limit("/disk/limit");
+  if (known->contains(limit)) request["disk_bytes"] = (*known)[limit];
   CO_TRY(co_await launcher_.workspace_destroy(name, "reset"));
   auto made = co_await launcher_.workspace_create(std::move(request));
   if (!made) co_return std::unexpected(std::move(made).error().wrap("the workspace has ended and could not be made again"));
@@ -219,7 +230,7 @@ void Tenants::ended(const std::string& name) {
   auto node = named_.extract(name);
   if (node.empty()) return;
   node.mapped()->record.erase();
-  node.mapped()->become(name, launcher_.greeting().home);  // what is known of it, its observation, reports and hooks end with it
+  node.mapped()->become(kNone, launcher_.greeting().home);  // what is known of it, its observation, reports and hooks end with it
   free_.push_back(std::move(node.mapped()));
 }
 

@@ -147,6 +147,62 @@ TEST(Keep, OldOutputMakesRoomAndTheHeadStays) {
   EXPECT_EQ(found.text(), text.substr(found.out.begin()));
 }
 
+// Room that is short empties a buffer in the midst of a block. The next block may be one that another has had.
+TEST(Keep, WhatAnotherHasLeftInABlockIsNobodysOutput) {
+  File file;
+  file.open();
+  const auto all = std::make_shared<http::Budget>(std::size_t{8} << 20, 0);
+  const auto of = std::make_shared<OutputBudget>(8 << 20, all);
+  const auto writer = std::make_shared<Writer>(of);
+  file.dead.push_back(writer);
+  const auto another = [] { Writer(budget()).write(std::string(Keep::kBlockBytes, 'S')); };
+  writer->write("begun ");
+  another();
+  EXPECT_TRUE(of->share_of((8 << 20) - 4));  // takes what its output has
+  EXPECT_EQ(writer->out.read(0), "");
+  another();
+  writer->write("and ended");
+  const Found found(file.open());
+  EXPECT_FALSE(found.text().contains('S'));
+  EXPECT_TRUE(found.text().ends_with("and ended")) << found.text();
+  EXPECT_EQ(found.out.end(), 15u);
+}
+
+// The same where the block with the beginning was not found again: what comes is kept from the next block on.
+TEST(Keep, AnOutputThatBeganInALostBlockIsKeptFromTheNextOn) {
+  File file;
+  file.open();
+  Writer* const writer = killed_writer(file);
+  {
+    Writer(budget()).write(std::string(Keep::kBlockBytes, 'S'));
+  }
+  OutputBuffer lost(budget(), 8 << 20);
+  lost.keep_in(writer->record, 1, Keep::kBlockBytes / 2);
+  EXPECT_EQ(lost.begin(), Keep::kBlockBytes / 2);
+  lost.append(std::string(Keep::kBlockBytes, 'm'));
+  EXPECT_EQ(lost.read(0), std::string(Keep::kBlockBytes, 'm'));
+  EXPECT_TRUE(writer->record.write({{"name", "one"}}, {0, lost.end()}));
+  Keep& keep = file.open();
+  auto left = keep.take_left();
+  ASSERT_EQ(left.size(), 1u);
+  OutputBuffer found(budget(), 8 << 20);
+  found.keep_in(left.front().record, 1, left.front().ends.second);
+  EXPECT_EQ(found.read(0), std::string(Keep::kBlockBytes / 2, 'm'));
+}
+
+// A buffer whose record has ended may hold blocks for a while: a new record finds none of them.
+TEST(Keep, BlocksOfAnEndedRecordAreNoOthers) {
+  File file;
+  file.open();
+  Writer* const ended = killed_writer(file);
+  ended->write(std::string(2 * Keep::kBlockBytes, 'S'));
+  ended->record.erase();
+  Writer* const next = killed_writer(file);
+  next->write("mine");
+  EXPECT_NE(next->record.index(), ended->record.index());
+  EXPECT_EQ(Found(file.open()).text(), "mine");
+}
+
 TEST(Keep, WhatHasEndedLeavesNothingAndNothingRunsOut) {
   File file;
   file.open();
