@@ -279,7 +279,6 @@ Result<json::Value> Manager::answer_exec(ipc::Connection& c, const ipc::Connecti
   if (timeout_ms && (*timeout_ms < 1 || *timeout_ms > kMaxTimeoutMs))
     return fail(Code::invalid_argument, "'hard_timeout_ms' must be 1 to " + std::to_string(kMaxTimeoutMs));
   TRY_ASSIGN(const auto keep, json::get_bool(request.body, "keep"));
-  if (keep.value_or(false)) TRY(room_to_keep(*entry));
   const std::string label = session.next_label();
   auto started = session.exec(std::move(exec), with_stdin.value_or(true), timeout_ms.value_or(0) * 1000);
   const ExecRequest& asked = started ? (*started)->request : exec;
@@ -300,7 +299,7 @@ Result<json::Value> Manager::answer_exec(ipc::Connection& c, const ipc::Connecti
     (void)entry->log->append(audit::Event::exec_refused, {{"step", "request"}, {"what", started.error().text()}});
     return std::unexpected(std::move(started).error());
   }
-  (*started)->keep = keep.value_or(false);
+  (*started)->keep = keep.value_or(false) && room_to_keep(*entry);
   session.go(**started);
   entry->exec_ids[(*started)->request.id] = request.id;
   return json::Value();  // answered when it has started

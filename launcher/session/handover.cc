@@ -12,8 +12,8 @@
 namespace caisson::session {
 namespace {
 
-constexpr std::int64_t kMostBytes = 1LL << 30;            // as much as the agent may have besides
-constexpr std::size_t kMostEnded = 256, kMostAll = 8192;  // commands: of one session, with those that run; of all
+constexpr std::int64_t kMostBytes = 1LL << 30;                             // as much as the agent may have besides
+constexpr std::size_t kMostEnded = 256, kMostOwn = 2048, kMostAll = 8192;  // commands: of a session, of a workspace, of all
 
 Result<Fd> copy_of(const Fd& fd) {
   Fd copy(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
@@ -55,12 +55,14 @@ void Manager::forget_kept() {
   end_left();
 }
 
-Status Manager::room_to_keep(const Entry& entry) const {
-  std::size_t all = 0;
-  for (const auto& [id, other] : entries_) all += other->kept.size();
-  if (all >= kMostAll || entry.kept.size() >= entry.session->policy().limits.execs + kMostEnded)
-    return fail(Code::limit, "too many commands are kept for a later agent");
-  return {};
+// Without: a command ends with its agent. A workspace has a part of the room, so that it takes none of the others'.
+bool Manager::room_to_keep(const Entry& entry) const {
+  std::size_t all = 0, own = 0;
+  for (const auto& [id, other] : entries_) {
+    all += other->kept.size();
+    if (other->workspace == entry.workspace) own += other->kept.size();
+  }
+  return all < kMostAll && own < kMostOwn && entry.kept.size() < entry.session->policy().limits.execs + kMostEnded;
 }
 
 void Manager::keep_ends(Entry& entry, const Exec& exec) {

@@ -193,7 +193,7 @@ class Manager {
   static constexpr std::uint64_t kNobody = ~0ULL;  // owner of what an agent has left and no other has taken up yet
   [[nodiscard]] Result<Fd> keep_file(std::int64_t bytes);
   [[nodiscard]] bool leave_behind(Entry& entry) const;
-  [[nodiscard]] Status room_to_keep(const Entry& entry) const;
+  [[nodiscard]] bool room_to_keep(const Entry& entry) const;
   static void keep_ends(Entry& entry, const Exec& exec);
   void end_left();
 
