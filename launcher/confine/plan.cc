@@ -254,9 +254,8 @@ class Planner {
     if (policy_.system_packages) TRY(plan_system(plan_, place_.system));
     hold();
     if (plan_.binds.size() > kMaxBinds)
-      return fail(Code::invalid_argument, "policy '" + policy_.domain + "' needs " + std::to_string(plan_.binds.size()) +
-                                              " mounts, of " + std::to_string(kMaxBinds) +
-                                              ": grant less, or hide and grant less deep inside what is writable");
+      return fail(Code::invalid_argument, "policy '" + policy_.domain + "' needs more than " + std::to_string(kMaxBinds) +
+                                              " mounts: grant less, or hide and grant less deep inside what is writable");
     // Parents before what lies below them, whoever of grants, home and devices they come from.
     std::ranges::sort(plan_.binds, {}, &Bind::target);
     if (!policy_.protect.empty()) protect();
@@ -288,6 +287,7 @@ class Planner {
       while (!(path = path.substr(0, path.rfind('/'))).empty()) {
         const Bind* around = governing(plan_, path);
         if (around == nullptr || around->read_only || around->target == path) break;
+        if (plan_.binds.size() > kMaxBinds) return;  // refused, before each more makes the next dearer
         Bind held{.target = std::string(path), .read_only = false, .execute = around->execute, .staged = true, .held = true};
         held.source = around->source + held.target.substr(around->target.size());
         plan_.binds.push_back(std::move(held));

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstdint>
 
 #include "launcher/base/sys.h"
 #include "launcher/confine/plan.h"
@@ -33,17 +34,18 @@ Status check_aliases(const Policy& policy, const Sources& sources, Closed* close
   return {};
 }
 
-}  // namespace
-
-Result<Source> open_source(const std::string& path) {
-  auto fd = sys::openat2(AT_FDCWD, path, O_PATH, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
-  if (!fd) return std::unexpected(std::move(fd).error());
+Result<Source> look_at(const std::string& path, std::uint64_t flags) {
+  TRY_ASSIGN(const Fd fd, sys::openat2(AT_FDCWD, path, O_PATH | flags, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS));
   struct stat st{};
-  if (::fstat(fd->get(), &st) != 0) return sys_error("fstat " + quote(path));
-  if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+  if (::fstat(fd.get(), &st) != 0) return sys_error("fstat " + quote(path));
+  if ((flags & O_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
     return fail(Code::invalid_argument, quote(path) + " is neither a directory nor a regular file");
   return Source{true, S_ISDIR(st.st_mode), st.st_dev, st.st_ino};
 }
+
+}  // namespace
+
+Result<Source> open_source(const std::string& path) { return look_at(path, 0); }
 
 bool others_may_change(const std::string& path) {
   Fd at(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -66,26 +68,26 @@ Result<Sources> resolve_sources(const Policy& policy, Closed* closed) {
   Sources out;
   for (const Grant& grant : policy.grants) {
     auto source = open_source(grant.source);
-    if (source) {
-      out[grant.source] = *source;
-      continue;
-    }
-    if (!grant.required && (source.error().code == Code::not_found || source.error().sys == ELOOP)) {
-      out[grant.source] = {};
-      continue;
-    }
-    if (closed != nullptr && others_may_change(grant.source)) {
-      closed->emplace(grant.path, source.error().text());
-      out[grant.source] = {};
-      continue;
-    }
-    return std::unexpected(std::move(source).error().wrap("grant " + quote(grant.path)));
+    out[grant.source] = source.value_or(Source{});
+    if (source || (!grant.required && source.error().code == Code::not_found)) continue;
+    if (closed != nullptr && others_may_change(grant.source)) closed->emplace(grant.path, source.error().text());
+    else if (grant.required || source.error().sys != ELOOP)
+      return std::unexpected(std::move(source).error().wrap("grant " + quote(grant.path)));
   }
   TRY(check_aliases(policy, out, closed));
   // The kernel takes a cover away with the file below it: what is hidden must be what was covered. No source begins so.
-  for (const std::string& path : policy.hide)
-    if (const Grant* around = policy::ruling_grant(policy.grants, path))
-      out["hide " + path] = open_source(around->source + path.substr(around->path.size())).value_or(Source{});
+  for (const std::string& path : policy.hide) {
+    const Grant* around = policy::ruling_grant(policy.grants, path);
+    if (around == nullptr) continue;
+    const std::string place = around->source + path.substr(around->path.size());
+    auto source = look_at(place, O_NOFOLLOW);  // a link is covered as it is; one above it is refused when it is covered
+    if (!source && source.error().sys != ENOENT && source.error().sys != ENOTDIR && source.error().sys != ELOOP) {
+      const std::string why = "hide " + quote(path);
+      if (closed == nullptr || !others_may_change(place)) return std::unexpected(std::move(source).error().wrap(why));
+      closed->emplace(around->path, why + ": " + source.error().text());  // nobody could tell later whether it is covered
+    }
+    out["hide " + path] = source.value_or(Source{});
+  }
   return out;
 }
 

@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <set>
 #include <string>
 
+#include "launcher/base/directory.h"
 #include "launcher/base/sys.h"
 #include "launcher/homes/processes.h"
 
@@ -39,6 +41,31 @@ std::string listed(const std::vector<pid_t>& pids) {
 
 bool stands(char state) { return state == 'T' || state == 't' || state == 'Z' || state == 'X'; }
 
+// A tracer stops one thread, and a leader may have ended before its threads. Who waits in the kernel with a stop pending does
+// nothing before it stops.
+bool all_stand(pid_t pid, bool or_wait) {
+  const std::string directory = "/proc/" + std::to_string(pid) + "/task";
+  auto fd = sys::open(directory, O_RDONLY | O_DIRECTORY);
+  if (!fd) return true;  // it has ended
+  const auto tasks = sys::read_directory(std::move(*fd));
+  if (!tasks) return false;
+  while (const char* name = sys::next_name(tasks->get()))
+    if (const auto one = look_at(directory + "/" + name); one && !stands(one->state) && !(or_wait && one->state == 'D'))
+      return false;
+  return true;
+}
+
+// Its number may be another's by now: what the descriptor names is looked at before it gets the signal.
+bool signal_if(pid_t pid, int signal, const std::function<bool(const Seen&)>& same) {
+  const auto process = sys::pidfd_open(pid);
+  const auto now = look_at("/proc/" + std::to_string(pid));
+  return process && now && same(*now) && sys::pidfd_send_signal(process->get(), signal);
+}
+
+bool signal_to(pid_t pid, int signal, const Seen& seen) {
+  return signal_if(pid, signal, [&seen](const Seen& now) { return now.start == seen.start; });
+}
+
 }  // namespace
 
 // Who has a stop pending forks no more, so a look at /proc that began after the last one was sent, and finds nobody new, has seen
@@ -57,15 +84,15 @@ Result<json::Value> stop_all(const std::vector<pid_t>& roots) {
       const Seen& one = table.at(pid);
       const std::pair key(pid, one.start);
       if (sent.contains(key)) {
-        done = done && (stands(one.state) || one.state == 'D');
+        done = done && all_stand(pid, true);
         continue;
       }
       done = false;
       const auto parent = table.find(one.parent);
       if (!first.contains(pid) && pass < kOrderly && parent != table.end() && !stands(parent->second.state)) continue;
-      const bool before = (one.state == 'T' || one.state == 't') && !swept.contains(pid);
+      const bool before = (one.state == 'T' || one.state == 't') && !swept.contains(pid) && all_stand(pid, false);
       if (before) left.push_back(pid);
-      else (void)::kill(pid, SIGSTOP);
+      else (void)signal_to(pid, SIGSTOP, one);
       sent.insert(key);
     }
     if (done) {
@@ -75,7 +102,8 @@ Result<json::Value> stop_all(const std::vector<pid_t>& roots) {
     for (int sweep = 0; pass > 0 && sweep < kSweeps; ++sweep)
       for (const pid_t root : roots)
         for (const pid_t pid : children_of(root))
-          if (!table.contains(pid) && ::kill(pid, SIGSTOP) == 0) swept.insert(pid);
+          if (!table.contains(pid) && signal_if(pid, SIGSTOP, [root](const Seen& now) { return now.parent == root; }))
+            swept.insert(pid);
     ::usleep(1000);
   }
   TRY(continue_all(roots, listed(left)));
@@ -88,7 +116,7 @@ Result<json::Value> continue_all(const std::vector<pid_t>& roots, const std::str
   std::vector<pid_t> all = members(table, roots);
   std::ranges::reverse(all);
   for (const pid_t pid : all)
-    if (!left.contains("," + std::to_string(pid) + ",")) (void)::kill(pid, SIGCONT);
+    if (!left.contains("," + std::to_string(pid) + ",")) (void)signal_to(pid, SIGCONT, table.at(pid));
   return json::Value{{"continued", all.size()}};
 }
 

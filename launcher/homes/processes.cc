@@ -11,6 +11,17 @@
 
 namespace caisson::homes {
 
+std::optional<Seen> look_at(const std::string& directory) {
+  const auto stat = sys::read_file(directory + "/stat", 4096);
+  const auto close = stat ? stat->rfind(')') : std::string::npos;
+  Seen one;
+  if (close == std::string::npos ||
+      std::sscanf(stat->c_str() + close + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %lu",
+                  &one.state, &one.parent, &one.start) != 3)
+    return std::nullopt;
+  return one;
+}
+
 Result<Table> read_table() {
   Table out;
   TRY_ASSIGN(Fd proc, sys::open("/proc", O_RDONLY | O_DIRECTORY));
@@ -18,13 +29,7 @@ Result<Table> read_table() {
   while (const char* entry = sys::next_name(dir.get())) {
     const pid_t pid = static_cast<pid_t>(std::atoi(entry));
     if (pid <= 0) continue;
-    const auto stat = sys::read_file(std::string("/proc/") + entry + "/stat", 4096);
-    const auto close = stat ? stat->rfind(')') : std::string::npos;
-    Seen one;
-    if (close != std::string::npos &&
-        std::sscanf(stat->c_str() + close + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %lu",
-                    &one.state, &one.parent, &one.start) == 3)
-      out[pid] = one;
+    if (const auto one = look_at(std::string("/proc/") + entry)) out[pid] = *one;
   }
   return out;
 }

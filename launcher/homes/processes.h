@@ -4,6 +4,8 @@
 #include <sys/types.h>
 
 #include <map>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "launcher/base/result.h"
@@ -18,6 +20,8 @@ struct Seen {
 using Table = std::map<pid_t, Seen>;
 
 [[nodiscard]] Result<Table> read_table();
+// A process's or a thread's directory in /proc; its state is the leader's alone. Nothing where it has ended.
+[[nodiscard]] std::optional<Seen> look_at(const std::string& directory);
 // The roots and all below them, parents first.
 [[nodiscard]] std::vector<pid_t> members(const Table& table, const std::vector<pid_t>& roots);
 

@@ -49,6 +49,19 @@ def test_also_grants_whose_source_a_session_has_replaced_are_left_out(fresh, sec
     assert inside(control, session, "out = [tried(os.stat, '/srv/x'), tried(os.mkdir, '/srv/data/new')]") == ["ENOENT", "ok"]
 
 
+def test_also_grants_an_optional_source_that_a_session_made_a_link_is_covered(fresh, secret):
+    """Else who reads its path inside the outer grant would follow the link, in every later session."""
+    (fresh.base / "data").mkdir()
+    own(fresh.base / "data")
+    (fresh.base / "data/ro").symlink_to("free")
+    (fresh.base / "data/free").write_text("free\n")
+    domain(fresh, [writable(fresh), {"path": "/srv/data/ro", "source": str(fresh.base / "data/ro"), "required": False}])
+    control = fresh.start().control()
+    session = control.create("data")
+    assert "/srv/data/ro" in report(control, session)["closed"]
+    assert inside(control, session, "out = tried(open, '/srv/data/ro')") == "EACCES"
+
+
 @pytest.mark.parametrize("plant", [p for p in PLANTS if p != "nothing"])
 def test_also_grants_with_something_planted_at_a_hidden_path_start_and_it_is_covered(fresh, secret, plant):
     (fresh.base / "data").mkdir()
@@ -61,6 +74,20 @@ def test_also_grants_with_something_planted_at_a_hidden_path_start_and_it_is_cov
     session = control.create("data")
     code = "out = [tried(open, '/srv/data/hidden'), tried(os.rename, '/srv/data/hidden', '/srv/data/moved')]"
     assert inside(control, session, code) == ["EACCES", "EBUSY"]
+
+
+@pytest.mark.parametrize("plant", [p for p in PLANTS if p != "nothing"])
+def test_also_grants_whose_cover_on_something_planted_is_lost_end_the_session(fresh, secret, plant):
+    hidden = fresh.base / "data/hidden"
+    hidden.parent.mkdir()
+    own(hidden.parent)
+    PLANTS[plant](hidden, secret)
+    domain(fresh, [writable(fresh)], hide=["/srv/data/hidden"])
+    control = fresh.start().control()
+    session = control.create("data")
+    hidden.unlink()
+    hidden.write_text("secret\n")
+    assert control.event("session_end", session=session)["reason"] == "uncovered"
 
 
 def test_also_grants_whose_place_in_the_home_a_session_has_replaced_are_left_out(fresh):

@@ -369,7 +369,7 @@ TEST(Plan, Flaw04MoreMountsThanASessionCanHaveAreRefused) {
   const auto plan = bench.plan(Tier::t3);
   ASSERT_FALSE(plan);
   EXPECT_EQ(plan.error().code, Code::invalid_argument);
-  EXPECT_TRUE(plan.error().what.starts_with("policy 'test' needs 303 mounts, of 256: ")) << plan.error().what;
+  EXPECT_TRUE(plan.error().what.starts_with("policy 'test' needs more than 256 mounts: ")) << plan.error().what;
 }
 
 TEST(Plan, Flaw04WithoutMountsACarveOutIsRefusedAndWhatIsHiddenIsStatedAsReadable) {
@@ -453,12 +453,6 @@ TEST(Plan, AbsentOptionalGrantIsReported) {
   const auto plan = bench.plan(Tier::t3);
   ASSERT_TRUE(plan);
   EXPECT_EQ((*plan)->absent, std::vector<std::string>{"/etc/nothing"});
-}
-
-TEST(Plan, SymlinkSourceIsRefused) {
-  policy::Policy p;
-  p.grants = {{"/x", "/proc/self/root", policy::Access::read, false, true, ""}};
-  EXPECT_FALSE(resolve_sources(p));
 }
 
 }  // namespace
