@@ -35,6 +35,7 @@
 #include "launcher/homes/mark.h"
 #include "launcher/homes/pause.h"
 #include "launcher/homes/quota.h"
+#include "launcher/homes/tenant.h"
 #include "launcher/homes/tree.h"
 #include "launcher/homes/weigh.h"
 

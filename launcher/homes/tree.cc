@@ -1,15 +1,10 @@
 #include "launcher/homes/tree.h"
 
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/openat2.h>
-#include <sched.h>
-#include <signal.h>
 #include <sys/inotify.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <climits>
@@ -21,7 +16,6 @@
 
 #include "launcher/base/directory.h"
 #include "launcher/base/sys.h"
-#include "launcher/confine/user_ns.h"
 
 namespace caisson::homes {
 namespace {
@@ -30,7 +24,6 @@ constexpr std::uint64_t kInside = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLV
 // One name, of a directory that may be moved at that moment, which `beneath` takes for a way out.
 constexpr std::uint64_t kOneName = RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
 constexpr std::uint64_t kBlock = 512;  // of st_blocks, whatever the filesystem's
-constexpr std::size_t kMaxAnswer = 4096;
 constexpr mode_t kToRead = S_IRUSR | S_IXUSR;
 constexpr unsigned kFacts = STATX_BASIC_STATS | STATX_BTIME;
 
@@ -57,12 +50,6 @@ Result<Directory> open_directory(int top, const std::string& path, mode_t need) 
 }
 
 bool gone(const Error& error) { return error.sys == ENOENT || error.sys == ENOTDIR || error.sys == ELOOP; }
-
-// As effective uid only, so that nobody who has it can stop us.
-bool become(uid_t uid) {
-  return ::setgroups(0, nullptr) == 0 && ::setresgid(uid, uid, uid) == 0 &&
-         ::setresuid(sys::kNobodysUid, uid, sys::kNobodysUid) == 0 && ::geteuid() == uid;
-}
 
 // Takes everything out of `directory`: files are removed, directories moved to `top` under a new name, to be emptied there. So no
 // depth needs more than two descriptors.
@@ -262,47 +249,6 @@ Status empty(int home) {
     TRY(sys::all_read());
   }
   return {};
-}
-
-Result<std::string> as_tenant(uid_t uid, const std::function<Result<std::string>()>& work) {
-  TRY_ASSIGN(auto said, sys::pipe());
-  TRY_ASSIGN(auto ready, sys::pipe());
-  TRY_ASSIGN(auto go, sys::pipe());
-  const pid_t parent = ::getpid(), pid = ::fork();
-  if (pid < 0) return sys_error("fork");
-  if (pid == 0) {
-    char byte = 0;
-    go.second.reset();
-    // With the maps of one uid alone, the capabilities that the new namespace gives are over that uid's files and no other's.
-    // Where there are no namespaces, we have what that uid has.
-    const bool own = ::unshare(CLONE_NEWUSER) == 0;
-    if (::write(ready.second.get(), own ? "r" : "u", 1) != 1 || ::read(go.first.get(), &byte, 1) != 1 ||
-        !(own ? confine::become_inner() : become(uid)) || ::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 ||
-        ::getppid() != parent)  // only now: a change of uid clears it
-      ::_exit(2);
-    ::umask(077);
-    const auto done = work();
-    const std::string text = done ? *done : done.error().text();
-    (void)!::write(said.second.get(), text.data(), text.size());
-    ::_exit(done ? 0 : 1);
-  }
-  said.second.reset();
-  ready.second.reset();
-  char byte = 0;
-  Status mapped;
-  if (::read(ready.first.get(), &byte, 1) != 1) mapped = fail(Code::unavailable, "the tenant's child ended");
-  else if (byte == 'r') mapped = confine::write_id_maps(pid, uid, uid);
-  if (mapped && ::write(go.second.get(), "g", 1) != 1) mapped = sys_error("write to the child");
-  go.second.reset();  // else it would wait for ever
-  auto text = sys::read_fd(said.first.get(), kMaxAnswer);
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (!mapped) return std::unexpected(std::move(mapped).error());
-  if (!text) return text;
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    return fail(Code::io, text->empty() ? "the tenant's child ended without a word, status " + std::to_string(status) : *text);
-  return text;
 }
 
 }  // namespace caisson::homes

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 
 #include "launcher/base/fd.h"
 #include "launcher/base/result.h"
@@ -23,10 +22,5 @@ struct Use {
 
 // Empties the directory, whatever the depth.
 [[nodiscard]] Status empty(int home);
-
-// Runs `work` in a child that is the tenant, uid and gid, in a user namespace where it may read, change and remove everything
-// that is the tenant's, and nothing else; where there are none, with what the tenant may do itself. What it says becomes this
-// process's answer.
-[[nodiscard]] Result<std::string> as_tenant(uid_t uid, const std::function<Result<std::string>()>& work);
 
 }  // namespace caisson::homes

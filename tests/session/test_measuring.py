@@ -3,9 +3,12 @@
 import contextlib
 import os
 import re
+import signal
 import subprocess
+import time
 
 import pytest
+from harness import eventually
 from homes_by_hand import ask, asked, told
 
 MIB = 1 << 20
@@ -232,3 +235,20 @@ def test_flaw_13_what_may_not_be_looked_at_is_an_error(home):
     fills(home)
     (home / "last" / "of-root").mkdir(mode=0o700)
     assert "EACCES" in measured(home, (2 * HELD, 50_000))["error"]
+
+
+def child_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as children:
+        return int((children.read().split() or [0])[0])
+
+
+@pytest.mark.parametrize("after_ms", [0, 5, 30])
+def test_a_tenant_that_stops_what_measures_its_home_holds_up_nobody(home, after_ms):
+    """In a user namespace the child has the tenant's uid as its real one, and so takes its signals (kill(2))."""
+    does(home, "for i in range(30000): os.mkdir(f'fill{i}')")
+    measuring = asked(home.parents[1], "measure", "a", *ROOM)
+    stopped = eventually(lambda: child_of(measuring.pid), what="the child")
+    time.sleep(after_ms / 1000)
+    os.kill(stopped, signal.SIGSTOP)
+    assert "stopped" in told(measuring)["error"]
+    assert not os.path.exists(f"/proc/{stopped}")
