@@ -22,6 +22,10 @@ constexpr std::uint64_t kOneName = RESOLVE_NO_SYMLINKS;
 constexpr unsigned kFacts = STATX_TYPE | STATX_INO | STATX_NLINK;
 constexpr int kMaxLinks = 40;
 
+bool ends(const std::string& path, std::string_view name) {
+  return path.size() > name.size() && path.ends_with(name) && path[path.size() - name.size() - 1] == '/';
+}
+
 bool gone(int error) { return error == ENOENT || error == ENOTDIR || error == ELOOP; }
 
 std::unexpected<Error> too_much(const std::string& what) {
@@ -36,9 +40,7 @@ bool writable_mount(int fd) {
 }
 
 bool Walk::matches(const std::string& path) const {
-  return std::ranges::any_of(names_, [&path](const std::string& name) {
-    return path.size() > name.size() && path.ends_with(name) && path[path.size() - name.size() - 1] == '/';
-  });
+  return std::ranges::any_of(names_, [&path](const std::string& name) { return ends(path, name); });
 }
 
 // A place inside something with a protected name is protected as a whole: who narrows a policy to it gains nothing.
@@ -46,6 +48,35 @@ bool Walk::within(std::string path) const {
   for (; !path.empty(); path.erase(path.rfind('/')))
     if (matches(path)) return true;
   return false;
+}
+
+// A link at the beginning of a name (.git, of .git/hooks): what the whole name leads to.
+Status Walk::follow_on(const At& link) {
+  for (const std::string& name : names_)
+    for (std::size_t slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1)) {
+      const std::string_view beginning = std::string_view(name).substr(0, slash);
+      if (!ends(link.path, beginning) && !ends(link.source, beginning)) continue;
+      const std::string whole = link.path + name.substr(slash);
+      TRY_ASSIGN(const bool there, follow(whole));
+      if (there) TRY(this->name(whole));
+    }
+  return bounded();
+}
+
+Status Walk::bounded() const {
+  if (open_.size() > kMaxFound) return too_much("it names more than " + std::to_string(kMaxFound) + " files and directories");
+  return {};
+}
+
+Status Walk::name(const std::string& path) {
+  if (named_.insert(path).second && (named_bytes_ += path.size()) > kMaxNamed)
+    return too_much("what it names has more than " + std::to_string(kMaxNamed) + " bytes of paths");
+  return {};
+}
+
+// Each other name of a file is one for what is in it.
+void Walk::learn(std::uint64_t device, std::uint64_t inode, std::uint64_t links) {
+  if (links > 1 && linked_.insert({device, inode}).second) learnt_ = true;
 }
 
 // A path with a protected name, which may be a link; what it leads to counts as much.
@@ -57,12 +88,13 @@ Status Walk::protect(int directory, const char* name, const std::string& path) {
   struct stat st{};
   if (::fstat(fd->get(), &st) != 0) return sys_error("stat " + quote(path));
   if (S_ISLNK(st.st_mode)) TRY(follow(path));
-  if (open_.size() > kMaxFound) return too_much("it names more than " + std::to_string(kMaxFound) + " files and directories");
-  return {};
+  else if (!S_ISDIR(st.st_mode)) learn(st.st_dev, st.st_ino, st.st_nlink);
+  return bounded();
 }
 
 // Each link on the way, and what is at its end: whoever could replace one of them would decide what the protected name shows.
-Status Walk::follow(const std::string& link) {
+// Whether there is something at its end.
+Result<bool> Walk::follow(const std::string& link) {
   std::string at, path = link;  // resolved, without a link in it; what is left
   Fd fd;
   struct stat st{};
@@ -73,7 +105,7 @@ Status Walk::follow(const std::string& link) {
     if (part.empty() || part == ".") continue;
     const std::string next = part == ".." ? at.substr(0, std::min(at.rfind('/'), at.size())) : at + "/" + part;
     auto opened = sys::openat2(root_, "." + next, O_PATH | O_NOFOLLOW, kInside);
-    if (!opened && (gone(opened.error().sys) || opened.error().sys == EACCES)) return {};  // leads to nothing: a name to come
+    if (!opened && (gone(opened.error().sys) || opened.error().sys == EACCES)) return false;  // a name to come
     if (!opened) return std::unexpected(std::move(opened).error());
     fd = std::move(*opened);
     if (::fstat(fd.get(), &st) != 0) return sys_error("stat " + quote(next));
@@ -85,7 +117,8 @@ Status Walk::follow(const std::string& link) {
     char target[PATH_MAX];
     const ssize_t size = ::readlinkat(fd.get(), "", target, sizeof target);
     if (size < 0 || size == static_cast<ssize_t>(sizeof target)) return sys_error("read link " + quote(next));
-    if (++links > kMaxLinks || path.size() + static_cast<std::size_t>(size) > PATH_MAX) return {};  // nor does the kernel follow
+    if (++links > kMaxLinks || path.size() + static_cast<std::size_t>(size) > PATH_MAX)
+      return false;  // nor does the kernel follow
     path.insert(0, std::string(target, static_cast<std::size_t>(size)) + "/");
     if (path[0] == '/') at.clear();
   }
@@ -93,14 +126,11 @@ Status Walk::follow(const std::string& link) {
     return fail(Code::permission_denied,
                 "policy field 'protect': " + quote(link) +
                     " is a symbolic link to a directory above it, all of which would have to be read-only");
-  if (!writable_mount(fd.get())) return {};
+  if (!writable_mount(fd.get())) return true;
   const bool first = open_.insert(at).second;
-  if (!S_ISDIR(st.st_mode)) {
-    if (st.st_nlink > 1 && linked_.insert({st.st_dev, st.st_ino}).second) learnt_ = true;
-    return {};
-  }
-  if (first) targets_.push_back(at);
-  return {};
+  if (!S_ISDIR(st.st_mode)) learn(st.st_dev, st.st_ino, st.st_nlink);
+  else if (first) targets_.push_back(at);
+  return true;
 }
 
 Status Walk::entry(int directory, const dirent& dirent, const At& at) {
@@ -110,7 +140,8 @@ Status Walk::entry(int directory, const dirent& dirent, const At& at) {
   if (entries_ % 256 == 0 && sys::monotonic_us() > until_)
     return too_much("to read the directories in what is writable takes more than " + std::to_string(kMaxSeconds) + " seconds");
   const At here{at.path + "/" + name, at.source + "/" + name, at.names, at.below, at.depth + 1};
-  if (others_.contains(here.path)) return {};
+  const bool named = at.names && !at.below && (matches(here.path) || matches(here.source)), covered = named || at.below;
+  if (others_.contains(here.path) && !covered) return {};
   struct statx st{};
   if (::statx(directory, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, kFacts, &st) != 0) {
     // A directory that was moved is met elsewhere by another look, or nowhere.
@@ -121,13 +152,11 @@ Status Walk::entry(int directory, const dirent& dirent, const At& at) {
     return sys_error("stat " + quote(here.path));
   }
   const std::pair inode{std::uint64_t{::makedev(st.stx_dev_major, st.stx_dev_minor)}, std::uint64_t{st.stx_ino}};
-  const bool named = at.names && !at.below && (matches(here.path) || matches(here.source));
-  const bool covered = named || at.below;
-  if (covered && !S_ISDIR(st.stx_mode) && st.stx_nlink > 1 && linked_.insert(inode).second) learnt_ = true;
-  if (named && named_.insert(here.path).second && (named_bytes_ += here.path.size()) > kMaxNamed)
-    return too_much("what it names has more than " + std::to_string(kMaxNamed) + " bytes of paths");
+  if (covered && !S_ISDIR(st.stx_mode)) learn(inode.first, inode.second, st.stx_nlink);
+  if (named) TRY(this->name(here.path));
   if (named || (!at.below && !S_ISDIR(st.stx_mode) && linked_.contains(inode)) || (at.below && S_ISLNK(st.stx_mode)))
     TRY(protect(directory, name, here.path));
+  if (at.names && !covered && S_ISLNK(st.stx_mode)) TRY(follow_on(here));
   if (!S_ISDIR(st.stx_mode)) return {};
   if (here.depth > kMaxDepth)
     return too_much(quote(here.path, 200) + " is more than " + std::to_string(kMaxDepth) + " directories deep");

@@ -51,7 +51,11 @@ class Walk {
   [[nodiscard]] Status directory(Fd fd, const At& at);
   [[nodiscard]] Status entry(int directory, const dirent& dirent, const At& at);
   [[nodiscard]] Status protect(int directory, const char* name, const std::string& path);
-  [[nodiscard]] Status follow(const std::string& link);
+  [[nodiscard]] Status name(const std::string& path);
+  [[nodiscard]] Result<bool> follow(const std::string& link);
+  void learn(std::uint64_t device, std::uint64_t inode, std::uint64_t links);
+  [[nodiscard]] Status follow_on(const At& link);
+  [[nodiscard]] Status bounded() const;
   [[nodiscard]] bool matches(const std::string& path) const;
   [[nodiscard]] bool within(std::string path) const;
 

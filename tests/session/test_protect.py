@@ -182,6 +182,34 @@ def test_what_a_link_with_a_protected_name_leads_to_is_protected_with_the_way(re
     assert (data / "tools/hooks/run").read_text() == "exit 0\n"
 
 
+def test_a_link_at_the_beginning_of_a_protected_name_is_followed_to_what_the_name_shows(repository):
+    data = repository.base / "data"
+    make(data, {"store/hooks/post-merge": "exit 0\n", "store/HEAD": "ref\n"})
+    (data / "main/other/.git").symlink_to("../../store")
+    control = repository.start().control()
+    session = control.create("data")
+    code = "out = [tried(os.mknod, '/srv/data/store/hooks/new')] + [tried(os.truncate, '/srv/data/store/' + n, 0) for n in ('hooks/post-merge', 'HEAD')]"
+    assert inside(control, session, code) == ["EROFS", "EROFS", "ok"]
+    assert held(control, session, "/srv/data/main/other/.git", "/srv/data/store", "/srv/data/store/hooks") == ["EBUSY"] * 3
+    assert "/srv/data/main/other/.git/hooks" in paths(control, session)
+
+
+@pytest.mark.parametrize("access", ["read", "read-write"])
+def test_a_grant_at_a_protected_name_leaves_no_second_name_to_write_to(repository, access):
+    data, at = repository.base / "data", "main/repo/.git"
+    names = {"config": "config", "hooks": "hooks/pre-commit"}
+    for name, file in names.items():
+        (data / "main/other" / name).hardlink_to(data / at / file)
+    nested = [{"path": f"/srv/data/{at}/{name}", "source": str(data / at / name), "access": access} for name in names]
+    domain(repository, [writable(repository), *nested])
+    protect(repository)
+    control = repository.start().control()
+    session = control.create("data")
+    code = "out = [tried(os.truncate, '/srv/data/main/other/' + n, 0) for n in ('config', 'hooks', 'file')]"
+    assert inside(control, session, code) == ["EROFS", "EROFS", "ok"]
+    assert inside(control, session, f"out = tried(os.truncate, '{REPO}/.git/config', 0)") == "EROFS"
+
+
 def refused(launcher, **fields):
     with pytest.raises(Refused) as no:
         launcher.control().create("data", **fields)
