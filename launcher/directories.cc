@@ -103,9 +103,9 @@ Status settle_directories(Options& options) {
                   "root without CAP_SETUID, but with other capabilities within reach, cannot give sessions a user of their own: "
                   "add the capabilities SETUID, SETGID and KILL, or drop all (--cap-drop=ALL), or give another --user");
     options.residual.emplace_back("root-without-capabilities",
-                                  "launcher, agent and sessions are the container's root, which never has a capability: what "
-                                  "Landlock does not govern (modes, times) holds for the image's files, too; --user 1000 or the "
-                                  "capabilities SETUID, SETGID and KILL take them from it");
+                                  "launcher, agent and sessions are the container's root without a capability: what Landlock "
+                                  "does not govern (modes, times) holds for the image's files, too, RLIMIT_NPROC not for the "
+                                  "host's root; --user 1000 or the capabilities SETUID, SETGID and KILL mend both");
   }
   for (const auto& [id, what] : options.residual) sys::say("caisson-launcher: " + what);
   return {};

@@ -64,6 +64,7 @@ def test_flaw_18_what_is_attested_is_so(cell):
     said = {r["id"] for r in statement["residual"]}
     assert statement["tier"] in cell.tiers
     assert said & {ROOT_ALONE, *IN_MEMORY} == cell.residual
+    assert all("RLIMIT_NPROC" in r["what"] for r in statement["residual"] if r["id"] == ROOT_ALONE)
     assert all(f"caisson-launcher: {r['what']}" in cell.logs() for r in statement["residual"] if r["id"] in cell.residual)
     shown = dict(line.split(":\t") for line in cell.bash("grep -E '^(Uid|Cap)' /proc/self/status")["stdout"].splitlines())
     assert {v for k, v in shown.items() if k.startswith("Cap")} == {"0" * 16}
