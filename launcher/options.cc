@@ -35,7 +35,7 @@ CAISSON_SHUTDOWN_SECONDS (15: for shutdown hooks); RUN_HOOK_INIT, _PRE_SERVICES,
 of each workspace but the default: CAISSON_WORKSPACE_IDLE_SECONDS (3600), _DISK_MIB (512), _MEMORY_MIB (4096), _PROCESSES (1024),
 _CPU_PERCENT (100 is one core; a quarter of all)
 
-signals: SIGTERM and SIGINT stop everything, SIGHUP reads the policies again (taken whole or not at all)
+signals: SIGTERM and SIGINT stop everything, SIGHUP reads the policies again (all or none) and replaces a changed agent
 exit codes: 0 stopped; 2 wrong option or policy; 6 a demand of the policies cannot be met here; 10 a system call failed
 )";
 

@@ -55,7 +55,7 @@ class RouteExchange final : public http::Exchange {
 
 constexpr std::string_view kWorkspaceHeader = "x-caisson-workspace";
 
-// Whether a request of this scope is about what a workspace runs: who asks for its log or for policies need not wake it.
+// Whether a request of this scope is about what a workspace runs: who asks for its log need not wake it.
 bool wakes(Scope scope) { return scope != Scope::system && scope != Scope::workspaces && scope != Scope::audit; }
 
 }  // namespace
