@@ -123,8 +123,8 @@ task<void> Connection::write(std::string bytes) {
 
 namespace {
 
-// The request has been carried out. Only what may be asked again without doing it again is told to be; for all else it is said
-// in a way that no client answers by doing it again.
+// The request has been carried out, but its answer has no room. GET and HEAD can be repeated without harm, so they get 429 or
+// 503; every other method gets an answer that no client takes as a reason to repeat the request.
 Response unheld(Room room, Method method) {
   if (method == Method::get || method == Method::head) return no_room(room);
   return fail(kUnheld);

@@ -37,8 +37,8 @@ bool Budget::gave(Payer& payer, const Payer& asker) {
   return payer.give_back && payer.give_back(asker) && payer.used_ < before;
 }
 
-// Who gives back may shrink this very share: what it then wants is as much more than that, or whoever holds most would be
-// made to give until another holds more.
+// Giving back may shrink this very share. The request is then for as much on top of what is left; counted from the old size, the
+// largest holder would be made to give again and again.
 Room Budget::grow(Share& share, std::size_t bytes) {
   const std::size_t more = bytes - share.bytes_;
   while (true) {

@@ -52,9 +52,9 @@ class Lane : public std::enable_shared_from_this<Lane> {
   std::list<Waiting*> waiting_;
 };
 
-// Lets everybody else go first: between the parts of long work, each of less than a millisecond. Under run() it returns when
-// nobody else has anything to do, for one at a time, so a small request waits for one such part at most, whoever has how many of
-// them.
+// Lets everything else go first, between the parts of long work, each of less than a millisecond. Under run() it returns when
+// nothing else is ready, for one coroutine at a time: a small request waits for at most one such part, however many long works
+// there are.
 [[nodiscard]] asio::awaitable<void> pause();
 // As io.run(). One io_context of the process is run by it, and pauses are its own.
 void run(asio::io_context& io);

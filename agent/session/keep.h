@@ -3,8 +3,8 @@
 //  - A Record has a body (JSON, replaced as a whole) and two streams of bytes, of which so many count as its ends say. Body and
 //    ends change together, by one store.
 //  - What a program wrote is read into the landing, with a note of whose it is. It counts when the record's turn has advanced; a
-//    later agent takes what has landed and did not count. What no read has overwritten is known by the bytes that were there
-//    before: random ones, of those that no UTF-8 has. Residual: of at most three bytes that are just these, none counts.
+//    later agent takes what has landed and did not count. The landing is filled beforehand with random bytes that UTF-8 never
+//    has, which tell how far a read got. Residual: output of at most three bytes that are just these does not count.
 // An agent may have been taken over before it died: all that is found is bounds-checked, and gives no rights of its own.
 #pragma once
 

@@ -76,7 +76,7 @@ void OutputBuffer::keep_in(const Keep::Record& record, int stream, std::uint64_t
   stream_ = stream;
   std::map<std::uint32_t, std::uint32_t> blocks = keep_->blocks_of(record_, stream);
   const std::uint64_t last = end == 0 ? 0 : (end - 1) / kChunkBytes;
-  // What counts is whole blocks one after the other up to the end; of the head, those of its size.
+  // Only whole blocks without a gap before the end count; of the head, as many as its size has.
   end_ = begin_ = end;
   for (std::uint64_t number = last; end > 0; --number) {
     const auto found = blocks.find(static_cast<std::uint32_t>(number));

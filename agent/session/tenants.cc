@@ -21,7 +21,7 @@ Config named_config(Config config, std::string home) {
   return config;
 }
 
-// What the others' texts and input, which nothing can take from them, leave to each.
+// What is left to each workspace when the others hold as much as they may of texts and input, which nothing can take back.
 constexpr std::size_t kLeast = 256 * 1024;
 
 Config with_budget(Config config, const std::shared_ptr<http::Budget>& kept) {

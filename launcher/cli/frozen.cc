@@ -61,8 +61,8 @@ bool roots_alone(int fd, mode_t type, bool sticky_too = false) {
          ((st.st_mode & 022) == 0 || (sticky_too && (st.st_mode & S_ISVTX) != 0));
 }
 
-// Root's sessions have another uid. Those of everybody else have the caller's own, and whoever is root in a user namespace is
-// somebody outside: what these could be granted they could write, under whatever path and policy.
+// Root's sessions have another uid. Any other caller's sessions have the caller's own, and root of a user namespace is an
+// ordinary user outside: such sessions can write whatever a policy grants them of the caller's files.
 bool sessions_are_others() {
   std::uint64_t inside = 1, outside = 1, count = 0;
   const std::string map = sys::read_file("/proc/self/uid_map", 4096).value_or("");

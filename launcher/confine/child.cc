@@ -54,8 +54,8 @@ void make_user_ns(const ChildArgs& args, StepWriter& steps) {
   await_maps(args);
 }
 
-// What the kernel else takes from the one who made the namespace, root, and so from all workspaces and the host. Only where /proc
-// can be written, which in T3 it can.
+// Without limits of its own a user namespace takes from the counters of its maker, root, and so from all workspaces and the host.
+// They can be set only where /proc is writable, as it is in T3.
 void bound_counters(const Plan& plan, StepWriter& steps) {
   constexpr struct {
     const char *path, *most;

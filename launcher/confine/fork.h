@@ -13,7 +13,7 @@ namespace caisson::confine {
 
 using ChildMain = void (*)(const ChildArgs&);
 
-// A builder's child, killed whatever happens, and reaped, where no loop does that.
+// A builder's child. Its destructor kills it and, unless an event loop reaps children (`loop`), reaps it.
 class Child {
  public:
   Child(pid_t pid, Fd pidfd, bool loop = false) : pid_(pid), pidfd_(std::move(pidfd)), loop_(loop) {}

@@ -82,8 +82,8 @@ Status check_mount(const Plan& plan, const Mounted& m) {
   return {};
 }
 
-// Who replaces a file or directory from elsewhere takes the mount on it away. What was removed so and is not there is nobody's to
-// write to, and other sessions may come and go in their own.
+// Replacing a file or directory from another mount namespace takes the mount on it away. A path that was only removed is no
+// failure: nothing is there to be written, and other sessions may make and remove theirs.
 Status check_protected(const std::map<std::string, bool, std::less<>>& points, const Protection& protection, pid_t pid) {
   const auto root = sys::open("/proc/" + std::to_string(pid) + "/root", O_PATH | O_DIRECTORY);
   for (const auto& [letter, paths] : protection.told)

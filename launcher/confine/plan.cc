@@ -275,7 +275,7 @@ class Planner {
     }
     if (policy_.home == policy::Scope::private_) note('s', policy_.home_path), note(home, policy_.home_path);
     residual("protect-new-names",
-             "what `protect` names and was not there when a session began, it can make: the record of its end lists that");
+             "a session can make what `protect` names and did not exist when it began: the record of its end lists these");
   }
 
   // Inside what is writable a directory above something hidden or granted could be moved, and that with it: the next session's

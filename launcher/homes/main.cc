@@ -44,11 +44,11 @@ namespace {
 
 constexpr std::uint64_t kInside = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
 constexpr int kStateFd = 0;      // the directory of audit logs, which is the launcher's and outlives it
-constexpr int kDirectoryFd = 3;  // of all homes; /dev/null: there is none
+constexpr int kDirectoryFd = 3;  // of all homes; /dev/null where there are none
 constexpr const char* kHome = "home";
 constexpr const char* kHomes = "the directory of workspaces";
 constexpr std::string_view kMade = "/home/workspaces";
-constexpr const char* kClosed = ".closed";  // in it, where nobody comes
+constexpr const char* kClosed = ".closed";  // a directory in it that no user may enter
 
 struct Task {
   std::string what, name;

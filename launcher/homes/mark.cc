@@ -27,7 +27,7 @@ Result<Mark> Mark::take(int directory, std::string where) {
   for (;;) {
     TRY_ASSIGN(mark.file_, sys::openat(directory, kName, O_RDONLY | O_CREAT | O_NOFOLLOW, 0600));
     if (::flock(mark.file_.get(), LOCK_EX) != 0) return sys_error("lock " + mark.where_);
-    // Who had it may have put another file in its place, which is the one to wait for.
+    // The holder of the lock may have replaced the file: the new one is then the one to wait for.
     struct stat ours{}, now{};
     if (::fstat(mark.file_.get(), &ours) != 0) return sys_error("stat the mark");
     const int found = ::fstatat(directory, kName, &now, AT_SYMLINK_NOFOLLOW);
@@ -78,8 +78,8 @@ Error Mark::used_up(const Range& range) const {
 }
 
 std::string Mark::way_out() const {
-  return "where nothing that is granted to workspaces holds files of earlier ones any more, '.lock' in " + where_ +
-         " may be removed: they are then given from the beginning";
+  return "once no directory that is granted to workspaces holds files of earlier ones, remove '.lock' in " + where_ +
+         ": uids are then given from the beginning of the range";
 }
 
 }  // namespace caisson::homes

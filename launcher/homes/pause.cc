@@ -41,8 +41,8 @@ std::string listed(const std::vector<pid_t>& pids) {
 
 bool stands(char state) { return state == 'T' || state == 't' || state == 'Z' || state == 'X'; }
 
-// A tracer stops one thread, and a leader may have ended before its threads. Who waits in the kernel with a stop pending does
-// nothing before it stops.
+// Looks at every thread: a tracer stops only one, and a leader may end before its threads. A thread that waits in the kernel with
+// a stop pending does nothing before it stops.
 bool all_stand(pid_t pid, bool or_wait) {
   const std::string directory = "/proc/" + std::to_string(pid) + "/task";
   auto fd = sys::open(directory, O_RDONLY | O_DIRECTORY);

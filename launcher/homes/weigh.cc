@@ -151,10 +151,10 @@ Weight weigh_one(const Table& table, const std::vector<pid_t>& roots, std::int64
     // Reading waits for the process's memory map, which a fork holds, and that waits for a processor among all the others.
     std::uint64_t its = 0, part = 0;
     if (sys::monotonic_us() > until || !add_mapped(pid, its, part)) weight.whole = false;
-    // What somebody gave back in the meantime those read after him have been counted for.
+    // A process that has ended since is left out: the processes read after it have been counted with what it shared.
     else if (resident(pid) != 0) own += its, shared += part;
   }
-  // A file that is mapped is among what is shared: the larger counts, so that nothing does twice.
+  // A mapped file is part of what is shared too: only the larger of the two figures counts, so that nothing counts twice.
   weight.bytes = own + std::max(shared, kept(files));
   // Nobody has more of its own than it has.
   if (!order.empty()) weight.bytes = std::max(weight.bytes, std::min(order[0].first, resident(order[0].second)));

@@ -16,7 +16,7 @@ std::unexpected<Error> refuse(const Policy& policy, const std::string& where, co
   return fail(Code::permission_denied, where + ": " + what + " in policy " + quote(policy.domain));
 }
 
-// Of what a policy hides, what a session with these grants cannot meet: only a grant that is gone had it.
+// True for a hidden path that a session with these grants cannot reach: it lay in a grant that was narrowed away.
 bool out_of_sight(const Policy& policy, const std::vector<Grant>& grants, const std::string& hidden) {
   const auto apart = [&hidden](std::string_view own) { return !inside(hidden, own) && !inside(own, hidden); };
   return ruling_grant(policy.grants, hidden) != nullptr && ruling_grant(grants, hidden) == nullptr && apart(policy.home_path) &&
