@@ -26,16 +26,15 @@ constexpr FileOperation kWrite{"write", "Failed to write file"};
 constexpr FileOperation kReplace{"replace", "Failed to replace in file"};
 
 task<http::Response> read_file(Call call, FileReadRequest body) {
-  const json::Value empty = {{"file", body.file}, {"content", ""}};
-  if (body.sudo.value_or(false)) co_return answer_failure(sudo_refused(body.file), kRead, body.file, empty);
+  if (body.sudo.value_or(false)) co_return answer_failure(sudo_refused(body.file), kRead, body.file);
   json::Value head = located(body.file);
   if (body.start_line) head["start"] = *body.start_line;
   if (body.end_line) head["end"] = *body.end_line;
   auto reply = co_await call.services.file->call("read", std::move(head));
-  if (!reply) co_return answer_failure(reply.error(), kRead, body.file, empty);
+  if (!reply) co_return answer_failure(reply.error(), kRead, body.file);
   std::string path = text_in(reply->head, "path");
   if (const auto broken = session::first_broken(reply->body))
-    co_return answer_failure(decode_failure(*broken, reply->body, path), kRead, body.file, empty);
+    co_return answer_failure(decode_failure(*broken, reply->body, path), kRead, body.file);
   const std::string& text = reply->body;
   const auto lines = std::ranges::count(text, '\n') + (text.empty() || text.ends_with('\n') ? 0 : 1);
   FileReadResult result{.content = std::move(reply->body), .file = std::move(path)};
@@ -66,27 +65,25 @@ std::expected<std::string, session::FileFailure> content_of(FileWriteRequest& bo
 }
 
 task<http::Response> write_file(Call call, FileWriteRequest body) {
-  const json::Value empty = {{"file", body.file}, {"bytes_written", 0}};
-  if (body.sudo.value_or(false)) co_return answer_failure(sudo_refused(body.file), kWrite, body.file, empty);
+  if (body.sudo.value_or(false)) co_return answer_failure(sudo_refused(body.file), kWrite, body.file);
   auto content = content_of(body);
-  if (!content) co_return answer_failure(content.error(), kWrite, body.file, empty);
+  if (!content) co_return answer_failure(content.error(), kWrite, body.file);
   json::Value head = located(body.file);
   head["append"] = body.append.value_or(false);
   auto reply = co_await call.services.file->call("write", std::move(head), std::move(*content));
-  if (!reply) co_return answer_failure(reply.error(), kWrite, body.file, empty);
+  if (!reply) co_return answer_failure(reply.error(), kWrite, body.file);
   FileWriteResult result{.file = text_in(reply->head, "path"), .bytes_written = number_in(reply->head, "bytes_written")};
   co_return http::ok(encode(result), "File written successfully");
 }
 
 task<http::Response> replace_in_file(Call call, FileReplaceRequest body) {
-  const json::Value empty = {{"file", body.file}, {"replaced_count", 0}};
-  if (body.sudo.value_or(false)) co_return answer_failure(sudo_refused(body.file), kReplace, body.file, empty);
+  if (body.sudo.value_or(false)) co_return answer_failure(sudo_refused(body.file), kReplace, body.file);
   json::Value head = located(body.file);
   head["old_size"] = body.old_str.size();
   std::string both = std::move(body.old_str);
   both += body.new_str;
   auto reply = co_await call.services.file->call("replace", std::move(head), std::move(both));
-  if (!reply) co_return answer_failure(reply.error(), kReplace, body.file, empty);
+  if (!reply) co_return answer_failure(reply.error(), kReplace, body.file);
   FileReplaceResult result{.file = text_in(reply->head, "path"), .replaced_count = number_in(reply->head, "count")};
   const std::string said = "Replacement completed, replaced " + std::to_string(result.replaced_count) + " occurrences";
   co_return http::ok(encode(result), said);

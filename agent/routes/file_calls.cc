@@ -18,9 +18,8 @@ Result<json::Value> list_in(const std::string& bytes) {
 
 std::string iso_time(std::int64_t ns) { return sys::rfc3339(ns); }
 
-http::Response answer_failure(const session::FileFailure& why, const FileOperation& operation, const std::string& path,
-                              json::Value empty) {
-  return file_failure(file_error(why, operation, path), std::move(empty));
+http::Response answer_failure(const session::FileFailure& why, const FileOperation& operation, const std::string& path) {
+  return file_failure(file_error(why, operation, path));
 }
 
 }  // namespace caisson::routes

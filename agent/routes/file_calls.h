@@ -16,6 +16,6 @@ namespace caisson::routes {
 [[nodiscard]] std::string iso_time(std::int64_t ns);
 
 [[nodiscard]] http::Response answer_failure(const session::FileFailure& why, const FileOperation& operation,
-                                            const std::string& path, json::Value empty);
+                                            const std::string& path);
 
 }  // namespace caisson::routes

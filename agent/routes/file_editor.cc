@@ -1,5 +1,5 @@
 // /v1/file/str_replace_editor. The worker does the editing and says it in the words that clients know; what went wrong is in
-// `message`, in data.message and in data.error. Decisions where the contract is silent: relative paths are taken, and start at
+// `message` and in data.message. Decisions where the contract is silent: relative paths are taken, and start at
 // the home; the history of a workspace's edits ends with its file worker.
 #include "agent/routes/file_calls.h"
 #include "agent/routes/table.h"
@@ -42,11 +42,10 @@ std::optional<std::string> text_at(const frames::Frame& reply, std::size_t index
   return std::nullopt;
 }
 
-http::Response edit_failure(const session::FileFailure& why, const std::string& path, json::Value empty) {
+http::Response edit_failure(const session::FileFailure& why, const std::string& path) {
   FileOperationError error = file_error(why, kEdit, path);
   if (!why.text.empty() && why.number != EPERM) error.message = session::to_utf8(why.text);
-  empty["error"] = error.message;
-  return file_failure(error, std::move(empty));
+  return file_failure(error);
 }
 
 json::Value head_of(const StrReplaceEditorRequest& body) {
@@ -63,14 +62,13 @@ json::Value head_of(const StrReplaceEditorRequest& body) {
 }
 
 task<http::Response> str_replace_editor(Call call, StrReplaceEditorRequest body) {
-  json::Value empty = {{"output", ""}, {"path", body.path}, {"prev_exist", false}};
   json::Value head = head_of(body);
   std::string texts = texts_of(body, head["parts"]);
   auto reply = co_await call.services.file->call("edit", std::move(head), std::move(texts));
-  if (!reply) co_return edit_failure(reply.error(), body.path, std::move(empty));
+  if (!reply) co_return edit_failure(reply.error(), body.path);
   const auto output = text_at(*reply, 0), old_text = text_at(*reply, 1), new_text = text_at(*reply, 2);
   if (!output || !old_text || !new_text)
-    co_return edit_failure({0, body.path, "io_error", "the file worker answered nonsense"}, body.path, std::move(empty));
+    co_return edit_failure({0, body.path, "io_error", "the file worker answered nonsense"}, body.path);
   StrReplaceEditorResult result{
       .output = *output, .path = text_in(reply->head, "path"), .prev_exist = json::flag_of(reply->head, "existed")};
   if (json::flag_of(reply->head, "has_old")) result.old_content = *old_text;

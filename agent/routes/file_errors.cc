@@ -95,11 +95,7 @@ FileOperationError file_error(const session::FileFailure& why, const FileOperati
   return out;
 }
 
-http::Response file_failure(const FileOperationError& error, json::Value empty) {
-  const json::Value told = encode(error);  // GCC 14 does not keep a temporary alive for the whole loop
-  for (const auto& [key, value] : told.items()) empty[key] = value;
-  return http::fail(error.message, std::move(empty));
-}
+http::Response file_failure(const FileOperationError& error) { return http::fail(error.message, encode(error)); }
 
 int file_status(const FileOperationError& error) {
   if (error.error_type == "not_found") return 404;

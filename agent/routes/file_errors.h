@@ -1,6 +1,6 @@
-// Failures of file operations as clients expect them: HTTP 200, success false, and in `data` the fields of FileOperationError
-// together with those of the operation's result, empty: older SDKs parse the one, newer ones the other. The words are Python's,
-// because clients look for them.
+// Failures of file operations as clients expect them: HTTP 200, success false, and a FileOperationError as `data`. Nothing of the
+// operation's result stands beside it: clients that never read `success` take whatever parses as a result for success, and those
+// of an older SDK raise instead. The words are Python's, because clients look for them.
 #pragma once
 
 #include "agent/http/response.h"
@@ -18,8 +18,7 @@ struct FileOperation {
 // path: what the client gave, where the worker names none.
 [[nodiscard]] FileOperationError file_error(const session::FileFailure& why, const FileOperation& operation,
                                             const std::string& path);
-// empty: the required fields of the operation's result.
-[[nodiscard]] http::Response file_failure(const FileOperationError& error, json::Value empty);
+[[nodiscard]] http::Response file_failure(const FileOperationError& error);
 // The HTTP status of a download that fails.
 [[nodiscard]] int file_status(const FileOperationError& error);
 

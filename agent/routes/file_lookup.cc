@@ -73,7 +73,6 @@ FileInfo info_of(const json::Value& item, const FileListRequest& asked) {
 }
 
 task<http::Response> list_path(Call call, FileListRequest body) {
-  const json::Value empty = {{"path", body.path}, {"files", json::Value::array()}};
   const Order order = order_of(body.sort_by, kListOrders);
   json::Value head = {
       {"path", body.path}, {"recursive", body.recursive.value_or(false)},  {"hidden", body.show_hidden.value_or(true)},
@@ -81,7 +80,7 @@ task<http::Response> list_path(Call call, FileListRequest body) {
   if (body.file_types) head["types"] = *body.file_types;
   if (body.max_depth) head["max_depth"] = std::max<std::int64_t>(*body.max_depth, 1);
   auto reply = co_await call.services.file->call("list", std::move(head));
-  if (!reply) co_return answer_failure(reply.error(), kList, body.path, empty);
+  if (!reply) co_return answer_failure(reply.error(), kList, body.path);
   CO_TRY_ASSIGN(const json::Value list, list_in(reply->body));
   FileListResult result{.path = text_in(reply->head, "path")};
   for (const json::Value& item : list) result.files.push_back(info_of(item, body));
@@ -95,7 +94,6 @@ task<http::Response> list_path(Call call, FileListRequest body) {
 }
 
 task<http::Response> glob_files(Call call, FileGlobRequest body) {
-  const json::Value empty = {{"path", body.path}, {"pattern", body.pattern}, {"files", json::Value::array()}};
   const bool facts = body.include_metadata.value_or(true);
   const Order order = order_of(body.sort_by, kGlobOrders);
   json::Value head = {{"path", body.path},
@@ -108,7 +106,7 @@ task<http::Response> glob_files(Call call, FileGlobRequest body) {
                       {"most", body.max_results.value_or(5000)}};
   if (body.exclude) head["exclude"] = *body.exclude;
   auto reply = co_await call.services.file->call("glob", std::move(head));
-  if (!reply) co_return answer_failure(reply.error(), kGlob, body.path, empty);
+  if (!reply) co_return answer_failure(reply.error(), kGlob, body.path);
   CO_TRY_ASSIGN(const json::Value list, list_in(reply->body));
   FileGlobResult result{.path = text_in(reply->head, "path"), .pattern = body.pattern};
   for (const json::Value& item : list) {
@@ -123,11 +121,10 @@ task<http::Response> glob_files(Call call, FileGlobRequest body) {
 }
 
 task<http::Response> find_files(Call call, FileFindRequest body) {
-  const json::Value empty = {{"path", body.path}, {"files", json::Value::array()}};
   json::Value head = {{"path", body.path},  {"pattern", body.glob}, {"by_name", true},
                       {"files_only", true}, {"sort", "path"},       {"most", kMostListed}};
   auto reply = co_await call.services.file->call("glob", std::move(head));
-  if (!reply) co_return answer_failure(reply.error(), kFind, body.path, empty);
+  if (!reply) co_return answer_failure(reply.error(), kFind, body.path);
   CO_TRY_ASSIGN(const json::Value list, list_in(reply->body));
   FileFindResult result{.path = text_in(reply->head, "path")};
   for (const json::Value& item : list) result.files.push_back(text_in(item, "p"));
@@ -139,11 +136,10 @@ task<http::Response> find_files(Call call, FileFindRequest body) {
 }
 
 task<http::Response> search_in_file(Call call, FileSearchRequest body) {
-  const json::Value empty = {{"file", body.file}, {"matches", json::Value::array()}, {"line_numbers", json::Value::array()}};
-  if (body.sudo.value_or(false)) co_return answer_failure(sudo_refused(body.file), kSearch, body.file, empty);
+  if (body.sudo.value_or(false)) co_return answer_failure(sudo_refused(body.file), kSearch, body.file);
   json::Value head = {{"path", body.file}, {"pattern", body.regex}, {"most", 10'000}, {"files_only", true}};
   auto reply = co_await call.services.file->call("grep", std::move(head));
-  if (!reply) co_return answer_failure(reply.error(), kSearch, body.file, empty);
+  if (!reply) co_return answer_failure(reply.error(), kSearch, body.file);
   CO_TRY_ASSIGN(const json::Value list, list_in(reply->body));
   FileSearchResult result{.file = text_in(reply->head, "path")};
   for (const json::Value& item : list) {
@@ -182,9 +178,8 @@ json::Value grep_head(const FileGrepRequest& body) {
 }
 
 task<http::Response> grep_files(Call call, FileGrepRequest body) {
-  const json::Value empty = {{"path", body.path}, {"pattern", body.pattern}, {"matches", json::Value::array()}};
   auto reply = co_await call.services.file->call("grep", grep_head(body));
-  if (!reply) co_return answer_failure(reply.error(), kGrep, body.path, empty);
+  if (!reply) co_return answer_failure(reply.error(), kGrep, body.path);
   CO_TRY_ASSIGN(const json::Value list, list_in(reply->body));
   FileGrepResult result{.path = text_in(reply->head, "path"), .pattern = body.pattern};
   for (const json::Value& item : list) {

@@ -132,32 +132,28 @@ http::Response missing_file(std::string_view msg) {
   return validation_response(issues);
 }
 
-json::Value no_upload(const Upload& upload) {
-  return {{"file_path", upload.path.value_or("")}, {"file_size", 0}, {"success", false}};
-}
-
 task<http::Response> upload_file(Call call) {
   const auto boundary = http::multipart_boundary(call.request.header("content-type").value_or(""));
   if (!boundary) co_return missing_file("Field required: a body of multipart/form-data with a part named file");
   Upload upload;
   auto worker = co_await call.services.file->worker();
-  if (!worker) co_return answer_failure({0, "", "io_error", worker.error().text()}, kUpload, "", no_upload(upload));
+  if (!worker) co_return answer_failure({0, "", "io_error", worker.error().text()}, kUpload, "");
   upload.worker = std::move(*worker);
   CO_TRY(co_await call.writer->reserve(kHeldParts));
   FormEnd end = co_await take_form(call, upload, http::Multipart(*boundary));
   const std::string path = upload.path.value_or(upload.name);
   if (!end.read || !end.uploaded) {
     if (upload.begun) (void)co_await FileService::call_on(upload.worker, "upload_abort", with_handle(upload.handle));
-    if (!end.uploaded) co_return answer_failure(end.uploaded.error(), kUpload, path, no_upload(upload));
+    if (!end.uploaded) co_return answer_failure(end.uploaded.error(), kUpload, path);
     if (end.read.error().code == Code::invalid_argument) co_return http::error_response(400, end.read.error().what);
-    co_return answer_failure({0, path, "io_error", end.read.error().text()}, kUpload, path, no_upload(upload));
+    co_return answer_failure({0, path, "io_error", end.read.error().text()}, kUpload, path);
   }
   if (!upload.begun) co_return missing_file("Field required");
   json::Value head = with_handle(upload.handle);
   head["name"] = upload.name;
   if (upload.path) head["path"] = *upload.path;
   auto done = co_await FileService::call_on(upload.worker, "upload_end", std::move(head));
-  if (!done) co_return answer_failure(done.error(), kUpload, path, no_upload(upload));
+  if (!done) co_return answer_failure(done.error(), kUpload, path);
   FileUploadResult result{.file_path = text_in(done->head, "path"), .file_size = number_in(done->head, "size"), .success = true};
   co_return http::ok(encode(result), "File uploaded successfully");
 }

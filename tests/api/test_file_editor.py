@@ -16,7 +16,7 @@ def edit(api, path, command, **fields):
 
 def refused(api, path, command, **fields):
     answer = api.fails("/v1/file/str_replace_editor", {"command": command, "path": path, **fields})
-    assert answer["message"] == answer["data"]["message"] == answer["data"]["error"]
+    assert answer["message"] == answer["data"]["message"] and not {"output", "error", "prev_exist"} & set(answer["data"])
     return answer["message"]
 
 

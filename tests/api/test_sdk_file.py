@@ -47,14 +47,26 @@ def test_the_editor(file, place):
     assert file.str_replace_editor(command="undo_edit", path=path).data.new_content == "a\n"
 
 
-def test_3_1_a_failure_is_parsed_by_the_sdk_and_not_raised(file, place):
-    for failed in (file.read_file(file="/tmp/missing"), file.write_file(file="/usr/x", content=""),
-                   file.replace_in_file(file="/tmp/missing", old_str="a", new_str="b"), file.list_path(path="/tmp/missing"),
-                   file.search_in_file(file="/tmp/missing", regex="x"), file.find_files(path="/tmp/missing", glob="*"),
-                   file.grep_files(path="/tmp/missing", pattern="x"), file.glob_files(path="/tmp/missing", pattern="*"),
-                   file.upload_file(file=b"x", path="/usr/x"),
-                   file.str_replace_editor(command="view", path="/tmp/missing")):
-        assert failed.success is False and failed.message
+@pytest.mark.parametrize("method, arguments", [
+    ("read_file", {"file": "/tmp/missing"}),
+    ("write_file", {"file": "/usr/x", "content": ""}),
+    ("replace_in_file", {"file": "/tmp/missing", "old_str": "a", "new_str": "b"}),
+    ("search_in_file", {"file": "/tmp/missing", "regex": "x"}),
+    ("grep_files", {"path": "/tmp/missing", "pattern": "x"}),
+    ("glob_files", {"path": "/tmp/missing", "pattern": "*"}),
+    ("upload_file", {"file": b"x", "path": "/usr/x"}),
+    ("str_replace_editor", {"command": "view", "path": "/tmp/missing"}),
+])
+def test_a_failure_raises_in_this_sdk_which_no_caller_takes_for_success(file, method, arguments):
+    from pydantic import ValidationError
+    with pytest.raises(ValidationError):
+        getattr(file, method)(**arguments)
+
+
+def test_a_failure_of_find_and_list_is_an_answer_without_files(file):
+    # Only `path` is required of these two results in the SDK, and a FileOperationError has one: it parses.
+    for failed in (file.list_path(path="/tmp/missing"), file.find_files(path="/tmp/missing", glob="*")):
+        assert failed.success is False and failed.message and not failed.data.files
 
 
 def test_watching(file, place):
