@@ -24,6 +24,7 @@ ERROR_ROOM = 1 << 18  # what errors may have beyond the limit of a cell's output
 UPDATES = 4           # how much more of everything updates may have than outputs
 MOST_FRAME = 1 << 26
 PIECE = 1 << 16       # of what was printed: the agent serves others between two frames
+RESTARTED = "The kernel was restarted, because this cell ended it: its variables are gone.\n"
 
 PRELUDE = sys.argv[1]  # kernel_prelude.py
 
@@ -105,6 +106,7 @@ class Cell:
         self.deadline = self.kill_at = self.settle_at = None
         self.timed_out = False
         self.muted = False  # its outputs are nobody's any more; its end is waited for
+        self.exits = False  # it called exit(): the kernel ends after its reply
 
 
 class Kernel:
@@ -117,6 +119,7 @@ class Kernel:
 
     def start(self, name, python, cwd, seconds):
         """Starts it and returns when it has answered and executed; raises with what a person can use."""
+        self.how = name, python, cwd, seconds
         os.chdir(cwd)
         where = self.directory()
         connection = {"transport": "ipc", "ip": where + "/k", "key": os.urandom(32).hex(), "signature_scheme": "hmac-sha256",
@@ -200,6 +203,24 @@ class Kernel:
             self.cell = None
         return cell.reply if cell.idle else None
 
+    def restart(self):
+        """A new kernel in place of one that ends by itself. What is asked meanwhile waits for it."""
+        try:
+            self.process.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            self.signal(signal.SIGKILL)
+            self.process.wait()
+        self.process.stderr.close()
+        os.close(self.pidfd)
+        for socket in self.shell, self.iopub:
+            socket.close()
+        self.tail = b""
+        try:
+            self.start(*self.how)
+        except Exception as why:
+            self.frames.send({"event": "died", "died": {"exit_code": 0, "stderr": "it could not be started again: %s" % why}})
+            sys.exit(0)
+
     # --- cells ---
 
     def chdir(self, where):
@@ -225,11 +246,15 @@ class Kernel:
             self.cell.call, self.cell.muted, self.cell.texts = call, True, []
 
     def finish(self, status, **more):
+        if self.cell.exits:
+            self.publish("stream", {"name": "stderr", "text": RESTARTED})
         self.flush()
         cell, self.cell = self.cell, None
         reply = cell.reply or {}
         self.frames.send({"id": cell.call, "status": "timeout" if cell.timed_out else status, "msg_id": cell.msg_id,
                           "execution_count": reply.get("execution_count"), "dropped": cell.dropped, **more})
+        if cell.exits:
+            self.restart()
 
     def flush(self):
         """What was printed in this turn, as one frame. What goes on with the output before it is no new one."""
@@ -308,6 +333,8 @@ class Kernel:
                 for page in content.get("payload") or []:
                     if page.get("source") == "page":
                         self.publish("display_data", {"data": page["data"], "metadata": {}})
+                    elif page.get("source") == "ask_exit" and not page.get("keepkernel"):
+                        cell.exits = cell.call is not None
             elif kind == "status":
                 cell.idle = cell.idle or content["execution_state"] == "idle"
             else:
@@ -339,13 +366,16 @@ class Kernel:
 
     def on_time(self, cell, now):
         if cell.reply and (cell.idle or now > cell.settle_at):
-            self.finish("ok" if cell.reply.get("status") == "ok" else "error")
+            self.finish(self.status())
         elif cell.kill_at and now > cell.kill_at:
             self.signal(signal.SIGKILL)
             cell.kill_at = None
         elif cell.deadline and now > cell.deadline:
             cell.timed_out, cell.deadline, cell.kill_at = True, None, now + GRACE
             self.signal(signal.SIGINT)
+
+    def status(self):
+        return "ok" if self.cell.reply.get("status") == "ok" else "error"
 
     def read_stderr(self):
         if self.process.stderr.closed:
@@ -365,6 +395,9 @@ class Kernel:
     def on_death(self):
         while self.iopub.poll(50) and self.on_message(self.iopub):  # what it said before its end
             pass
+        if self.cell is not None and self.cell.exits:
+            self.finish(self.status())
+            return
         code = self.process.wait()
         how = {"exit_code": code} if code >= 0 else {"signal": signal.Signals(-code).name}
         self.read_stderr()

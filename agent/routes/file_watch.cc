@@ -151,8 +151,7 @@ task<http::Response> watch_poll(Call call) {
   // The installable SDK calls it `since`; `cursor` wins.
   if (const auto raw = json::parse(call.request.body); raw && raw->is_object() && !raw->contains("cursor"))
     cursor = number_in(*raw, "since");
-  if (cursor < 0)
-    issues.add(json::Value::array({"body", "since"}), "greater_than_equal", "Input should be greater than or equal to 0");
+  if (cursor < 0) issues.add_below(json::Value::array({"body", "since"}), 0);
   if (!issues.empty()) co_return validation_response(issues);
   const Watcher w = call.services.watches->find(std::string(call.request.param("watcher_id")));
   if (!w) co_return no_watcher();

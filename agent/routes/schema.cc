@@ -16,8 +16,7 @@ std::string number_text(double v) {
 }
 
 void check_range(double v, const Bounds& bounds, const json::Value& loc, Issues& issues) {
-  if (bounds.min && v < *bounds.min)
-    issues.add(loc, "greater_than_equal", "Input should be greater than or equal to " + number_text(*bounds.min));
+  if (bounds.min && v < *bounds.min) issues.add_below(loc, *bounds.min);
   if (bounds.max && v > *bounds.max)
     issues.add(loc, "less_than_equal", "Input should be less than or equal to " + number_text(*bounds.max));
 }
@@ -41,6 +40,10 @@ std::size_t code_points(std::string_view utf8) {
 }
 
 }  // namespace
+
+void Issues::add_below(const json::Value& loc, double least) {
+  add(loc, "greater_than_equal", "Input should be greater than or equal to " + number_text(least));
+}
 
 void Issues::add(const json::Value& loc, std::string_view type, std::string_view msg) {
   if (detail_.size() >= kMaxIssues) return;  // an array of 10,000 wrong items must not make a 10,000 times larger answer

@@ -99,6 +99,8 @@ constexpr Field<T, M> field(std::string_view name, M T::* member, std::string_vi
 class Issues {
  public:
   void add(const json::Value& loc, std::string_view type, std::string_view msg);
+  // A number that is less than the least one that is taken.
+  void add_below(const json::Value& loc, double least);
   [[nodiscard]] bool empty() const { return detail_.empty(); }
   [[nodiscard]] const json::Value& detail() const { return detail_; }
 

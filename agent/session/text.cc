@@ -145,7 +145,7 @@ std::string strip_terminal(std::string_view bytes) {
   out.reserve(bytes.size());
   for (std::size_t at = 0; at < bytes.size();) {
     const std::string_view left = bytes.substr(at);
-    const auto special = std::ranges::find_if(left, [](char c) { return c == '\x1b' || c == '\r' || c == '\a' || c == '\0'; });
+    const auto special = std::ranges::find_if(left, [](char c) { return c == '\x1b' || c == '\r' || c == '\a'; });
     const auto plain = static_cast<std::size_t>(special - left.begin());
     out.append(left.substr(0, plain));
     at += plain;
@@ -165,7 +165,7 @@ std::string strip_terminal(std::string_view bytes) {
         continue;
       }
     }
-    if (c != '\a' && c != '\0') out.append(bytes.substr(at, end - at));
+    if (c != '\a') out.append(bytes.substr(at, end - at));
     at = end;
   }
   return out;

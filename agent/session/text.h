@@ -24,7 +24,8 @@ struct BrokenText {
 // Keeps head and tail and puts a marker between them, so that the result has at most max_characters (marker included,
 // unless the limit is smaller than the marker). 0: no limit.
 [[nodiscard]] std::string cut_middle(std::string_view utf8, std::size_t max_characters);
-// Removes CSI, OSC, DCS and other escape sequences and makes CR LF a LF.
+// Removes CSI, OSC, DCS and other escape sequences and BEL, and makes CR LF a LF. NUL stays: `grep -Z` and `find -print0`
+// separate by it.
 [[nodiscard]] std::string strip_terminal(std::string_view bytes);
 
 // A whole stream: when its middle was dropped, its first bytes, a note, and what is left.

@@ -230,6 +230,23 @@ def test_a_cell_that_ignores_the_interrupt_is_killed_with_its_kernel(cells):
     assert error_of(cells.run("x"))["ename"] == "NameError"
 
 
+@pytest.mark.parametrize("code", ["exit()", "quit()", "print('last words')\nexit()"])
+def test_a_kernel_that_exit_ended_is_restarted_at_once(cells, code):
+    cells.run("x = 1")
+    done = cells.run(code)
+    assert done["status"] == "ok" and "The kernel was restarted" in text_of(done, "stderr"), done
+    assert ("last words" in code) == ("last words\n" in text_of(done))
+    for _ in range(2):  # the first cell is sent while the old kernel ends
+        assert cells.value("6 * 7") == "42"
+    assert error_of(cells.run("x"))["ename"] == "NameError"
+    assert cells.session in cells.api.data("/v1/jupyter/sessions", method="GET")["sessions"]
+
+
+def test_a_forged_exit_costs_its_own_session_a_restart(cells):
+    cells.run("get_ipython().payload_manager.write_payload({'source': 'ask_exit', 'keepkernel': None})")
+    assert cells.value("6 * 7") == "42"
+
+
 def test_cells_of_several_clients_run_one_after_another(cells):
     cells.run("n = 0; inside = 0")
     code = "import time\ninside += 1\nassert inside == 1\ntime.sleep(0.05)\nn += 1\ninside -= 1\nn"

@@ -134,6 +134,19 @@ def test_nul_in_a_command_is_told(api, shell):
     assert "NUL" in api.fails("/v1/shell/exec", {"id": shell, "command": "a\0b"})["message"]
 
 
+def test_nul_bytes_of_the_output_stay(api, shell):
+    # What grep -Z and find -print0 separate names by; clients that list files through the shell split at it.
+    assert api.shell("printf 'a b\\0c\\n\\0'", id=shell)["output"] == "a b\0c\n\0"
+
+
+@pytest.mark.parametrize("name", ["timeout", "hard_timeout"])
+def test_a_negative_timeout_is_refused_and_nothing_runs(api, shell, name):
+    answer = api.post("/v1/shell/exec", {"id": shell, "command": "touch ~/ran", name: -1})
+    assert answer.status_code == 422 and answer.json()["detail"][0]["loc"] == ["body", name]
+    assert api.shell("ls ~/ran", id=shell)["exit_code"] == 2
+    assert api.shell("echo at once", id=shell, **{name: 30})["output"] == "at once"
+
+
 def test_a_background_job_does_not_hold_the_answer(api, shell):
     done = api.shell("sleep 60 & echo started", id=shell, timeout=20)
     assert done["status"] == "completed" and done["output"].endswith("started")

@@ -155,6 +155,7 @@ TEST(StripTerminal, RemovesControlSequencesAndCarriageReturns) {
             "ab");
   EXPECT_EQ(strip_terminal("a\r\r\nb\rc"), "a\nb\rc");
   EXPECT_EQ(strip_terminal("\x1b]never ends"), "never ends");
+  EXPECT_EQ(strip_terminal(std::string("a\0b\a\0", 5)), std::string("a\0b\0", 4)) << "NUL separates names";
 }
 
 std::string shown(const std::vector<StreamItem>& items) {
