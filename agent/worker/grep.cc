@@ -141,7 +141,7 @@ bool is_size(const std::string& text) {
 }
 
 Done<std::vector<std::string>> arguments(const Request& request, const std::string& path) {
-  std::vector<std::string> argv = {"rg", "--json", "--no-config", "--sort=path"};
+  std::vector<std::string> argv = {"rg", "--json", "--no-config", "--sort=path", "--engine=auto"};
   if (request.flag("fixed")) argv.emplace_back("--fixed-strings");
   if (request.flag("ignore_case")) argv.emplace_back("--ignore-case");
   if (request.flag("multiline")) argv.insert(argv.end(), {"--multiline", "--multiline-dotall"});
@@ -160,6 +160,21 @@ Done<std::vector<std::string>> arguments(const Request& request, const std::stri
   for (const std::string& glob : request.texts("exclude")) argv.push_back("--glob=!" + glob);
   argv.push_back("--regexp=" + request.text("pattern"));
   return argv;
+}
+
+// Of files that could not be read ripgrep gives a line each with the errno, and has searched the others. Everything else is what
+// it cannot do: a pattern that neither engine takes, a match beyond the limits of PCRE2, a type or glob that it does not know.
+bool only_unreadable(std::string_view errors) {
+  bool some = false;
+  errors = errors.substr(0, errors.rfind('\n') + 1);  // of many only the beginning is kept
+  while (!errors.empty()) {
+    const std::string_view line = errors.substr(0, errors.find('\n'));
+    errors.remove_prefix(std::min(errors.size(), line.size() + 1));
+    if (line.empty()) continue;
+    if (!line.contains("(os error ")) return false;
+    some = true;
+  }
+  return some;
 }
 
 }  // namespace
@@ -192,11 +207,9 @@ Outcome grep_files(const Request& request) {
   if (killed && matches.empty())
     return refused("io_error", path,
                    "the search was ended by signal " + std::to_string(end.exit_code - 128) + ": search less at once", EIO);
-  // 2: an error; with matches it is one of single files, which could not be read.
-  if (!end.stopped && end.exit_code > 1 && matches.empty()) {
+  if (!end.stopped && end.exit_code > 1 && matches.empty() && !only_unreadable(end.errors)) {
     const std::string said = end.errors.substr(0, end.errors.find_last_not_of('\n') + 1);
-    if (said.contains("regex") || said.contains("file type") || said.contains("glob"))
-      return refused("invalid_target", path, said.empty() ? "ripgrep failed" : said);
+    return refused("invalid_target", path, said.empty() ? "ripgrep failed" : said);
   }
   return matches.answer(path, directory);
 }

@@ -116,6 +116,32 @@ def test_a_bad_expression_is_named(api, tree):
 
 
 @needs_ripgrep
+@pytest.mark.parametrize("pattern, found", [("(?<=line )three", ["line three"]), (r"(e)\1dle here", []), (r"(?i)(e)\1dle (?!again)", ["Needle here"])])
+def test_look_around_and_back_references_are_found(api, tree, pattern, found):
+    file = f"{tree}/src/inner/b.py"
+    assert api.data("/v1/file/search", {"file": file, "regex": pattern})["matches"] == found
+    got = api.data("/v1/file/grep", {"path": file, "pattern": pattern})
+    assert [m["line_content"] for m in got["matches"]] == found
+
+
+@needs_ripgrep
+@pytest.mark.parametrize("pattern, said", [("(?<=a+)b", "lookbehind"), ("(?=x)(x+x+)+[^x]", "limit exceeded"), ("(?R)+", "limit reached")])
+def test_what_neither_engine_can_do_is_an_error_and_not_no_matches(api, tree, pattern, said):
+    api.data("/v1/file/write", {"file": f"{tree}/hard", "content": "x" * 60 + "\n"})
+    for operation, body in (("search", {"file": f"{tree}/hard", "regex": pattern}), ("grep", {"path": f"{tree}/hard", "pattern": pattern})):
+        answer = api.fails(f"/v1/file/{operation}", body)
+        assert answer["data"]["error_type"] == "invalid_target" and said in answer["message"], answer
+    api.bash(f"rm {tree}/hard")
+
+
+@needs_ripgrep
+def test_a_file_that_cannot_be_read_is_no_error_of_the_search(api, tree):
+    api.bash(f"echo secret > {tree}/closed; chmod 000 {tree}/closed")
+    assert api.data("/v1/file/grep", {"path": tree, "pattern": "nowhere in it"})["match_count"] == 0
+    api.bash(f"rm -f {tree}/closed")
+
+
+@needs_ripgrep
 def test_trap_10_grep_gives_matches_of_many_files_with_lines_from_1(api, tree):
     got = api.data("/v1/file/grep", {"path": tree, "pattern": "needle", "context_before": 1, "context_after": 1, "exclude": ["node_modules"]})
     assert [(m["file"].removeprefix(tree + "/"), m["line_number"], m["line_content"]) for m in got["matches"]] == [
