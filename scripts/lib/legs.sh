@@ -58,7 +58,7 @@ test_python() {
   if [ ! -x "$venv/bin/python" ]; then
     /usr/bin/python3 -m venv --system-site-packages "$venv" >&2 || { echo /usr/bin/python3; return 0; }
   fi
-  if ! "$venv/bin/python" -c 'import agent_sandbox, httpx, jsonschema, openapi_spec_validator, pytest, websockets' 2>/dev/null; then
+  if ! "$venv/bin/python" -c 'import agent_sandbox, httpx, jsonschema, openapi_spec_validator, pytest, sandbox_fusion, websockets' 2>/dev/null; then
     step "install the agent-sandbox SDK and what else the tests import" "$venv/bin/python" -m pip install -q -r "$ROOT/tests/requirements.txt" ||
       say "    it cannot be had here: its tests are skipped"
   fi
