@@ -13,7 +13,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 import sdk  # noqa: E402
-from contract import FILE, Contract  # noqa: E402
+from contract import Contract  # noqa: E402
 from launcher_process import BUILD, PROGRAMS, Launcher  # noqa: E402
 from raw_http import Raw  # noqa: E402
 
@@ -109,13 +109,6 @@ class Api:
 @pytest.fixture(scope="session")
 def contract():
     return Contract.load()
-
-
-@pytest.fixture(scope="session")
-def need_contract(contract):
-    if contract is None:
-        pytest.skip(f"the contract is not here: {FILE}")
-    return contract
 
 
 @pytest.fixture(scope="session")

@@ -1,15 +1,13 @@
-"""The public contract, ../shared/contract/openapi.json beside the repository (or $CAISSON_CONTRACT): which operation a request
-was, whether its response is valid, and which fields of it the contract does not know."""
+"""The public contract, contract.json (made by scripts/gen-contract): which operation a request was, whether its response is valid, and
+which fields of it the contract does not know."""
 import functools
 import json
-import os
 import pathlib
 import re
 
 import jsonschema
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-FILE = pathlib.Path(os.environ.get("CAISSON_CONTRACT", ROOT.parent / "shared" / "contract" / "openapi.json"))
+FILE = pathlib.Path(__file__).resolve().parent / "contract.json"
 
 
 class Contract:
@@ -21,7 +19,7 @@ class Contract:
 
     @staticmethod
     def load():
-        return Contract(json.loads(FILE.read_text())) if FILE.is_file() else None
+        return Contract(json.loads(FILE.read_text()))
 
     def operation(self, method: str, path: str):
         """The contract's operation for a request and its name ("POST /v1/bash/exec"), or (None, None)."""

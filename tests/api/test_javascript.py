@@ -22,7 +22,7 @@ def run(*argv, timeout=300):
 
 
 @pytest.fixture(scope="module")
-def client(need_contract) -> pathlib.Path:
+def client(contract) -> pathlib.Path:
     """The program, compiled. Strictly: a request that the contract does not know is an error."""
     missing = [tool for tool in ("node", "npm") if shutil.which(tool) is None]
     if missing:

@@ -36,9 +36,9 @@ def operations(document) -> dict[tuple[str, str], dict]:
 
 
 @pytest.fixture(scope="module")
-def shared(need_contract, operations) -> list[tuple[tuple[str, str], dict, dict]]:
+def shared(contract, operations) -> list[tuple[tuple[str, str], dict, dict]]:
     """(method and path, our operation, the contract's)"""
-    theirs = need_contract.document["paths"]
+    theirs = contract.document["paths"]
     return [(where, ours, theirs[where[1]][where[0]]) for where, ours in operations.items() if where[0] in theirs.get(where[1], {})]
 
 
@@ -156,43 +156,43 @@ def test_operation_ids_are_those_of_the_contract(shared):
     assert {w: o["operationId"] for w, o, _ in shared} == {w: t["operationId"] for w, _, t in shared}
 
 
-def test_request_fields_are_those_of_the_contract(document, need_contract, shared):
+def test_request_fields_are_those_of_the_contract(document, contract, shared):
     for where, ours, theirs in shared:
         assert ("requestBody" in ours) == ("requestBody" in theirs), where
         if "requestBody" in ours:
-            mine, wanted = body_of(document, ours), body_of(need_contract.document, theirs)
+            mine, wanted = body_of(document, ours), body_of(contract.document, theirs)
             assert set(mine["properties"]) - OWN_FIELDS == set(wanted["properties"]), where
             assert set(mine.get("required", [])) == set(wanted.get("required", [])), where
 
 
-def test_requests_take_every_type_and_default_of_the_contract(document, need_contract, shared):
+def test_requests_take_every_type_and_default_of_the_contract(document, contract, shared):
     for where, ours, theirs in shared:
         if "requestBody" not in ours:
             continue
-        mine, wanted = body_of(document, ours), body_of(need_contract.document, theirs)
+        mine, wanted = body_of(document, ours), body_of(contract.document, theirs)
         for name, field in wanted["properties"].items():
-            assert types(need_contract.document, field) <= types(document, mine["properties"][name]), (where, name)
+            assert types(contract.document, field) <= types(document, mine["properties"][name]), (where, name)
             assert field.get("default") in (None, mine["properties"][name].get("default")), (where, name)
 
 
-def test_answers_have_every_field_of_the_contract(document, need_contract, shared):
+def test_answers_have_every_field_of_the_contract(document, contract, shared):
     for where, ours, theirs in shared:
-        wanted = answer_of(need_contract.document, theirs)
+        wanted = answer_of(contract.document, theirs)
         assert set(wanted.get("properties", [])) <= set(answer_of(document, ours).get("properties", [])), where
-        inner = data_of(need_contract.document, theirs)
+        inner = data_of(contract.document, theirs)
         if inner and "properties" in inner:
             mine = data_of(document, ours)
             assert set(mine["properties"]) - {"end"} == set(inner["properties"]), where  # ours: why it is over
             assert set(inner.get("required", [])) <= set(mine.get("required", [])), where
 
 
-def test_answers_have_no_type_that_the_contract_does_not(document, need_contract, shared):
+def test_answers_have_no_type_that_the_contract_does_not(document, contract, shared):
     for where, ours, theirs in shared:
-        wanted, mine = data_of(need_contract.document, theirs), data_of(document, ours)
+        wanted, mine = data_of(contract.document, theirs), data_of(document, ours)
         if not wanted or "properties" not in wanted:
             continue
         for name, field in mine["properties"].items():
             if name == "end":
                 continue
-            allowed = types(need_contract.document, wanted["properties"][name])
+            allowed = types(contract.document, wanted["properties"][name])
             assert "any" in allowed or types(document, field) <= allowed, (where, name)

@@ -97,8 +97,8 @@ def test_trap_13_live_is_json_unless_a_stream_is_asked_for_by_name(api):
         assert answer.headers["content-type"].startswith("application/json") and answer.json()["data"]["captured_at"]
 
 
-def test_trap_13_an_explicit_accept_streams_snapshots(api, need_contract):
-    validate = need_contract.validator("ObservationLiveSnapshot")
+def test_trap_13_an_explicit_accept_streams_snapshots(api, contract):
+    validate = contract.validator("ObservationLiveSnapshot")
     numbers = []
     with api.http.stream("GET", LIVE, headers={"Accept": "text/event-stream"}) as stream:
         assert stream.headers["content-type"].startswith("text/event-stream")
@@ -135,13 +135,13 @@ def test_a_capture_from_start_to_report(api, busy):
     assert times == sorted(times) and any(s["top_processes"] and s["sessions"] and s["disk"] for s in report["samples"])
 
 
-def test_the_samples_of_a_report_are_the_contract_s_snapshots(api, need_contract):
+def test_the_samples_of_a_report_are_the_contract_s_snapshots(api, contract):
     made = api.data("/v1/sandbox/observe/export")
     report = json.loads(gzip.decompress(api.http.get(made["path"]).content))
     for sample in report["samples"]:
-        need_contract.validator("ObservationLiveSnapshot").validate(sample)
+        contract.validator("ObservationLiveSnapshot").validate(sample)
     for event in report["events"]:
-        need_contract.validator("ObservationEvent").validate(event)
+        contract.validator("ObservationEvent").validate(event)
 
 
 def test_an_observation_ends_by_itself(api):

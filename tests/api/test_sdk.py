@@ -18,7 +18,7 @@ AREAS = ("bash", "shell", "jupyter", "code", "nodejs", "sandbox")
 
 
 @pytest.fixture(scope="module")
-def sandbox(api, need_contract):
+def sandbox(api, contract):
     return sdk.sandbox_of(api)
 
 
@@ -317,8 +317,8 @@ def alone(request, contract):
     return Api(launcher.url, launcher.key, contract)
 
 
-def test_cleanup_all_sessions_closes_them(alone, need_contract):
-    shell = sdk.Recorded(sdk.sandbox_of(alone).shell, "shell", need_contract)
+def test_cleanup_all_sessions_closes_them(alone, contract):
+    shell = sdk.Recorded(sdk.sandbox_of(alone).shell, "shell", contract)
     shell.create_session()
     assert shell.cleanup_all_sessions().success is True
     assert shell.list_sessions().data.sessions == {}
@@ -354,12 +354,12 @@ def test_every_method_of_the_areas_was_called(recorded):
     assert {area: one.uncalled() for area, one in recorded.items() if one.uncalled()} == {}
 
 
-def test_every_checked_answer_was_valid_and_had_no_field_beyond_the_contract(need_contract):
+def test_every_checked_answer_was_valid_and_had_no_field_beyond_the_contract(contract):
     areas = ("/v1/bash", "/v1/shell", "/v1/sandbox", "/v1/jupyter", "/v1/code", "/v1/nodejs")
-    served = {name for name in need_contract.checked if name.split(" ")[1].startswith(areas)}
+    served = {name for name in contract.checked if name.split(" ")[1].startswith(areas)}
     assert len(served) >= 29
     # `end` is ours: why what was started is over, beside the contract's own fields.
-    extra = {name: sorted(f for f in need_contract.extra[name] if not re.search(r"\bend$", f)) for name in served}
+    extra = {name: sorted(f for f in contract.extra[name] if not re.search(r"\bend$", f)) for name in served}
     beyond = {name: fields for name, fields in extra.items() if fields}
     # A process is known by its number and its session: the contract has the number only.
     assert beyond.pop("GET /v1/sandbox/observe/live", []) in ([], ["data.top_processes[].session_id"])

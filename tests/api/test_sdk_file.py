@@ -9,8 +9,8 @@ KNOWN_EXTRA = {"POST /v1/file/read": {"data.line_count"}}
 
 
 @pytest.fixture(scope="module")
-def file(api, need_contract):
-    return sdk.Recorded(sdk.sandbox_of(api).file, "file", need_contract)
+def file(api, contract):
+    return sdk.Recorded(sdk.sandbox_of(api).file, "file", contract)
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def test_every_method_of_file_was_called(file):
     assert file.uncalled() == set()
 
 
-def test_every_answer_was_valid_and_its_extra_fields_are_known(need_contract):
-    served = {name: extra for name, extra in need_contract.extra.items() if name.split(" ")[1].startswith("/v1/file")}
+def test_every_answer_was_valid_and_its_extra_fields_are_known(contract):
+    served = {name: extra for name, extra in contract.extra.items() if name.split(" ")[1].startswith("/v1/file")}
     assert len(served) >= 16  # a download is bytes
     assert {name: extra - KNOWN_EXTRA.get(name, set()) for name, extra in served.items() if extra - KNOWN_EXTRA.get(name, set())} == {}

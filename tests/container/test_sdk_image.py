@@ -33,8 +33,6 @@ def run(start, tmp_path_factory):
 def test_every_test_of_the_sdk_passes_against_the_image(run):
     assert {name: said for name, said in run.items() if "failure" in said or "error" in said} == {}
     skipped = {name: said["skipped"] for name, said in run.items() if "skipped" in said}
-    if skipped and all("contract" in why for why in skipped.values()):
-        pytest.skip(f"{len(skipped)} of {len(run)}: {next(iter(skipped.values()))}")
     assert set(skipped) <= set(MAY_BE_MISSING)
     assert len(run) >= 45 and len(TABLE) >= 45
 
