@@ -30,7 +30,7 @@ using Area = std::span<const Route>;
 [[nodiscard]] Area workspace_routes();      // routes/workspaces.cc
 [[nodiscard]] Area policy_routes();         // routes/policies.cc
 [[nodiscard]] Area audit_routes();          // routes/audit.cc
-[[nodiscard]] Area docs_routes();           // derive/docs.cc
+[[nodiscard]] Area derived_routes();        // derive/routes.cc
 [[nodiscard]] Area page_routes();           // page/page.cc
 
 // In this order; made once.

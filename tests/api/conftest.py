@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import secrets
+import shutil
 import sys
 import time
 
@@ -221,3 +222,19 @@ def named(here, contract):
     yield create
     for one in made:
         one.http.delete(f"/v1/workspaces/{one.workspace}")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A real Chromium, headless, that keeps what its console says."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="python3-selenium is not installed")
+    programs = [shutil.which(name) for name in ("chromium", "chromedriver")]
+    if not all(programs):
+        pytest.skip("chromium or chromium-driver is not installed")
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1280,900"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(service=webdriver.chrome.service.Service(programs[1]), options=options)
+    yield driver
+    driver.quit()

@@ -1,30 +1,15 @@
 """The page at /caisson/, in a real Chromium: what it shows, that the keyboard suffices, and that nothing a session writes runs in it."""
 import re
-import shutil
 
 import pytest
 from conftest import eventually
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="python3-selenium is not installed")
+pytest.importorskip("selenium.webdriver", reason="python3-selenium is not installed")
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 
-PROGRAMS = [shutil.which(name) for name in ("chromium", "chromedriver")]
 DENIED = "python3 -c 'import ctypes; ctypes.CDLL(None).mount(b\"a\", b\"/mnt\", b\"tmpfs\", 0, 0)'"
 HOSTILE = "<img src=x onerror=document.title='owned'>"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if not all(PROGRAMS):
-        pytest.skip("chromium or chromium-driver is not installed")
-    options = webdriver.ChromeOptions()
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1280,900"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(service=webdriver.chrome.service.Service(PROGRAMS[1]), options=options)
-    yield driver
-    driver.quit()
 
 
 class Page:
