@@ -42,19 +42,21 @@ std::string add_envelope(const Route& route, Components& components) {
   return name;
 }
 
+constexpr std::string_view kBytes = "application/octet-stream";
+
+Value bytes_response(std::string_view content_type, std::string_view description) {
+  const Value bytes = {{"type", "string"}, {"format", "binary"}};
+  return {{"description", description}, {"content", {{std::string(content_type), {{"schema", bytes}}}}}};
+}
+
 Value success_response(const Route& route, Components& components) {
   if (route.endpoint.websocket != nullptr)
     return {{"description", "Switching Protocols: a WebSocket of JSON text frames begins"}};
-  if (!route.content_type.empty()) {
-    const Value bytes = {{"type", "string"}, {"format", "binary"}};
-    return {{"description", "Successful Response"}, {"content", {{std::string(route.content_type), {{"schema", bytes}}}}}};
-  }
+  if (!route.content_type.empty()) return bytes_response(route.content_type, "Successful Response");
   Value schema = (route.flags & routes::kFlat) != 0 && route.endpoint.describe_data != nullptr
                      ? route.endpoint.describe_data(components)
                      : schema_ref(add_envelope(route, components));
-  if ((route.flags & routes::kBinary) != 0)
-    return {{"description", "Successful Response"},
-            {"content", {{"application/octet-stream", {{"schema", {{"type", "string"}, {"format", "binary"}}}}}}}};
+  if ((route.flags & routes::kBinary) != 0) return bytes_response(kBytes, "Successful Response");
   Value content = json_content(std::move(schema));
   if ((route.flags & routes::kEventStream) != 0) content["text/event-stream"] = {{"schema", {{"type", "string"}}}};
   return {{"description", "Successful Response"}, {"content", std::move(content)}};
@@ -80,6 +82,64 @@ Value workspace_parameter() {
           {"schema", {{"type", "string"}, {"title", "Workspace"}, {"default", "default"}}}};
 }
 
+Value query_parameter(const routes::Parameter& p) {
+  Value schema = routes::schema::describe_scalar(p.type, p.bounds);
+  if (p.fallback == "null") schema = or_null(std::move(schema));
+  else if (!p.fallback.empty()) schema["default"] = Value::parse(p.fallback);
+  schema["title"] = routes::schema::title_of(p.name);
+  return {{"name", p.name}, {"in", "query"}, {"required", p.required}, {"description", p.doc}, {"schema", std::move(schema)}};
+}
+
+// What an operation may answer besides success: all that comes before its handler, by the rules of routes/app.cc, and what its
+// row says.
+struct Refusal {
+  std::string_view status, name, description;
+  bool (*applies)(const Route&);
+  bool later = false;  // with Retry-After
+};
+bool always(const Route&) { return true; }
+bool keyed(const Route& r) { return (r.flags & routes::kPublic) == 0; }
+bool has_path_parameter(const Route& r) { return r.path.find('{') != std::string_view::npos; }
+bool has_workspace(const Route& r) { return keyed(r) && r.scope != routes::Scope::workspaces; }
+bool has_body(const Route& r) { return r.endpoint.describe_body != nullptr; }
+constexpr Refusal kRefusals[] = {
+    {"400", "BadRequest", "The request cannot be read, or names two workspaces", always},
+    {"401", "Unauthorized", "No or wrong API key", keyed},
+    {"403", "Forbidden", "Not from this origin, or not to this host; or not possible here", always},
+    {"404", "NotFound", "There is no such workspace, session or other thing that was named",
+     [](const Route& r) { return has_workspace(r) || has_path_parameter(r); }},
+    {"409", "Conflict", "What is there does not permit it", [](const Route& r) { return (r.flags & routes::kConflict) != 0; }},
+    {"413", "ContentTooLarge", "The body is larger than is taken", has_body},
+    {"416", "RangeNotSatisfiable", "The file has no such range", [](const Route& r) { return (r.flags & routes::kBinary) != 0; }},
+    {"429", "TooManyRequests", "This client or workspace has as much under way, or as many, as it may", keyed, true},
+    {"503", "ServiceUnavailable", "The server has as much under way as it can, or is not ready", always, true},
+};
+
+void add_refusals(const Route& route, Value& responses) {
+  for (const Refusal& refusal : kRefusals)
+    if (refusal.applies(route))
+      responses[std::string(refusal.status)] = {{"$ref", "#/components/responses/" + std::string(refusal.name)}};
+  if (has_body(route) || has_path_parameter(route) || !route.query.empty())
+    responses["422"] = {{"description", "Validation Error"}, {"content", json_content(schema_ref("HTTPValidationError"))}};
+}
+
+Value refusal_responses() {
+  Value out = Value::object();
+  for (const Refusal& refusal : kRefusals) {
+    Value& response = out[std::string(refusal.name)];
+    response = {{"description", refusal.description}, {"content", json_content(schema_ref("Response"))}};
+    if (refusal.later)
+      response["headers"] = {{"Retry-After", {{"description", "Seconds to wait"}, {"schema", {{"type", "integer"}}}}}};
+  }
+  return out;
+}
+
+Value tags() {
+  Value out = Value::array();
+  for (const routes::Tag& tag : routes::tags()) out.push_back({{"name", tag.name}, {"description", tag.doc}});
+  return out;
+}
+
 Value body_content(const Route& route, Value schema) {
   if ((route.flags & routes::kStreamedBody) != 0) return {{"multipart/form-data", {{"schema", std::move(schema)}}}};
   return json_content(std::move(schema));
@@ -88,24 +148,18 @@ Value body_content(const Route& route, Value schema) {
 Value operation(const Route& route, Components& components) {
   const bool is_public = (route.flags & routes::kPublic) != 0;
   Value responses = {{route.endpoint.websocket != nullptr ? "101" : "200", success_response(route, components)}};
+  if ((route.flags & routes::kBinary) != 0) responses["206"] = bytes_response(kBytes, "The range that was asked for");
   Value out = {
       {"tags", Value::array({routes::scope_name(route.scope)})}, {"summary", route.summary}, {"operationId", route.operation_id}};
   Value parameters = path_parameters(route.path);
   if (!is_public && route.scope != routes::Scope::workspaces) parameters.push_back(workspace_parameter());
-  for (const routes::Parameter& p : route.query)
-    parameters.push_back({{"name", p.name},
-                          {"in", "query"},
-                          {"required", p.required},
-                          {"description", p.doc},
-                          {"schema", {{"type", p.type}, {"title", routes::schema::title_of(p.name)}}}});
+  for (const routes::Parameter& p : route.query) parameters.push_back(query_parameter(p));
   if (route.endpoint.describe_body != nullptr)
     out["requestBody"] = {{"required", route.endpoint.body_required},
                           {"content", body_content(route, route.endpoint.describe_body(components))}};
-  if (route.endpoint.describe_body != nullptr || route.path.find('{') != std::string_view::npos)
-    responses["422"] = {{"description", "Validation Error"}, {"content", json_content(schema_ref("HTTPValidationError"))}};
   if (!parameters.empty()) out["parameters"] = std::move(parameters);
   if (is_public) out["security"] = Value::array();
-  else responses["401"] = {{"description", "No or wrong API key"}, {"content", json_content(schema_ref("Response"))}};
+  add_refusals(route, responses);
   out["responses"] = std::move(responses);
   return out;
 }
@@ -144,9 +198,12 @@ Value openapi(const std::vector<const Route*>& table) {
           {"info",
            {{"title", "Caisson"},
             {"version", CAISSON_VERSION},
-            {"description", "Sealed shell and code sessions for AI agents, behind the AIO Sandbox API"}}},
+            {"description", "Sealed shell and code sessions for AI agents, behind the AIO Sandbox API"},
+            {"license", {{"name", "Apache License 2.0"}, {"identifier", "Apache-2.0"}}}}},
+          {"servers", Value::array({{{"url", "/"}, {"description", "Whoever serves this document"}}})},
+          {"tags", tags()},
           {"paths", std::move(paths)},
-          {"components", {{"schemas", components}, {"securitySchemes", security_schemes()}}},
+          {"components", {{"schemas", components}, {"responses", refusal_responses()}, {"securitySchemes", security_schemes()}}},
           {"security", Value::array({{{"api_key_header", Value::array()}},
                                      {{"api_key_bearer", Value::array()}},
                                      {{"api_key_query", Value::array()}}})}};

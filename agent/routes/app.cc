@@ -53,6 +53,13 @@ class RouteExchange final : public http::Exchange {
   const Route& route_;
 };
 
+http::Response no_content() {
+  http::Response response;
+  response.status = 204;
+  response.content_type.clear();
+  return response;
+}
+
 constexpr std::string_view kWorkspaceHeader = "x-caisson-workspace";
 
 // Whether a request of this scope is about what a workspace runs: who asks for its log need not wake it.
@@ -76,7 +83,9 @@ asio::awaitable<http::Admission> App::admit(http::Request head) {
   }
   if (!origins_.permits(head)) co_return http::error_response(403, "Origin is not allowed");
   http::Pairs cors = cors_headers(head);
-  if (head.method == http::Method::options) co_return preflight(head);  // browsers send it without credentials
+  const bool asks_options = head.method == http::Method::options;
+  // Browsers send a preflight without credentials; who has the key is told what the path takes, as by 405.
+  if (asks_options && (!cors.empty() || !(auth_off_ || auth::key_of(head)))) co_return preflight(head);
 
   Match match = router_.find(head.method, head.segments);
   const bool is_public = match.route != nullptr && (match.route->flags & kPublic) != 0;
@@ -87,9 +96,9 @@ asio::awaitable<http::Admission> App::admit(http::Request head) {
   }
   if (match.allowed.empty()) co_return http::error_response(404, "Not Found");
   if (match.route == nullptr) {
-    http::Response refusal = http::error_response(405, "Method Not Allowed");
-    refusal.headers = {{"allow", allow_header(match.allowed)}};
-    co_return refusal;
+    http::Response told = asks_options ? no_content() : http::error_response(405, "Method Not Allowed");
+    told.headers = {{"allow", allow_header(match.allowed)}};
+    co_return told;
   }
   head.params = std::move(match.params);
   session::TenantPtr tenant;
@@ -139,9 +148,7 @@ http::Pairs App::cors_headers(const http::Request& head) const {
 
 http::Response App::preflight(const http::Request& head) const {
   const Match match = router_.find(http::Method::options, head.segments);
-  http::Response response;
-  response.status = 204;
-  response.content_type.clear();
+  http::Response response = no_content();
   response.headers = cors_headers(head);
   // The same Allow for every path unless a listed origin asks: what exists is not told without a key.
   const bool listed = !response.headers.empty();

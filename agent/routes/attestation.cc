@@ -25,11 +25,14 @@ task<http::Response> confinement(Call call) {
   co_return co_await answer(std::move(call), std::move(session));
 }
 
+constexpr Parameter kNonce[] = {{"nonce", "string", "Repeated in the statement, so that it is known to be new"}};
+
 constexpr Route kAttestation[] = {
     {http::Method::get, "/v1/attestation", "get_attestation", Scope::sandbox, kNone, Unknown::ignore,
-     "What this container enforces, signed; ?nonce= is repeated in it", bind<attestation>()},
+     "What this container enforces, signed", bind<attestation>(), kDefaultBodyLimit, kNonce},
     {http::Method::get, "/v1/sessions/{session_id}/confinement", "get_session_confinement", Scope::sandbox, kNone,
-     Unknown::ignore, "What confines a bash or shell session, wall by wall, signed", bind<confinement>()},
+     Unknown::ignore, "What confines a bash or shell session, wall by wall, signed", bind<confinement>(), kDefaultBodyLimit,
+     kNonce},
 };
 
 }  // namespace

@@ -205,17 +205,26 @@ task<http::Response> read_session(Call call) {
   co_return http::ok(encode(out));
 }
 
-constexpr Parameter kListQuery[] = {{"limit", "integer", "At most so many, 1 to 200 (100)"},
-                                    {"after", "string", "`next` of the answer before"},
-                                    {"state", "string", "running or ended"},
-                                    {"domain", "string", "Of this policy domain only"}};
+constexpr std::string_view kStates[] = {"running", "ended"}, kFollow[] = {"true", "false"};
+constexpr Parameter kListQuery[] = {
+    {"limit", "integer", "At most so many", false, {.min = 1, .max = kMaxSessions}, "100"},
+    {"after", "string", "`next` of the answer before", false, {.max_length = 64}},
+    {"state", "string", "Sessions of this state only", false, {.one_of = kStates}},
+    {"domain", "string", "Sessions of this policy domain only", false, {.max_length = 64}},
+};
 constexpr Parameter kReadQuery[] = {
-    {"after_seq", "integer", "Records behind this number (0)"},
-    {"limit", "integer", "At most so many, 1 to 1000 (100); an answer ends at about 4 MiB"},
+    {"after_seq", "integer", "Records behind this number", false, {.min = 0}, "0"},
+    {"limit", "integer", "At most so many; an answer ends at about 4 MiB", false, {.min = 1, .max = kMaxRecords}, "100"},
     {"kind", "string", "Of these events only, with commas in between"},
-    {"since", "string", "Not before this time, RFC 3339 in UTC"},
-    {"until", "string", "Before this time, RFC 3339 in UTC"},
-    {"follow", "string", "true: a stream of events, as with Accept: text/event-stream, to the session's end"}};
+    {"since", "string", "Not before this time, RFC 3339 in UTC", false, {.format = "date-time"}},
+    {"until", "string", "Before this time, RFC 3339 in UTC", false, {.format = "date-time"}},
+    {"follow",
+     "string",
+     "true: a stream of events, as with Accept: text/event-stream, to the session's end",
+     false,
+     {.one_of = kFollow},
+     "\"false\""},
+};
 
 constexpr Route kAudit[] = {
     {http::Method::get, "/v1/audit/sessions", "list_audit_sessions", Scope::audit, kNone, Unknown::ignore,

@@ -62,7 +62,8 @@ task<http::Response> code_info(Call call) {
 using http::Method;
 
 // Ours: the contract has no way to ask.
-constexpr Parameter kVersion[] = {{"version", "string", "Version of the interpreter, such as python3.12 or node22"}};
+constexpr Parameter kVersion[] = {
+    {"version", "string", "Version of the interpreter, such as python3.12 or node22", false, {}, "null"}};
 
 constexpr Route kCode[] = {
     {Method::post, "/v1/code/execute", "execute_code_v1_code_execute_post", Scope::code, kNone, Unknown::ignore,

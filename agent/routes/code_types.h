@@ -59,7 +59,9 @@ struct Schema<CodeExecuteResponse> {
   static constexpr auto fields = std::tuple{
       field("language", &CodeExecuteResponse::language, "Language of the code").one_of(kLanguageNames),
       field("status", &CodeExecuteResponse::status, "ok, error or timeout"),
-      field("outputs", &CodeExecuteResponse::outputs, "Streams, displays, result and error, as notebooks have them").defaulted(),
+      field("outputs", &CodeExecuteResponse::outputs, "Streams, displays, result and error, as notebooks have them")
+          .object()
+          .defaulted(),
       field("code", &CodeExecuteResponse::code, "The code"),
       field("stdout", &CodeExecuteResponse::stdout_text, "Standard output"),
       field("stderr", &CodeExecuteResponse::stderr_text, "Standard error"),

@@ -330,15 +330,21 @@ task<http::Response> download_file(Call call) {
 
 using http::Method;
 
+constexpr std::string_view kChangePolicies[] = {"ignore", "abort"};
 constexpr Parameter kDownloadQuery[] = {
     {"path", "string", "Path; a relative one starts at the home", true},
-    {"change_policy", "string", "ignore, or abort: 409, or an answer cut short, when the file changes"},
+    {"change_policy",
+     "string",
+     "abort: 409, or an answer cut short, when the file changes",
+     false,
+     {.one_of = kChangePolicies},
+     "\"ignore\""},
 };
 
 constexpr Route kTransfer[] = {
     {Method::post, "/v1/file/upload", "upload_file", Scope::file, kStreamedBody, Unknown::ignore, "Upload a file",
      bind_form<upload_file, OrFailure<FileUploadResult>>(), kUploadLimit},
-    {Method::get, "/v1/file/download", "download_file", Scope::file, kBinary, Unknown::ignore,
+    {Method::get, "/v1/file/download", "download_file", Scope::file, kBinary | kConflict, Unknown::ignore,
      "Download a file, or a range of it", bind<download_file>(), 0, kDownloadQuery},
 };
 

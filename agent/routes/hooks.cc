@@ -30,7 +30,7 @@ task<http::Response> register_hook(Call call, RegisterHook body) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
   };
   Issues issues;
-  if (!std::ranges::all_of(body.name, plain))
+  if (body.name.empty() || !std::ranges::all_of(body.name, plain))
     issues.add(json::Value::array({"body", "name"}), "string_pattern_mismatch", "String should match pattern '^[a-zA-Z0-9_-]+$'");
   if (body.command.contains('\0'))
     issues.add(json::Value::array({"body", "command"}), "value_error", "Value error, a command holds no NUL byte");
@@ -62,7 +62,7 @@ task<http::Response> remove_hook(Call call) {
   co_return http::ok(nullptr, "Hook removed");
 }
 
-constexpr Parameter kListQuery[] = {{"event", "string", "shutdown (the default), init, pre_services or post_ready"}};
+constexpr Parameter kListQuery[] = {{"event", "string", "shutdown, init, pre_services or post_ready", false, {}, "\"shutdown\""}};
 
 constexpr Route kHooks[] = {
     {http::Method::post, "/v1/sandbox/hooks", "register_hook_v1_sandbox_hooks_post", Scope::sandbox, kNone, Unknown::ignore,

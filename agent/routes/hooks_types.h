@@ -17,12 +17,16 @@ struct RegisterHook {
 template <>
 struct Schema<RegisterHook> {
   static constexpr std::string_view name = "RegisterHookRequest";
-  static constexpr auto fields =
-      std::tuple{field("name", &RegisterHook::name, "Unique name: letters, digits, '_' and '-'").min_length(1).max_length(64),
-                 field("event", &RegisterHook::event, "When it runs: shutdown").defaulted(),
-                 field("command", &RegisterHook::command, "Shell command, run in a session of domain bash").max_length(4096),
-                 field("timeout", &RegisterHook::timeout, "Seconds after which it is killed").min(0.001).max(3600).defaulted(),
-                 field("priority", &RegisterHook::priority, "Lower ones run earlier, equal ones side by side").defaulted()};
+  static constexpr auto fields = std::tuple{
+      field("name", &RegisterHook::name, "Unique name: letters, digits, '_' and '-'").max_length(64).pattern("^[a-zA-Z0-9_-]+$"),
+      field("event", &RegisterHook::event, "When it runs: shutdown").defaulted(),
+      field("command", &RegisterHook::command, "Shell command, run in a session of domain bash").max_length(4096),
+      field("timeout", &RegisterHook::timeout, "Seconds after which it is killed; at most 3600")
+          .min(0.001)
+          .max(3600)
+          .unlisted()
+          .defaulted(),
+      field("priority", &RegisterHook::priority, "Lower ones run earlier, equal ones side by side").defaulted()};
 };
 template <>
 struct Schema<session::Hook> {

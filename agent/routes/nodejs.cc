@@ -164,7 +164,7 @@ task<http::Response> nodejs_delete_session(Call call) {
 
 using http::Method;
 
-constexpr Parameter kVersion[] = {{"version", "string", "Version of Node.js, such as node22 or 22"}};
+constexpr Parameter kVersion[] = {{"version", "string", "Version of Node.js, such as node22 or 22", false, {}, "null"}};
 
 constexpr Route kNodejs[] = {
     {Method::post, "/v1/nodejs/execute", "execute_nodejs_code", Scope::nodejs, kNone, Unknown::ignore, "Run JavaScript",

@@ -223,7 +223,7 @@ task<http::Response> delete_report(Call call) {
 
 using http::Method;
 
-constexpr Parameter kLiveQuery[] = {{"top_rows", "integer", "Rows of processes, 0 to 50 (10)"}};
+constexpr Parameter kLiveQuery[] = {{"top_rows", "integer", "Rows of processes, 0 to 50", false, {}, "10"}};
 
 constexpr Route kObserve[] = {
     {Method::get, "/v1/sandbox/observe/status", "observe_status_v1_sandbox_observe_status_get", Scope::sandbox, kNone,
@@ -235,7 +235,7 @@ constexpr Route kObserve[] = {
     {Method::post, "/v1/sandbox/observe/stop", "observe_stop_v1_sandbox_observe_stop_post", Scope::sandbox, kNone,
      Unknown::ignore, "End it", bind<observe_stop, ObservationStopResult>()},
     {Method::post, "/v1/sandbox/observe/export", "observe_export_v1_sandbox_observe_export_post", Scope::sandbox, kNone,
-     Unknown::ignore, "Make a report of it", bind<observe_export, ObservationReportInfo>()},
+     Unknown::ignore, "Make a report of it", bind<observe_export, ObservationExportResult>()},
     {Method::get, "/v1/sandbox/observe/reports", "observe_reports_v1_sandbox_observe_reports_get", Scope::sandbox, kNone,
      Unknown::ignore, "List the reports", bind<observe_reports, std::vector<ObservationReportInfo>>()},
     {Method::get,

@@ -47,12 +47,13 @@ struct ObservationStopResult {
 struct ObservationReportInfo {
   std::string report_id;
   std::optional<std::string> session_id;
-  std::string reason, created_at, path;
+  std::string reason = "manual", created_at, path;
   std::int64_t size_bytes = 0;
 };
+struct ObservationExportResult;  // the contract's second name for ObservationReportInfo
 struct ObservationEvent {
   std::string ts, type, message;
-  json::Value data;
+  json::Value data = json::Value::object();
 };
 struct ObservationLiveSnapshot {
   std::string captured_at, mode;
@@ -70,9 +71,12 @@ struct Schema<ObserveStart> {
           .one_of(kStartModes)
           .defaulted(),
       field("idempotency_key", &ObserveStart::idempotency_key, "The same key gives the same observation").max_length(128),
-      field("duration_seconds", &ObserveStart::duration_seconds, "Ends by itself after that long; at most 7 days").min(0),
+      field("duration_seconds", &ObserveStart::duration_seconds, "Ends by itself after that long; at most 7 days")
+          .min(0)
+          .unlisted(),
       field("interval_seconds", &ObserveStart::interval_seconds, "Between samples, 0.25 to 3600; of capture 1, of guardrail 10")
-          .min(0),
+          .min(0)
+          .unlisted(),
       field("include_processes", &ObserveStart::include_processes, "Rows of processes; in capture unless told otherwise"),
       field("include_disk", &ObserveStart::include_disk, "The home's file system").defaulted()};
 };
@@ -85,10 +89,10 @@ struct Schema<ObserveStop> {
 template <>
 struct Schema<ObserveExport> {
   static constexpr std::string_view name = "ObserveExportRequest";
-  static constexpr auto fields =
-      std::tuple{field("idempotency_key", &ObserveExport::idempotency_key, "The same key gives the same report").max_length(128),
-                 field("session_id", &ObserveExport::session_id, "The observation; absent: the latest"),
-                 field("reason", &ObserveExport::reason, "Why it is made").max_length(256).defaulted()};
+  static constexpr auto fields = std::tuple{
+      field("idempotency_key", &ObserveExport::idempotency_key, "The same key gives the same report").max_length(128),
+      field("session_id", &ObserveExport::session_id, "The observation; absent: the latest"),
+      field("reason", &ObserveExport::reason, "Why it is made; at most 256 characters").max_length(256).unlisted().defaulted()};
 };
 template <>
 struct Schema<ObservationStatus> {
@@ -135,13 +139,24 @@ struct Schema<ObservationReportInfo> {
       field("size_bytes", &ObservationReportInfo::size_bytes, "Packed")};
 };
 template <>
+struct Codec<ObservationExportResult> {
+  static json::Value describe(const Bounds& b, Components& c) {
+    (void)Codec<ObservationReportInfo>::describe(b, c);
+    json::Value same = c.at("ObservationReportInfo");
+    same["title"] = type_name();
+    c[type_name()] = std::move(same);
+    return {{"$ref", "#/components/schemas/" + type_name()}};
+  }
+  static std::string type_name() { return "ObservationExportResult"; }
+};
+template <>
 struct Schema<ObservationEvent> {
   static constexpr std::string_view name = "ObservationEvent";
   static constexpr auto fields =
       std::tuple{field("ts", &ObservationEvent::ts, "When").format("date-time"),
                  field("type", &ObservationEvent::type, "session_end, near_limit, observation_start, observation_stop, report"),
                  field("message", &ObservationEvent::message, "In words").defaulted(),
-                 field("data", &ObservationEvent::data, "The same as values").defaulted()};
+                 field("data", &ObservationEvent::data, "The same as values").object().defaulted()};
 };
 template <>
 struct Schema<session::TotalUse> {
@@ -153,7 +168,15 @@ struct Schema<session::TotalUse> {
                  field("mem_current_bytes", &T::mem_current_bytes, "Memory of the workspace's sessions").defaulted(),
                  field("mem_max_bytes", &T::mem_max_bytes, "What they may use together; null: each has a limit of its own"),
                  field("mem_usage_pct", &T::mem_usage_pct, "Used of it"),
-                 field("oom_kill", &T::oom_kill, "Kills for want of memory in living sessions; null without cgroup v2")};
+                 field("oom_kill", &T::oom_kill, "Kills for want of memory in living sessions; null without cgroup v2"),
+                 field("oom", &T::unmeasured, "Not measured"),
+                 field("cpu_nr_periods", &T::unmeasured, "Not measured"),
+                 field("cpu_nr_throttled", &T::unmeasured, "Not measured"),
+                 field("cpu_throttled_usec", &T::unmeasured, "Not measured"),
+                 field("memory_anon_bytes", &T::unmeasured, "Not measured"),
+                 field("memory_file_bytes", &T::unmeasured, "Not measured"),
+                 field("memory_shmem_bytes", &T::unmeasured, "Not measured"),
+                 field("memory_slab_bytes", &T::unmeasured, "Not measured")};
 };
 template <>
 struct Schema<session::DiskUse> {
@@ -181,6 +204,8 @@ struct Schema<session::ProcessUse> {
                                             field("threads", &T::threads, "Threads"),
                                             field("state", &T::state, "As in /proc: R, S, D, T, Z"),
                                             field("uptime_sec", &T::uptime_sec, "Since its start"),
+                                            field("fds", &T::unmeasured, "Not measured"),
+                                            field("ppid", &T::unmeasured, "Not measured"),
                                             field("session_id", &T::session_id, "The launcher's id of its session")};
 };
 template <>

@@ -1,34 +1,31 @@
 #include "agent/routes/route.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace caisson::routes {
 
-std::string_view scope_name(Scope scope) {
-  switch (scope) {
-    case Scope::system:
-      return "system";
-    case Scope::sandbox:
-      return "sandbox";
-    case Scope::bash:
-      return "bash";
-    case Scope::jupyter:
-      return "jupyter";
-    case Scope::nodejs:
-      return "nodejs";
-    case Scope::code:
-      return "code";
-    case Scope::workspaces:
-      return "workspaces";
-    case Scope::shell:
-      return "shell";
-    case Scope::file:
-      return "file";
-    case Scope::file_watch:
-      return "file-watch";
-    case Scope::audit:
-      return "audit";
-  }
-  return "system";
-}
+namespace {
+
+constexpr Tag kTags[] = {
+    {Scope::system, "system", "The server itself"},
+    {Scope::sandbox, "sandbox", "What there is: environment, packages, hooks, sessions, policies, observations"},
+    {Scope::bash, "bash", "A process for each command, with separate streams"},
+    {Scope::shell, "shell", "Commands in a terminal that keeps its state"},
+    {Scope::file, "file", "Read, write, edit, search and move files"},
+    {Scope::file_watch, "file-watch", "Changes of files as they happen"},
+    {Scope::jupyter, "jupyter", "Python in notebook kernels"},
+    {Scope::nodejs, "nodejs", "JavaScript in Node.js"},
+    {Scope::code, "code", "Programs by their language"},
+    {Scope::workspaces, "workspaces", "The units of tenancy"},
+    {Scope::audit, "audit", "What sessions did and what they were refused"},
+};
+static_assert(std::size(kTags) == static_cast<std::size_t>(Scope::audit) + 1, "one for each scope");
+
+}  // namespace
+
+std::span<const Tag> tags() { return kTags; }
+std::string_view scope_name(Scope scope) { return std::ranges::find(kTags, scope, &Tag::scope)->name; }
 
 json::Value describe_upload(Components& components) {
   json::Value& form = components["Body_upload_file"];

@@ -6,6 +6,7 @@
 // unknown sessions are answered by returning http::session_not_found().
 #pragma once
 
+#include <span>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -23,6 +24,11 @@ namespace caisson::routes {
 
 // What a key must cover; also the operation's tag in OpenAPI.
 enum class Scope { system, sandbox, bash, shell, file, file_watch, jupyter, nodejs, code, workspaces, audit };
+struct Tag {
+  Scope scope;
+  std::string_view name, doc;
+};
+[[nodiscard]] std::span<const Tag> tags();
 [[nodiscard]] std::string_view scope_name(Scope scope);
 
 enum Flag : unsigned {
@@ -32,7 +38,8 @@ enum Flag : unsigned {
   kFlat = 4,           // the response is Data itself, not an envelope around it
   kHidden = 8,         // not in OpenAPI
   kStreamedBody = 16,  // the handler reads the body piece by piece; the row's limit is for all of it
-  kBinary = 32,        // answers bytes (application/octet-stream)
+  kBinary = 32,        // answers bytes (application/octet-stream), or those of a range
+  kConflict = 64,      // 409 where what is there does not permit it
 };
 
 inline constexpr std::size_t kDefaultBodyLimit = 8 * 1024 * 1024;
@@ -66,6 +73,8 @@ struct Endpoint {
 struct Parameter {
   std::string_view name, type, doc;  // type: of JSON Schema
   bool required = false;
+  Bounds bounds = {};
+  std::string_view fallback = {};  // what holds without it, as JSON; null: it may be null
 };
 
 struct Route {

@@ -39,10 +39,13 @@ Router::Router(const std::vector<const Route*>& table) {
 
 Match Router::find(http::Method method, const std::vector<std::string>& segments) const {
   Match match;
+  std::string_view named;
   const http::Method wanted = method == http::Method::head ? http::Method::get : method;
   for (const Row& row : rows_) {
     if (!matches(row.pattern, segments)) continue;
-    match.allowed.push_back(row.route->method);
+    // Of the path itself: that a session may be called `create`, and be deleted by that name, is no method of /sessions/create.
+    if (named.empty()) named = row.route->path;
+    if (named == row.route->path) match.allowed.push_back(row.route->method);
     if (match.route != nullptr || row.route->method != wanted) continue;
     match.route = row.route;
     for (std::size_t i = 0; i < row.pattern.size(); ++i)

@@ -9,11 +9,12 @@ namespace {
 
 constexpr std::size_t kMaxIssues = 50;
 
-// pydantic writes 1, not 1.0, into its messages.
-std::string number_text(double v) {
-  if (v == std::floor(v) && std::abs(v) < 1e15) return std::to_string(static_cast<std::int64_t>(v));
-  return json::dump(json::Value(v));
+// 1, not 1.0, as pydantic has it in its messages and schemas.
+json::Value number(double v) {
+  if (v == std::floor(v) && std::abs(v) < 1e15) return static_cast<std::int64_t>(v);
+  return v;
 }
+std::string number_text(double v) { return json::dump(number(v)); }
 
 void check_range(double v, const Bounds& bounds, const json::Value& loc, Issues& issues) {
   if (bounds.min && v < *bounds.min) issues.add_below(loc, *bounds.min);
@@ -113,12 +114,16 @@ void decode_double(const json::Value& in, const Bounds& bounds, const json::Valu
 
 json::Value describe_scalar(std::string_view type, const Bounds& bounds) {
   json::Value out = {{"type", type}};
-  if (bounds.min) out["minimum"] = *bounds.min;
-  if (bounds.max) out["maximum"] = *bounds.max;
+  if (!bounds.format.empty()) out["format"] = bounds.format;
+  if (!bounds.pattern.empty()) out["pattern"] = bounds.pattern;
+  if (bounds.one_of.size() == 1) out["const"] = bounds.one_of[0];
+  else
+    for (const std::string_view name : bounds.one_of) out["enum"].push_back(name);
+  if (bounds.unlisted) return out;
+  if (bounds.min) out["minimum"] = number(*bounds.min);
+  if (bounds.max) out["maximum"] = number(*bounds.max);
   if (bounds.min_length) out["minLength"] = *bounds.min_length;
   if (bounds.max_length) out["maxLength"] = *bounds.max_length;
-  if (!bounds.format.empty()) out["format"] = bounds.format;
-  for (const std::string_view name : bounds.one_of) out["enum"].push_back(name);
   return out;
 }
 

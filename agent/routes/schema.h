@@ -42,8 +42,10 @@ struct Bounds {
   std::optional<double> min, max;
   std::optional<std::size_t> min_length, max_length;
   std::span<const std::string_view> one_of;
-  std::string_view format;  // "date-time": for the description only
+  std::string_view format, pattern;  // "date-time": for the description only
   bool defaulted = false;
+  bool unlisted = false;  // checked, but not in the description: a client made from the contract may send more
+  bool object = false;    // of any JSON value, for the description
 };
 
 template <class T, class M>
@@ -81,6 +83,21 @@ struct Field {
   constexpr Field format(std::string_view v) const {
     Field f = *this;
     f.bounds.format = v;
+    return f;
+  }
+  constexpr Field pattern(std::string_view v) const {
+    Field f = *this;
+    f.bounds.pattern = v;
+    return f;
+  }
+  constexpr Field unlisted() const {
+    Field f = *this;
+    f.bounds.unlisted = true;
+    return f;
+  }
+  constexpr Field object() const {
+    Field f = *this;
+    f.bounds.object = true;
     return f;
   }
   constexpr Field defaulted() const {
@@ -185,7 +202,10 @@ template <>
 struct Codec<json::Value> {
   static void decode(const json::Value& in, const Bounds&, const json::Value&, json::Value& out, const Decode&) { out = in; }
   static json::Value encode(const json::Value& v) { return v; }
-  static json::Value describe(const Bounds&, Components&) { return json::Value::object(); }
+  static json::Value describe(const Bounds& b, Components&) {
+    if (!b.object) return json::Value::object();
+    return {{"type", "object"}, {"additionalProperties", true}};
+  }
   static std::string type_name() { return "Any"; }
 };
 
@@ -222,6 +242,7 @@ struct Codec<std::vector<M>> {
   static Bounds element(const Bounds& of_list) {
     Bounds out;
     out.one_of = of_list.one_of;
+    out.object = of_list.object;
     return out;
   }
   static std::string type_name() { return "list_" + Codec<M>::type_name() + "_"; }

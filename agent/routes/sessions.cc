@@ -13,10 +13,11 @@ task<http::Response> list_sessions(Call call) {
   co_return http::ok(std::move(data), "Sessions listed");
 }
 
+constexpr Parameter kAfter[] = {{"after", "string", "`next` of the answer before"}};
+
 constexpr Route kSessions[] = {
     {http::Method::get, "/v1/sessions", "list_confined_sessions", Scope::sandbox, kNone, Unknown::ignore,
-     "Every living session with its domain, tier, limits and present use; ?after= the `next` of the answer before",
-     bind<list_sessions>()},
+     "Every living session with its domain, tier, limits and present use", bind<list_sessions>(), kDefaultBodyLimit, kAfter},
 };
 
 }  // namespace

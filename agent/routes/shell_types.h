@@ -111,11 +111,13 @@ struct Schema<ShellExecRequest> {
       field("exec_dir", &ShellExecRequest::exec_dir, "Directory to change to first"),
       field("command", &ShellExecRequest::command, "Shell command to execute"),
       field("async_mode", &ShellExecRequest::async_mode, "Answer at once; see /v1/shell/view and /wait").defaulted(),
-      field("timeout", &ShellExecRequest::timeout, "Seconds until the answer (status running); the command goes on"),
+      field("timeout", &ShellExecRequest::timeout, "Seconds until the answer (status running); the command goes on")
+          .min(0)
+          .unlisted(),
       field("strict", &ShellExecRequest::strict, "Fail when exec_dir cannot be entered, instead of staying"),
       field("no_change_timeout", &ShellExecRequest::no_change_timeout,
             "Seconds without new output until the answer (status no_change_timeout); the command goes on"),
-      field("hard_timeout", &ShellExecRequest::hard_timeout, "Seconds until the command is ended"),
+      field("hard_timeout", &ShellExecRequest::hard_timeout, "Seconds until the command is ended").min(0).unlisted(),
       field("preserve_symlinks", &ShellExecRequest::preserve_symlinks, "Keep symbolic links in the path of exec_dir").defaulted(),
       field("truncate", &ShellExecRequest::truncate, "Cut the middle of an output over 30000 characters").defaulted()};
 };

@@ -105,11 +105,11 @@ using http::Method;
 constexpr Route kWorkspaces[] = {
     {Method::get, "/v1/workspaces", "list_workspaces", Scope::workspaces, kNone, Unknown::ignore, "List the workspaces",
      bind<list, WorkspaceList>()},
-    {Method::post, "/v1/workspaces", "create_workspace", Scope::workspaces, kNone, Unknown::reject,
+    {Method::post, "/v1/workspaces", "create_workspace", Scope::workspaces, kConflict, Unknown::reject,
      "Create a workspace, to be named by X-Caisson-Workspace", bind<create, WorkspaceInfo>()},
     {Method::get, "/v1/workspaces/{name}", "get_workspace", Scope::workspaces, kNone, Unknown::ignore, "Describe a workspace",
      bind<one, WorkspaceInfo>()},
-    {Method::post, "/v1/workspaces/{name}/reset", "reset_workspace", Scope::workspaces, kNone, Unknown::ignore,
+    {Method::post, "/v1/workspaces/{name}/reset", "reset_workspace", Scope::workspaces, kConflict, Unknown::ignore,
      "End all that is in a workspace, files and hooks too, and make it again as it was made", bind<reset, WorkspaceInfo>()},
     {Method::post, "/v1/workspaces/{name}/pause", "pause_workspace", Scope::workspaces, kNone, Unknown::ignore,
      "Stop all that runs in a workspace; the next request to it lets it go on", bind<pause, WorkspaceInfo>()},

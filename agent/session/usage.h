@@ -18,7 +18,8 @@ struct TotalUse {                       // of all living sessions; processor tim
   std::int64_t cpu_usage_usec = 0, mem_current_bytes = 0;
   std::optional<std::int64_t> mem_max_bytes;  // what the workspace may use; absent: each session has a limit of its own
   std::optional<double> mem_usage_pct;
-  std::optional<std::int64_t> oom_kill;  // absent without cgroup v2
+  std::optional<std::int64_t> oom_kill;    // absent without cgroup v2
+  std::optional<std::int64_t> unmeasured;  // what clients know and nobody counts here: never set
 };
 struct DiskUse {
   std::string path;
@@ -35,6 +36,7 @@ struct ProcessUse {
   std::optional<double> cpu_pct, uptime_sec;
   std::optional<std::int64_t> threads;
   std::optional<std::string> state;
+  std::optional<std::int64_t> unmeasured;  // as above
   std::string session_id;
 };
 struct SessionUse {

@@ -4,6 +4,7 @@ import re
 
 import jsonschema
 import pytest
+from breaking import Comparison, breaking
 
 FREE = {"/v1/ping", "/healthz", "/readyz"}
 # Which AIO does not have.
@@ -43,9 +44,7 @@ def shared(contract, operations) -> list[tuple[tuple[str, str], dict, dict]]:
 
 
 def resolve(document: dict, schema: dict) -> dict:
-    while "$ref" in schema:
-        schema = document["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]
-    return schema
+    return Comparison.resolve(document, schema)
 
 
 def types(document: dict, schema: dict) -> set:
@@ -92,8 +91,7 @@ def test_every_schema_is_a_valid_json_schema(document):
 
 def test_every_reference_resolves(document):
     references = re.findall(r'"\$ref": ?"([^"]+)"', json.dumps(document))
-    names = {reference.removeprefix("#/components/schemas/") for reference in references}
-    assert names <= set(document["components"]["schemas"])
+    assert references and all(resolve(document, {"$ref": reference}) for reference in set(references))
 
 
 def test_operation_ids_are_unique(operations):
@@ -107,10 +105,10 @@ def test_every_path_parameter_is_declared(operations):
         assert declared == set(re.findall(r"{(\w+)}", path)), path
 
 
-def test_every_operation_has_a_summary_a_tag_and_described_answers(operations):
+def test_every_operation_has_a_summary_a_tag_and_described_answers(document, operations):
     for where, operation in operations.items():
         assert operation["summary"] and operation["tags"], where
-        assert all(answer["description"] for answer in operation["responses"].values()), where
+        assert all(resolve(document, answer)["description"] for answer in operation["responses"].values()), where
 
 
 def test_exactly_the_public_routes_need_no_key(document, operations):
@@ -131,10 +129,33 @@ def test_it_describes_every_operation_of_its_areas_and_the_probes(operations):
     assert FREE <= {path for _, path in operations}
 
 
-def test_every_route_of_the_page_is_described(api, operations):
-    page = api.http.get("/v1/docs").text
-    for _, path in operations:
-        assert path in page
+def test_what_is_refused_before_a_handler_is_described_everywhere(operations):
+    for (method, path), operation in operations.items():
+        told, public = set(operation["responses"]), path in FREE
+        assert {"400", "403", "503"} | (set() if public else {"401", "429"}) <= told, path
+        in_workspace = not public and not path.startswith("/v1/workspaces")
+        assert ("404" in told) == (in_workspace or "{" in path), path
+        assert ("422" in told) == (bool({"query", "path"} & {p["in"] for p in operation.get("parameters", [])}) or "requestBody" in operation)
+
+
+def test_conflicts_are_described_where_they_happen(operations):
+    assert {(method, path) for (method, path), operation in operations.items() if "409" in operation["responses"]} == {
+        ("get", "/v1/file/download"), ("post", "/v1/workspaces"), ("post", "/v1/workspaces/{name}/reset")}
+
+
+def test_servers_license_and_tags_are_there(document, operations):
+    assert document["servers"] == [{"url": "/", "description": "Whoever serves this document"}]
+    assert document["info"]["license"]["identifier"] == "Apache-2.0"
+    described = {tag["name"] for tag in document["tags"] if tag["description"]}
+    assert {tag for operation in operations.values() for tag in operation["tags"]} <= described
+
+
+def test_allow_names_what_the_path_is_described_with(api, document):
+    for path, methods in document["paths"].items():
+        for method in ("OPTIONS", "TRACE"):
+            answer = api.http.request(method, re.sub(r"{\w+}", "unheard-of", path))
+            assert answer.status_code == (204 if method == "OPTIONS" else 405), path
+            assert set(answer.headers["allow"].lower().split(", ")) - {"head", "options"} == set(methods), (method, path)
 
 
 def test_event_streams_are_declared(operations):
@@ -196,3 +217,24 @@ def test_answers_have_no_type_that_the_contract_does_not(document, contract, sha
                 continue
             allowed = types(contract.document, wanted["properties"][name])
             assert "any" in allowed or types(document, field) <= allowed, (where, name)
+
+
+def test_no_request_or_answer_of_the_contract_is_broken(document, contract):
+    assert breaking(contract.document, document) == []
+
+
+@pytest.mark.parametrize(("old", "new", "found"), [
+    ({"type": "string"}, {"type": "integer"}, "string is sent, ['integer'] taken"),
+    ({"anyOf": [{"type": "string"}, {"type": "null"}]}, {"type": "string"}, "null is sent, ['string'] taken"),
+    ({"type": "integer", "maximum": 9}, {"type": "integer", "maximum": 8}, "maximum 9 is sent, 8 taken"),
+    ({"type": "string"}, {"type": "string", "enum": ["a"]}, "anything is sent, ['a'] taken"),
+    ({"type": "array", "items": {"type": "number"}}, {"type": "array", "items": {"type": "integer"}}, "number is sent, ['integer'] taken"),
+])
+def test_a_narrower_request_field_is_found(old, new, found):
+    def with_field(field):
+        schema = {"type": "object", "properties": {"x": field}}
+        post = {"requestBody": {"content": {"application/json": {"schema": schema}}}, "responses": {}}
+        return {"paths": {"/p": {"post": post}}}
+
+    assert [text.partition(": ")[2] for text in breaking(with_field(old), with_field(new))] == [found]
+    assert breaking(with_field(old), with_field(old)) == []

@@ -45,7 +45,8 @@ TEST(Router, HeadIsServedByGet) { EXPECT_EQ(id_of(find(Method::head, {})), "inde
 TEST(Router, WrongMethodsNameTheRightOnes) {
   const Match match = find(Method::put, {"s", "stats"});
   EXPECT_EQ(match.route, nullptr);
-  EXPECT_EQ(allow_header(match.allowed), "DELETE, GET, HEAD, OPTIONS");
+  EXPECT_EQ(allow_header(match.allowed), "GET, HEAD, OPTIONS");
+  EXPECT_EQ(allow_header(find(Method::put, {"s", "other"}).allowed), "DELETE, GET, HEAD, OPTIONS");
 }
 
 }  // namespace

@@ -291,6 +291,16 @@ TEST_F(ServerTest, OptionsAreAnsweredWithoutAKey) {
   EXPECT_TRUE(has(asked, "access-control-allow-methods: OPTIONS, POST\r\n"));
 }
 
+TEST_F(ServerTest, OptionsWithTheKeyAreToldWhatThePathTakes) {
+  start();
+  const auto ask = [this](std::string_view path, std::string_view key) {
+    return once("OPTIONS " + std::string(path) + " HTTP/1.1\r\nHost: a\r\nX-AIO-API-Key: " + std::string(key) + "\r\n\r\n");
+  };
+  EXPECT_TRUE(has(ask("/greet", "secret"), "allow: OPTIONS, POST\r\n"));
+  EXPECT_TRUE(ask("/nowhere", "secret").starts_with("HTTP/1.1 404 "));
+  EXPECT_TRUE(ask("/greet", "wrong").starts_with("HTTP/1.1 401 "));  // or it would be a place to guess keys at
+}
+
 TEST_F(ServerTest, ForeignOriginsAreRefused) {
   start();
   EXPECT_TRUE(has(once(post("/echo", "x", "Origin: http://evil.example\r\n")), " 403 "));
