@@ -11,6 +11,7 @@ import sys
 import termios
 import threading
 import time
+import warnings
 
 import zmq
 from IPython import get_ipython
@@ -76,4 +77,5 @@ def settle(*_):
             time.sleep(0.0005 if now else 0.002)
 
 
+warnings.filterwarnings("ignore", message=".*dhist requires you to install")  # %cd, where IPython has no place for its directories
 get_ipython().events.register("post_execute", settle)

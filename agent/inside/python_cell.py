@@ -147,11 +147,30 @@ def evaluate(code, space):
     return value
 
 
+def tree_of(source, name, flags, space, display):
+    """The parsed source. What is no Python may be IPython's; plain code pays nothing for that."""
+    tree = error = None
+    try:
+        tree = compile(source, name, "exec", flags, dont_inherit=True)
+        if "get_ipython" in source:
+            start_ipython(display)
+        if not names_command(tree, space):
+            return tree
+    except SyntaxError as e:
+        error = e
+    made = python_of(source, display)
+    if made != source:
+        return compile(made, name, "exec", flags, dont_inherit=True)
+    if error is not None:
+        raise error
+    return tree
+
+
 def run_cell(source, name, space, display, count):
     """Runs a cell; its last expression is a result, unless a semicolon hides it. Raises what the cell raises."""
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-    tree = compile(source, name, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+    tree = tree_of(source, name, flags | ast.PyCF_ONLY_AST, space, display)
     last = None
     if tree.body and isinstance(tree.body[-1], ast.Expr):
         last = ast.Expression(tree.body.pop().value)

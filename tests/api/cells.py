@@ -8,6 +8,15 @@ import pytest
 INSTALLED = subprocess.run(["/usr/bin/python3", "-I", "-c", "import ipykernel, jupyter_client"], capture_output=True, check=False).returncode == 0
 needs_kernel = pytest.mark.skipif(not INSTALLED, reason="python3-ipykernel and python3-jupyter-client are not installed (scripts/setup --test)")
 
+# IPython where pickleshare is not installed, as in Debian 13: it warns of what it does not remember.
+FORGETFUL = """
+class Forgetful(dict):
+    def __setitem__(self, key, value):
+        import warnings
+        warnings.warn(f"This is now an optional IPython functionality, setting {key} requires you to install the `pickleshare` library.")
+get_ipython().db = Forgetful()
+"""
+
 
 def tighter(**limits):
     """policies: the domain jupyter with smaller limits."""

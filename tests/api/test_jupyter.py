@@ -8,7 +8,7 @@ import time
 import zlib
 
 import pytest
-from cells import Cells, error_of, needs_kernel, text_of
+from cells import FORGETFUL, Cells, error_of, needs_kernel, text_of
 from conftest import NOT_FOUND, Api, eventually
 
 pytestmark = needs_kernel
@@ -36,6 +36,11 @@ def test_trap_14_a_bare_expression_is_an_execute_result_and_not_stdout(cells):
     only, = done["outputs"]
     assert (only["output_type"], only["data"], only["execution_count"]) == ("execute_result", {"text/plain": "42"}, 1)
     assert done["msg_id"] and done["session_id"] == cells.session and done["kernel_name"] == "python3"
+
+
+def test_cd_gives_no_warning_where_ipython_remembers_no_directories(cells):
+    done = cells.run(FORGETFUL + "%cd /usr")
+    assert (text_of(done), text_of(done, "stderr")) == ("/usr\n", "")
 
 
 def test_trap_14_a_failing_cell_is_an_error_output_and_keeps_what_came_before(cells):

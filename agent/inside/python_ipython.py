@@ -1,0 +1,87 @@
+# IPython's syntax (!ls, %cd, %%bash, name?), for code that is no Python without it: notebooks take it, and what is written for them. Its
+# own transformer makes Python of it, which runs like any other here. Nothing is imported before it is needed.
+
+MARKED = r"""(?mx) ^[ \t]* (?: [%!?,;/] | >>> | In\ \[ )   # a magic, a command of the shell, a question, a pasted prompt
+                | = [ \t]* [%!] \S | \? [ \t]* $ | \A [ \t]"""
+
+
+def ipython_shell(display):
+    from IPython.core.interactiveshell import InteractiveShell
+    if InteractiveShell.initialized():
+        return InteractiveShell.instance()
+    from IPython.core.displaypub import DisplayPublisher
+    from traitlets.config import Config
+
+    class Publisher(DisplayPublisher):
+        def publish(self, data, *_, **__):
+            display.add("display_data", {kind: base64.b64encode(value).decode() if isinstance(value, bytes) else value
+                                         for kind, value in data.items() if isinstance(value, (bytes, str))})
+
+        def clear_output(self, *_, **__):
+            pass  # what was printed is the caller's already
+
+    class Shell(InteractiveShell):
+        def enable_gui(self, gui=None):
+            pass  # there is no screen
+
+        def system(self, command):
+            """In order with what was printed: both go to the same pipes. IPython's own would need a terminal."""
+            import subprocess
+            flush()
+            done = subprocess.run(self.var_expand(command, depth=1), shell=True, executable=os.environ.get("SHELL"))
+            self.user_ns["_exit_code"] = done.returncode
+
+        def _showtraceback(self, kind, error, lines):
+            print(self.InteractiveTB.stb2text(lines), file=sys.stderr)
+
+    def print_page(_, text, start=0, **__):
+        text = text["text/plain"] if isinstance(text, dict) else text
+        print("\n".join(text.splitlines()[start:]))
+
+    main = sys.modules["__main__"]
+    shell = Shell.instance(user_module=main, display_pub_class=Publisher, config=Config(
+        {"HistoryManager": {"enabled": False}, "InteractiveShell": {"colors": "nocolor"}}))
+    shell.set_hook("show_in_pager", print_page, 1)
+    for name in "exit", "quit":
+        main.__dict__.pop(name, None)  # Python's own: they end this program with their code
+    import warnings
+    warnings.filterwarnings("ignore", message=".*dhist requires you to install")  # %cd: that this is kept nowhere else
+    return shell
+
+
+def start_ipython(display):
+    """For get_ipython(): where there is none, its name says so."""
+    try:
+        ipython_shell(display)
+    except ImportError:
+        pass
+
+
+def names_command(tree, space):
+    """`ls -a` and `pwd` are Python, too, that would fail for want of a variable."""
+    first = tree.body[0].value if len(tree.body) == 1 and isinstance(tree.body[0], ast.Expr) else None
+    while isinstance(first, ast.BinOp) and isinstance(first.op, ast.Sub):
+        first = first.left
+    return isinstance(first, ast.Name) and first.id not in space and not hasattr(builtins, first.id)
+
+
+def python_of(source, display):
+    """What IPython makes of a text that is no Python; the text itself where that is nothing else."""
+    import re
+    alone = len(source.strip().splitlines()) == 1  # then `pip install x` is a magic, too
+    marked = re.search(MARKED, source)
+    if not (alone or marked):
+        return source
+    try:
+        shell = ipython_shell(display)
+    except ImportError:
+        if not marked:
+            return source
+        line = source.splitlines()[source.count("\n", 0, marked.end())].strip()
+        raise ModuleNotFoundError("%s is IPython's syntax, and this Python (%s) has no IPython: pip install ipython, or do it with subprocess"
+                                  % (clip(line[:200]), sys.executable), name="IPython") from None
+    made = shell.transform_cell(source)
+    if alone:
+        with shell.builtin_trap:
+            made = shell.prefilter_manager.prefilter_lines(made)
+    return made
