@@ -31,8 +31,9 @@ std::vector<std::string> environment(const Options& o) {
   for (const char* name :
        {"TZ", "USER", "MAX_SHELL_SESSIONS", "MAX_BASH_SESSIONS", "MAX_JUPYTER_SESSIONS", "MAX_CODE_SESSIONS",
         "CAISSON_WARM_SESSIONS", "CAISSON_ALLOW_ORIGIN", "CAISSON_ALLOW_HOST", "PYTHON_VERSION", "CAISSON_SESSION_IDLE_SECONDS",
+        // Of notebooks, of what is kept, and hooks.
         "CAISSON_JUPYTER_IDLE_SECONDS", "CAISSON_KERNEL_POOL", "CAISSON_OUTPUT_CAP_BYTES", "CAISSON_OUTPUT_TOTAL_BYTES",
-        "CAISSON_HOOK_SECONDS", "RUN_HOOK_INIT", "RUN_HOOK_PRE_SERVICES", "RUN_HOOK_POST_READY"})
+        "CAISSON_HOOK_SECONDS", "CAISSON_IMPLICIT_IDLE_SECONDS", "RUN_HOOK_INIT", "RUN_HOOK_PRE_SERVICES", "RUN_HOOK_POST_READY"})
     if (const char* value = std::getenv(name)) env.push_back(std::string(name) + "=" + value);
   return env;
 }

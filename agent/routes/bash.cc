@@ -86,11 +86,12 @@ task<http::Response> bash_exec(Call call, BashExecRequest body) {
   BashService& service = *call.services.bash;
   BashService::SessionPtr s;
   if (body.session_id.value_or("").empty()) {
-    BashService::CreateParams params;
+    BashService::CreateParams params{.implicit = true};
     CO_TRY_ASSIGN(s, co_await service.create(std::move(params)));
   } else {
     s = service.find(*body.session_id);
     if (!s) co_return http::session_not_found();
+    s->implicit = false;
   }
   session::BashExecParams params{.command = std::move(body.command), .exec_dir = std::move(body.exec_dir)};
   if (body.env) params.env = std::move(*body.env);

@@ -47,7 +47,7 @@ BashService::~BashService() {
   life_->over = true;
   life_->changed.notify_all();
   for (const SessionPtr& session : table_.all()) {
-    session->handle->on_end = nullptr;
+    if (session->handle) session->handle->on_end = nullptr;
     forget(session);
   }
 }
@@ -77,8 +77,11 @@ task<BashService::SessionPtr> BashService::create(CreateParams params) {
                    "session_id is longer than 128 bytes, has a slash or control characters, or is a dot name");
   const std::string id = params.session_id.empty() ? sys::random_hex(16) : params.session_id;
   if (SessionPtr existing = table_.find(id)) {
-    CO_TRY(check_isolation(*existing->handle, params.isolated));
     existing->touch();
+    existing->implicit = false;
+    CO_TRY(co_await wake(existing));
+    CO_TRY(check_isolation(*existing->handle, params.isolated));
+    existing->save();
     if (params.exec_dir.empty() && params.snapshot_path.empty()) co_return existing;
     const std::string dir = absolute_dir(existing->working_dir, params.exec_dir);
     const std::string snapshot = params.snapshot_path.empty() ? existing->snapshot_path : params.snapshot_path;
@@ -98,6 +101,7 @@ task<BashService::SessionPtr> BashService::create(CreateParams params) {
     CO_TRY_ASSIGN(session->handle, co_await launcher_.session_create("bash", id, config_.tenant, isolated, 0, true));
   }
   session->id = id;
+  session->implicit = params.implicit;
   // WORKSPACE is a folder of the shared home.
   session->working_dir = absolute_dir(session->handle->isolated ? launcher_.greeting().home : config_.workspace, params.exec_dir);
   session->snapshot_path = params.snapshot_path;
@@ -119,10 +123,44 @@ task<BashService::SessionPtr> BashService::create(CreateParams params) {
 
 void BashService::insert(const SessionPtr& session) {
   table_.insert(session);
+  hold(session, session->handle);
+}
+
+void BashService::hold(const SessionPtr& session, std::shared_ptr<bridge::SessionHandle> handle) {
+  session->handle = std::move(handle);
   const std::weak_ptr<BashSession> weak = session;
   session->handle->on_end = [this, weak] {
     if (const SessionPtr ended = weak.lock()) forget(ended);
   };
+}
+
+std::vector<BashService::SessionPtr> BashService::sessions() const {
+  std::vector<SessionPtr> out = table_.all();
+  std::erase_if(out, [](const SessionPtr& session) { return session->handle == nullptr; });
+  return out;
+}
+
+task<void> BashService::rest(BashService* self, std::shared_ptr<Life> life, SessionPtr session) {
+  const std::shared_ptr<bridge::SessionHandle> handle = session->handle;
+  const bridge::Clock::time_point last_used = session->last_used;
+  CO_TRY_ASSIGN(const json::Value now, co_await self->launcher_.session_stat(handle->id));
+  const bool lives = json::number_of(now, "processes").value_or(2) > 1;  // besides the session's init
+  if (life->over || lives || session->busy() || session->closed || session->last_used != last_used) co_return Status{};
+  handle->on_end = nullptr;
+  session->handle.reset();
+  session->record.erase();
+  for (const CommandPtr& command : session->commands) command->release();
+  co_return co_await self->launcher_.session_destroy(handle, "idle");
+}
+
+task<void> BashService::wake(SessionPtr session) {
+  if (session->handle) co_return Status{};
+  const Counted<int> starting(session->starting);
+  CO_TRY_ASSIGN(auto handle, co_await launcher_.session_create("bash", session->id, config_.tenant, false, 0, true));
+  if (session->closed || session->handle) CO_TRY(co_await launcher_.session_destroy(handle, "duplicate"));
+  if (session->closed) co_return fail(Code::not_found, "the session was closed meanwhile");
+  if (!session->handle) hold(session, std::move(handle));
+  co_return Status{};
 }
 
 bool BashService::restore(const std::shared_ptr<bridge::SessionHandle>& handle, Keep::Left session,
@@ -136,6 +174,7 @@ bool BashService::restore(const std::shared_ptr<bridge::SessionHandle>& handle, 
   restored->snapshot_path = json::text_of(session.body, "snapshot_path");
   restored->touch();
   restored->created_ns = json::number_of(session.body, "created_ns").value_or(restored->last_used_ns);
+  restored->implicit = json::flag_of(session.body, "implicit");
   restored->command_count = json::number_of(session.body, "command_count").value_or(0);
   restored->record = std::move(session.record);
   std::ranges::sort(commands, {}, [](const Keep::Left& left) { return json::number_of(left.body, "number").value_or(0); });
@@ -214,10 +253,12 @@ task<BashService::CommandPtr> BashService::start(SessionPtr session, BashExecPar
   // Twice: what is too large for a message waits once more, to be read from stdin.
   CO_TRY_ASSIGN(http::Budget::Share text_share, room_for_text(2 * params.command.size()));
   (void)text_share.resize(params.command.size());
+  const Counted<int> starting(session->starting);
+  CO_TRY(co_await wake(session));
   CO_TRY_ASSIGN(BashLaunch launch, plan_bash(*session, params));
   const std::string cwd = launch.request.cwd;
+  if (session->record.keep() == nullptr) session->save();
   launch.request.keep = session->record.keep() != nullptr;
-  const Counted<int> starting(session->starting);
   CO_TRY_ASSIGN(bridge::ExecOutcome outcome, co_await launcher_.session_exec(session->handle, std::move(launch.request)));
   if (const auto* refused = std::get_if<bridge::ExecRefused>(&outcome)) co_return std::unexpected(refused_error(*refused, cwd));
   if (session->closed) co_return fail(Code::not_found, "the session was closed meanwhile");
@@ -266,20 +307,31 @@ task<void> BashService::close(SessionPtr session, std::string reason) {
   // In a tier without PID namespaces the launcher ends the commands one by one, and their exits come as plain signals.
   for (const CommandPtr& command : session->commands)
     if (command->running()) command->note_kill();
+  if (!session->handle) co_return Status{};
   auto destroyed = co_await launcher_.session_destroy(session->handle, std::move(reason));
   for (const CommandPtr& command : session->commands) command->release();
   co_return destroyed;
 }
 
 task<void> BashService::expire_loop(BashService* self, std::shared_ptr<Life> life) {
+  const std::chrono::seconds idle = self->config_.idle_expiry, implicit_idle = self->config_.implicit_idle;
+  const auto pause = static_cast<double>(std::clamp<std::int64_t>(implicit_idle.count(), 1, 15));
   while (!life->over) {
-    const bridge::Clock::time_point next = bridge::deadline_after(15);
+    const bridge::Clock::time_point next = bridge::deadline_after(pause);
     if (co_await life->changed.wait_until(next) || life->over) break;
-    if (self->config_.idle_expiry.count() == 0) continue;
-    for (const SessionPtr& session : self->table_.idle_since(bridge::Clock::now() - self->config_.idle_expiry)) {
-      (void)co_await self->close(session, "idle");  // it has left the table; the launcher's own log has the failure
-      if (life->over) break;
-    }
+    for (const SessionPtr& session : self->table_.all())
+      if (session->busy()) session->last_used = bridge::Clock::now();  // it is idle from the end of its command on
+    if (idle.count() != 0)
+      for (const SessionPtr& session : self->table_.idle_since(bridge::Clock::now() - idle)) {
+        (void)co_await self->close(session, "idle");  // it has left the table; the launcher's own log has the failure
+        if (life->over) co_return Status{};
+      }
+    if (implicit_idle.count() != 0)
+      for (const SessionPtr& session : self->table_.idle_since(bridge::Clock::now() - implicit_idle)) {
+        if (!session->implicit || !session->handle) continue;
+        (void)co_await rest(self, life, session);  // what could not be ended is tried again, or is in the launcher's log
+        if (life->over) co_return Status{};
+      }
   }
   co_return Status{};
 }

@@ -3,7 +3,10 @@
 // - sessions/create with an existing id returns that session.
 // - exec_dir becomes the session's default once a command has really started there; relative paths start at the default.
 // - without command_id, /output speaks of the newest command, /write to the newest running one, /kill to all running ones.
-// - at the cap the session idle for longest is closed; sessions with a running command never are.
+// - at the cap the session idle for longest is closed, implicit ones first; sessions with a running command never are.
+// - a session that exec made is implicit until a request runs something in it by its id. Soon after its last command, when no
+// process of
+//   it lives, it ends; its id, directory and kept output stay, and a command by that id begins it anew (rest(), wake()).
 #pragma once
 
 #include <memory>
@@ -30,10 +33,12 @@ class BashService {
     std::string session_id;  // "": generated
     std::string exec_dir, snapshot_path;
     std::optional<bool> isolated;  // absent: as an existing one is, else not
+    bool implicit = false;
   };
   [[nodiscard]] task<SessionPtr> create(CreateParams params);
   [[nodiscard]] SessionPtr find(const std::string& session_id) const { return table_.find(session_id); }
-  [[nodiscard]] std::vector<SessionPtr> sessions() const { return table_.all(); }
+  // Without those that rest.
+  [[nodiscard]] std::vector<SessionPtr> sessions() const;
 
   // From now on sessions are made in this workspace of the launcher's. There is none when it is called.
   void serve_workspace(std::string name, std::string home) {
@@ -59,6 +64,10 @@ class BashService {
 
  private:
   void insert(const SessionPtr& session);
+  void hold(const SessionPtr& session, std::shared_ptr<bridge::SessionHandle> handle);
+  // Ends what the launcher has of an implicit session, unless something in it lives.
+  static task<void> rest(BashService* self, std::shared_ptr<Life> life, SessionPtr session);
+  [[nodiscard]] task<void> wake(SessionPtr session);
   [[nodiscard]] task<void> make_room();
   // For a command's text. What is remembered of commands that are over makes room, the longest text first.
   [[nodiscard]] Result<http::Budget::Share> room_for_text(std::size_t bytes);

@@ -26,10 +26,10 @@ void BashSession::touch() {
 
 void BashSession::save() {
   if (!handle || closed) return;
-  const json::Value body{{"session", handle->id},         {"id", id},
-                         {"working_dir", working_dir},    {"snapshot_path", snapshot_path},
-                         {"created_ns", created_ns},      {"last_used_ns", last_used_ns},
-                         {"command_count", command_count}};
+  const json::Value body{{"session", handle->id},          {"id", id},
+                         {"working_dir", working_dir},     {"snapshot_path", snapshot_path},
+                         {"created_ns", created_ns},       {"last_used_ns", last_used_ns},
+                         {"command_count", command_count}, {"implicit", implicit}};
   if (record.keep() == nullptr) record = Keep::make("bash", body);
   else (void)record.write(body, {});  // without room the older one stays
 }

@@ -14,8 +14,8 @@ namespace caisson::session {
 
 struct BashSession {
   std::string id;
-  bool implicit = false;  // bash sessions are all evicted alike
-  std::shared_ptr<bridge::SessionHandle> handle;
+  bool implicit = false;                          // made because a request named none, until one names it
+  std::shared_ptr<bridge::SessionHandle> handle;  // nullptr: it rests (BashService::rest)
   std::string working_dir;
   std::string snapshot_path;
   std::int64_t created_ns = 0, last_used_ns = 0;  // real time, for clients

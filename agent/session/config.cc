@@ -44,6 +44,7 @@ Config config_from_env() {
   take("MAX_CODE_SESSIONS", config.max_code_sessions, 1, 100'000);
   take("CAISSON_WARM_SESSIONS", config.warm_sessions, 0, 64);
   take("CAISSON_SESSION_IDLE_SECONDS", config.idle_expiry, 0, 365 * 24 * 3600);
+  take("CAISSON_IMPLICIT_IDLE_SECONDS", config.implicit_idle, 0, 365 * 24 * 3600);
   take("CAISSON_OUTPUT_CAP_BYTES", config.stream_cap_bytes, 64 * 1024, 1u << 30);
   take("CAISSON_OUTPUT_TOTAL_BYTES", config.total_cap_bytes, 1 << 20, std::size_t{512} << 20);
   config.max_implicit_sessions = std::min(config.max_implicit_sessions, config.max_shell_sessions);

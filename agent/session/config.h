@@ -23,6 +23,7 @@ struct Config {
   std::size_t warm_sessions = 2;             // CAISSON_WARM_SESSIONS: prepared of each kind that is in use; 0: none
   std::size_t max_implicit_sessions = 16;    // shell sessions made because a request named none, terminals included
   std::chrono::seconds idle_expiry{3600};    // CAISSON_SESSION_IDLE_SECONDS; 0: sessions never expire
+  std::chrono::seconds implicit_idle{60};    // CAISSON_IMPLICIT_IDLE_SECONDS: bash sessions that exec made; 0: as all others
   std::size_t stream_cap_bytes = 8u << 20;   // CAISSON_OUTPUT_CAP_BYTES: kept of one command's stdout or stderr
   std::size_t total_cap_bytes = 256u << 20;  // CAISSON_OUTPUT_TOTAL_BYTES: kept of all commands of all workspaces together
   std::shared_ptr<OutputBudget> budget;      // the workspace's part of that, for all of its services; absent: each has its own
