@@ -68,6 +68,13 @@ bool take(const Fd& from, std::string& out, std::size_t most) {
 
 }  // namespace
 
+std::string own_directory() {
+  std::array<char, 4096> self;
+  const ssize_t n = ::readlink("/proc/self/exe", self.data(), self.size());
+  const std::string path(self.data(), n > 0 ? static_cast<std::size_t>(n) : 0);
+  return path.substr(0, path.rfind('/') + 1);
+}
+
 Done<ChildEnd> run_child(const ChildRequest& child, const Request& request, const std::function<bool(std::string_view)>& line) {
   auto out = sys::pipe(), err = sys::pipe(), report = sys::pipe();
   auto null = sys::open("/dev/null", O_RDONLY);

@@ -22,6 +22,9 @@ struct ChildEnd {
   std::string errors;    // the start of its stderr
 };
 
+// Where this program is, and what it runs besides; with a slash at the end.
+[[nodiscard]] std::string own_directory();
+
 // line() returns false to end the program. Failure: it cannot be started, or nobody waits for it any more (ECANCELED).
 [[nodiscard]] Done<ChildEnd> run_child(const ChildRequest& child, const Request& request,
                                        const std::function<bool(std::string_view)>& line);

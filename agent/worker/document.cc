@@ -1,8 +1,5 @@
 #include "agent/worker/document.h"
 
-#include <unistd.h>
-
-#include <array>
 #include <cctype>
 
 #include "agent/worker/child.h"
@@ -11,13 +8,6 @@ namespace caisson::worker {
 namespace {
 
 constexpr double kSeconds = 60;
-
-std::string own_directory() {
-  std::array<char, 4096> self;
-  const ssize_t n = ::readlink("/proc/self/exe", self.data(), self.size());
-  const std::string path(self.data(), n > 0 ? static_cast<std::size_t>(n) : 0);
-  return path.substr(0, path.rfind('/') + 1);
-}
 
 json::Value asked_of(const Request& request) {
   json::Value out = json::Value::object();

@@ -6,6 +6,7 @@
 
 #include "agent/worker/document.h"
 #include "agent/worker/editor_text.h"
+#include "agent/worker/encoding.h"
 #include "agent/worker/walk.h"
 #include "launcher/base/sys.h"
 
@@ -68,8 +69,12 @@ Failure missing(const std::string& path) {
 struct Text {
   Opened file;
   std::string content;
+  std::string bytes;     // as they are in the file, where they are not `content`
+  std::string encoding;  // "": the content is the bytes
+
+  [[nodiscard]] const std::string& before() const { return encoding.empty() ? content : bytes; }
 };
-Done<Text> text_of(Done<Opened> file, const std::string& path) {
+Done<Text> text_of(EditHistory& history, const Request& request, Done<Opened> file, const std::string& path) {
   if (!file) {
     if (file.error().number == ENOENT) return std::unexpected(missing(path));
     if (file.error().number == EISDIR)
@@ -83,20 +88,41 @@ Done<Text> text_of(Done<Opened> file, const std::string& path) {
   GIVE_ASSIGN(std::string content, read_whole(file->fd, path, kMostEdited));
   if (content.substr(0, 8192).contains('\0'))
     return tool(path, "File appears to be binary and this file type cannot be read or edited by this tool.", "decode_error");
-  return Text{std::move(*file), std::move(content)};
+  if (mostly_utf8(content)) return Text{std::move(*file), std::move(content), "", ""};
+  GIVE_ASSIGN(Decoded decoded, decode_text(content, history.encoding_of(path), request));
+  history.remember(path, decoded.encoding);
+  if (decoded.text.size() > kMostEdited) return failed(EFBIG, path);
+  return Text{std::move(*file), std::move(decoded.text), std::move(content), std::move(decoded.encoding)};
 }
 
-Done<Text> open_text(const std::string& path, int flags) { return text_of(open_regular(path, flags), path); }
+Done<Text> open_text(EditHistory& history, const Request& request, const std::string& path) {
+  return text_of(history, request, open_regular(path, O_RDWR), path);
+}
+
+// The file is this text from now on, in its own encoding.
+Done<void> replace_text(EditHistory& history, const Request& request, const Text& text, const std::string& path,
+                        const std::string& after) {
+  if (after.size() > kMostEdited) return failed(EFBIG, path);
+  if (text.encoding.empty()) {
+    GIVE(overwrite(text.file.fd, path, after));
+  } else {
+    GIVE_ASSIGN(const std::string bytes, encode_text(after, text.encoding, path, request));
+    GIVE(overwrite(text.file.fd, path, bytes));
+  }
+  history.push(path, text.before());
+  return {};
+}
 
 Edited view_directory(const Fd& top, const std::string& path, const Request& request) {
-  std::vector<std::string> names = {path};
+  const std::string slash = path.ends_with('/') ? "" : "/";
+  std::vector<std::pair<std::string, bool>> names = {{path, !slash.empty()}};  // and whether a slash follows
   std::size_t hidden = 0;
   const auto visit = [&](const Entry& entry, int) {
     if (entry.name.front() == '.') {
       hidden += entry.depth == 1 ? 1 : 0;
       return Step::skip;
     }
-    names.push_back(path + (path.ends_with('/') ? "" : "/") + entry.relative + (entry.directory && !entry.link ? "/" : ""));
+    names.emplace_back(path + slash + entry.relative, entry.directory);
     if (names.size() > kMostListed) return Step::stop;
     return static_cast<std::int64_t>(entry.depth) < kListDepth ? Step::descend : Step::skip;
   };
@@ -104,11 +130,11 @@ Edited view_directory(const Fd& top, const std::string& path, const Request& req
   GIVE(walk(top, path, request, visit, complete));
   std::ranges::sort(names);
   std::string list;
-  for (const std::string& name : names) list += name + "\n";
+  for (const auto& [name, directory] : names) list += (list.empty() ? "" : "\n") + name + (directory ? "/" : "");
   std::string out = "Here's the files and directories up to 2 levels deep in " + path + ", excluding hidden items:\n" +
                     clipped(list, kDirectoryNotice);
   if (hidden > 0)
-    out += "\n" + std::to_string(hidden) + " hidden files/directories in this directory are excluded. You can use 'ls -la " +
+    out += "\n\n" + std::to_string(hidden) + " hidden files/directories in this directory are excluded. You can use 'ls -la " +
            path + "' to see them.";
   return Edit{.output = std::move(out)};
 }
@@ -124,7 +150,7 @@ Done<std::vector<std::int64_t>> range_of(const Request& request, const std::stri
   return out;
 }
 
-Edited view(const std::string& path, const Request& request) {
+Edited view(EditHistory& history, const std::string& path, const Request& request) {
   GIVE_ASSIGN(const auto range, range_of(request, path));
   auto opened = open_path(path, O_RDONLY);
   if (!opened && opened.error().number == ENOENT) return std::unexpected(missing(path));
@@ -143,23 +169,24 @@ Edited view(const std::string& path, const Request& request) {
                           clipped(document.text, kFileNotice) + "\n",
                 .metadata = request.flag("metadata") ? std::move(document.metadata) : json::Value(nullptr)};
   }
-  GIVE_ASSIGN(const Text text, text_of(regular(std::move(*opened), path), path));
+  GIVE_ASSIGN(const Text text, text_of(history, request, regular(std::move(*opened), path), path));
   if (range.empty()) return Edit{.output = numbered(text.content, path)};
   auto lines = lines_of(text.content);
   if (text.content.ends_with('\n')) lines.pop_back();
   const auto count = static_cast<std::int64_t>(lines.size());
-  const std::int64_t first = range[0], last = range[1] == -1 ? count : range[1];
+  const std::int64_t first = range[0], last = range[1] == -1 ? count : std::min(range[1], count);
   const auto wrong = [&](const std::string& why) { return tool(path, invalid("view_range", number_list(range), why)); };
   if (first < 1 || first > count)
     return wrong("Its first element `" + std::to_string(first) + "` should be within the range of lines of the file: [1, " +
                  std::to_string(count) + "].");
-  if (last > count)
-    return wrong("Its second element `" + std::to_string(last) + "` should be smaller than the number of lines in the file: `" +
-                 std::to_string(count) + "`.");
   if (last < first)
     return wrong("Its second element `" + std::to_string(last) + "` should be greater than or equal to the first element `" +
                  std::to_string(first) + "`.");
-  return Edit{.output = numbered(joined(lines, first - 1, last), path, first)};
+  const std::string lines_there = std::to_string(count);
+  const std::string note = range[1] > count ? "NOTE: We only show up to " + lines_there + " since there're only " + lines_there +
+                                                  " lines in this file.\n"
+                                            : "";
+  return Edit{.output = note + numbered(joined(lines, first - 1, last), path, first)};
 }
 
 Edited create(EditHistory& history, const std::string& path, const Request& request) {
@@ -176,15 +203,29 @@ Edited create(EditHistory& history, const std::string& path, const Request& requ
   return Edit{.output = "File created successfully at: " + path, .new_text = *text, .existed = false};
 }
 
+// Where it begins. Nothing is everywhere: in front of each line, and at the end.
 std::vector<std::size_t> places_of(const std::string& text, std::string_view what) {
   std::vector<std::size_t> out;
-  for (std::size_t at = text.find(what); at != std::string::npos && out.size() < 100'000; at = text.find(what, at + what.size()))
-    out.push_back(at);
+  const std::string_view sought = what.empty() ? "\n" : what;
+  if (what.empty()) out.push_back(0);
+  for (std::size_t at = text.find(sought); at != std::string::npos && out.size() < 100'000;
+       at = text.find(sought, at + sought.size()))
+    out.push_back(what.empty() ? at + 1 : at);
+  if (what.empty() && out.back() < text.size()) out.push_back(text.size());
   return out;
 }
 
-std::int64_t line_at(const std::string& text, std::size_t place) {
-  return 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(place), '\n');
+// The line of each of these places, which are in order; each line once.
+std::vector<std::int64_t> lines_at(const std::string& text, const std::vector<std::size_t>& places) {
+  std::vector<std::int64_t> out;
+  std::int64_t line = 1;
+  std::size_t seen = 0;
+  for (const std::size_t place : places) {
+    line += std::count(text.begin() + static_cast<std::ptrdiff_t>(seen), text.begin() + static_cast<std::ptrdiff_t>(place), '\n');
+    seen = place;
+    if (out.empty() || out.back() != line) out.push_back(line);
+  }
+  return out;
 }
 
 Edited str_replace(EditHistory& history, const std::string& path, const Request& request) {
@@ -192,10 +233,9 @@ Edited str_replace(EditHistory& history, const std::string& path, const Request&
   if (!old_given) return tool(path, required("old_str", "str_replace"));
   std::string old_text = *old_given, new_text = part_of(request, "new_str").value_or("");
   const std::string mode = request.text("replace_mode");
-  if (old_text.empty()) return tool(path, invalid("old_str", "", "It must not be empty."));
   if (old_text == new_text)
     return tool(path, invalid("new_str", new_text, "No replacement was performed. `new_str` and `old_str` must be different."));
-  GIVE_ASSIGN(Text text, open_text(path, O_RDWR));
+  GIVE_ASSIGN(Text text, open_text(history, request, path));
   std::vector<std::size_t> places = places_of(text.content, old_text);
   if (places.empty() && !stripped(old_text).empty()) {  // agents copy text with blanks around it
     old_text = std::string(stripped(old_text));
@@ -204,13 +244,9 @@ Edited str_replace(EditHistory& history, const std::string& path, const Request&
   }
   if (places.empty())
     return tool(path, "No replacement was performed, old_str `" + *old_given + "` did not appear verbatim in " + path + ".");
-  if (places.size() > 1 && mode.empty()) {
-    std::vector<std::int64_t> lines;
-    for (const std::size_t place : places)
-      if (const std::int64_t line = line_at(text.content, place); lines.empty() || lines.back() != line) lines.push_back(line);
+  if (places.size() > 1 && (mode.empty() || old_text.empty()))
     return tool(path, "No replacement was performed. Multiple occurrences of old_str `" + old_text + "` in lines " +
-                          number_list(lines) + ". Please ensure it is unique.");
-  }
+                          number_list(lines_at(text.content, places)) + ". Please ensure it is unique.");
   if (mode == "LAST") places = {places.back()};
   else if (mode != "ALL") places = {places.front()};
   std::string after;
@@ -221,9 +257,8 @@ Edited str_replace(EditHistory& history, const std::string& path, const Request&
     if (after.size() > kMostEdited) return failed(EFBIG, path);
   }
   after.append(text.content, from);
-  GIVE(overwrite(text.file.fd, path, after));
-  history.push(path, text.content);
-  const std::int64_t line = line_at(text.content, places.front()) - 1;
+  GIVE(replace_text(history, request, text, path, after));
+  const std::int64_t line = lines_at(text.content, {places.front()}).front() - 1;
   const std::int64_t first = std::max<std::int64_t>(0, line - kSnippetLines);
   const std::int64_t last = line + kSnippetLines + std::ranges::count(new_text, '\n');
   std::string out = "The file " + path + " has been edited. " +
@@ -236,7 +271,7 @@ Edited insert(EditHistory& history, const std::string& path, const Request& requ
   const auto new_text = part_of(request, "new_str");
   if (!at) return tool(path, required("insert_line", "insert"));
   if (!new_text) return tool(path, required("new_str", "insert"));
-  GIVE_ASSIGN(Text text, open_text(path, O_RDWR));
+  GIVE_ASSIGN(Text text, open_text(history, request, path));
   // A line break at the end ends the last line; it begins none.
   auto lines = lines_of(text.content);
   if (text.content.empty() || text.content.ends_with('\n')) lines.pop_back();
@@ -251,9 +286,7 @@ Edited insert(EditHistory& history, const std::string& path, const Request& requ
   std::size_t rest = 0;
   for (std::int64_t i = 0; i < *at; ++i) rest += lines[static_cast<std::size_t>(i)].size() + 1;
   after.append(text.content, std::min(rest, text.content.size()));
-  if (after.size() > kMostEdited) return failed(EFBIG, path);
-  GIVE(overwrite(text.file.fd, path, after));
-  history.push(path, text.content);
+  GIVE(replace_text(history, request, text, path, after));
   const std::int64_t added = std::ranges::count(*new_text, '\n') + (new_text->ends_with('\n') ? 0 : 1);
   const std::int64_t first = std::max<std::int64_t>(0, *at - kSnippetLines);
   std::string out =
@@ -263,16 +296,20 @@ Edited insert(EditHistory& history, const std::string& path, const Request& requ
   return Edit{.output = std::move(out), .old_text = std::move(text.content), .new_text = std::move(after)};
 }
 
-Edited undo(EditHistory& history, const std::string& path) {
-  GIVE_ASSIGN(Text text, open_text(path, O_RDWR));
+Edited undo(EditHistory& history, const std::string& path, const Request& request) {
+  GIVE_ASSIGN(Text text, open_text(history, request, path));
   auto before = history.pop(path);
   if (!before) return tool(path, "No edit history found for " + path + "." + history.note());
   if (auto written = overwrite(text.file.fd, path, *before); !written) {
     history.push(path, std::move(*before));
     return std::unexpected(std::move(written).error());
   }
-  std::string out = "Last edit to " + path + " undone successfully. " + numbered(*before, path);
-  return Edit{.output = std::move(out), .old_text = std::move(text.content), .new_text = std::move(*before)};
+  Decoded now{"", std::move(*before)};
+  if (!mostly_utf8(now.text)) {
+    GIVE_ASSIGN(now, decode_text(std::move(now.text), text.encoding, request));
+  }
+  std::string out = "Last edit to " + path + " undone successfully. " + numbered(now.text, path);
+  return Edit{.output = std::move(out), .old_text = std::move(text.content), .new_text = std::move(now.text)};
 }
 
 }  // namespace
@@ -305,6 +342,18 @@ void EditHistory::push(const std::string& path, std::string text) {
   while (bytes_ > kMostBytes) forget_oldest();
 }
 
+void EditHistory::remember(const std::string& path, const std::string& encoding) {
+  const std::scoped_lock held(lock_);
+  if (encodings_.size() >= kMostEncodings) encodings_.clear();
+  encodings_[path] = encoding;
+}
+
+std::string EditHistory::encoding_of(const std::string& path) {
+  const std::scoped_lock held(lock_);
+  const auto it = encodings_.find(path);
+  return it == encodings_.end() ? "" : it->second;
+}
+
 std::optional<std::string> EditHistory::pop(const std::string& path) {
   const std::scoped_lock held(lock_);
   const auto it = edits_.find(path);
@@ -323,11 +372,11 @@ Outcome edit_file(EditHistory& history, const Request& request) {
   GIVE_ASSIGN(const std::string path, absolute(request.text("path")));
   const std::string command = request.text("command");
   Edited done = tool(path, invalid("command", command, "Allowed are view, create, str_replace, insert and undo_edit."));
-  if (command == "view") done = view(path, request);
+  if (command == "view") done = view(history, path, request);
   else if (command == "create") done = create(history, path, request);
   else if (command == "str_replace") done = str_replace(history, path, request);
   else if (command == "insert") done = insert(history, path, request);
-  else if (command == "undo_edit") done = undo(history, path);
+  else if (command == "undo_edit") done = undo(history, path, request);
   if (!done) return std::unexpected(std::move(done).error());
   return answer_of(std::move(*done), path);
 }

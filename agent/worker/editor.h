@@ -10,19 +10,23 @@
 
 namespace caisson::worker {
 
-// The texts before the last edits of each file, bounded together: the file edited longest ago forgets first.
+// The bytes before the last edits of each file, bounded together: the file edited longest ago forgets first.
 class EditHistory {
  public:
   // not_the_first: there was another before it, whose edits nobody knows any more.
   explicit EditHistory(bool not_the_first);
   void push(const std::string& path, std::string text);
   [[nodiscard]] std::optional<std::string> pop(const std::string& path);
+  // The encoding of a file that is not UTF-8, as it was when it was last shown or changed: what is added is written in the same.
+  void remember(const std::string& path, const std::string& encoding);
+  [[nodiscard]] std::string encoding_of(const std::string& path);
   // A sentence for the refusal of undo_edit: since when edits are remembered. Empty if none was forgotten.
   [[nodiscard]] const std::string& note() const { return note_; }
 
  private:
   static constexpr std::size_t kMostEdits = 10;
   static constexpr std::size_t kMostBytes = 64 * 1024 * 1024;
+  static constexpr std::size_t kMostEncodings = 1000;
   void forget_oldest();
 
   std::string note_;
@@ -30,6 +34,7 @@ class EditHistory {
   std::map<std::string, std::deque<std::string>> edits_;
   std::deque<std::string> order_;  // paths, the one edited last at the end
   std::size_t bytes_ = 0;
+  std::map<std::string, std::string> encodings_;
 };
 
 // {command, path, parts: {file_text?, old_str?, new_str?: sizes}, insert_line?, view_range?, replace_mode?} + these texts

@@ -38,12 +38,18 @@ def test_trap_10_view_range_counts_from_1_and_includes_its_end(api, file):
 @pytest.mark.parametrize("given, said", [
     ([1], "It should be a list of two integers."),
     ([0, 2], "Its first element `0` should be within the range of lines of the file: [1, 5]."),
-    ([2, 99], "Its second element `99` should be smaller than the number of lines in the file: `5`."),
     ([4, 2], "Its second element `2` should be greater than or equal to the first element `4`."),
 ])
 def test_trap_11_a_wrong_view_range_is_explained(api, file, given, said):
     message = refused(api, file, "view", view_range=given)
     assert message == f"Invalid `view_range` parameter: {str(given) if len(given) > 1 else '[1]'}. {said}"
+
+
+def test_a_view_range_beyond_the_end_shows_what_there_is_and_says_so(api, file):
+    output = edit(api, file, "view", view_range=[4, 99])["output"]
+    assert output == ("NOTE: We only show up to 5 since there're only 5 lines in this file.\n"
+                      f"Here's the result of running `cat -n` on {file}:\n     4\ttwo\n     5\tfive\n")
+    assert "should be within the range of lines of the file: [1, 5]." in refused(api, file, "view", view_range=[9, 99])
 
 
 def test_trap_8_a_long_file_is_clipped_at_16000_characters(api, file):
@@ -53,11 +59,13 @@ def test_trap_8_a_long_file_is_clipped_at_16000_characters(api, file):
 
 
 def test_trap_11_a_directory_shows_two_levels_without_hidden_ones(api):
-    api.bash("mkdir -p ~/edir/a/b/c ~/edir/.h; touch ~/edir/x ~/edir/a/y ~/edir/a/b/z")
+    api.bash("mkdir -p ~/edir/a/b/c ~/edir/.h; touch ~/edir/x ~/edir/a.txt ~/edir/a/y ~/edir/a/b/z; ln -s a ~/edir/link")
     output = edit(api, "/home/gem/edir", "view")["output"]
-    assert output.startswith("Here's the files and directories up to 2 levels deep in /home/gem/edir, excluding hidden items:\n/home/gem/edir")
-    assert "/home/gem/edir/a/y" in output and "/edir/a/b/z" not in output and "/.h" not in output
-    assert "1 hidden files/directories in this directory are excluded." in output
+    assert output == (
+        "Here's the files and directories up to 2 levels deep in /home/gem/edir, excluding hidden items:\n"
+        "/home/gem/edir/\n/home/gem/edir/a/\n/home/gem/edir/a.txt\n/home/gem/edir/a/b/\n/home/gem/edir/a/y\n/home/gem/edir/link/\n"
+        "/home/gem/edir/x\n\n1 hidden files/directories in this directory are excluded. You can use 'ls -la /home/gem/edir' to see them.")
+    assert edit(api, "/home/gem/edir/a/b", "view")["output"].endswith(":\n/home/gem/edir/a/b/\n/home/gem/edir/a/b/c/\n/home/gem/edir/a/b/z")
     assert "is not allowed when `path` points to a directory" in refused(api, "/home/gem/edir", "view", view_range=[1, 2])
     assert "only the `view` command can be used on directories." in refused(api, "/home/gem/edir", "str_replace", old_str="a", new_str="b")
     api.bash("rm -rf ~/edir")
@@ -94,6 +102,19 @@ def test_trap_11_what_cannot_be_replaced_is_explained(api, file):
     assert refused(api, file, "str_replace", new_str="x") == "Parameter `old_str` is required for command: str_replace."
     missing = refused(api, "/tmp/missing", "str_replace", old_str="a", new_str="b")
     assert missing == "Invalid `path` parameter: /tmp/missing. The path /tmp/missing does not exist. Please provide a valid path."
+
+
+def test_an_empty_old_str_is_everywhere(api, file):
+    assert refused(api, file, "str_replace", old_str="", new_str="x") == (
+        "No replacement was performed. Multiple occurrences of old_str `` in lines [1, 2, 3, 4, 5, 6]. Please ensure it is unique.")
+    assert "Multiple occurrences of old_str ``" in refused(api, file, "str_replace", old_str="", new_str="x", replace_mode="ALL")
+    api.bash(f": > {file}")
+    assert edit(api, file, "str_replace", old_str="", new_str="x")["new_content"] == content(api, file) == "x"
+
+
+def test_many_places_are_named_in_linear_time(api, file):
+    api.bash(f"yes {'x' * 90} | head -n 99000 > {file}")
+    assert refused(api, file, "str_replace", old_str="x" * 90, new_str="y").endswith(", 98999, 99000]. Please ensure it is unique.")
 
 
 def test_trap_11_blanks_around_the_text_are_forgiven(api, file):
