@@ -67,6 +67,7 @@ void say_key(const Options& o) {
 Status run(Options options) {
   TRY(prepare_process());
   TRY(settle_directories(options));
+  options.mount_table = sys::read_file("/proc/self/mountinfo", 4U << 20).value_or("");
   TRY_ASSIGN(const auto loop, Loop::create({SIGTERM, SIGINT, SIGHUP}));
   TRY_ASSIGN(const auto manager, session::Manager::create(options, *loop));
   say_tier(manager->features());

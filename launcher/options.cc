@@ -33,7 +33,7 @@ environment: SANDBOX_API_KEY (without it a key is generated and printed once), C
 (where clients start), CAISSON_AGENT_UID (990; auditor: the next), CAISSON_READY_SESSIONS (2), CAISSON_MAX_SESSIONS (1024),
 CAISSON_SHUTDOWN_SECONDS (15: for shutdown hooks); RUN_HOOK_INIT, _PRE_SERVICES, _POST_READY (commands, run in sessions);
 of each workspace but the default: CAISSON_WORKSPACE_IDLE_SECONDS (3600), _DISK_MIB (512), _MEMORY_MIB (4096), _PROCESSES (1024),
-_CPU_PERCENT (100 is one core; a quarter of all)
+_CPU_PERCENT (100 is one core; a quarter of all); of the default: CAISSON_MOUNTS (places whose mounts it gets: /mnt/*:/workspace)
 
 signals: SIGTERM and SIGINT stop everything, SIGHUP reads the policies again (all or none) and replaces a changed agent
 exit codes: 0 stopped; 2 wrong option or policy; 6 a demand of the policies cannot be met here; 10 a system call failed
@@ -45,37 +45,37 @@ struct Row {
   const char* flag;
   const char* environment;
   std::string Options::* text;
-  unsigned Options::* number;
-  unsigned most;
+  unsigned Options::* number = nullptr;
+  std::uint64_t most = 0, least = 0;
   std::uint64_t Options::* bytes = nullptr;
 };
-constexpr std::uint64_t kLeastAudit = 1ULL << 20, kMostAudit = 1ULL << 50;
 constexpr Row kRows[] = {
-    {"--policies", "CAISSON_POLICY_DIR", &Options::policy_dir, nullptr, 0},
-    {"--preset", "CAISSON_PRESET", &Options::preset, nullptr, 0},
-    {"--audit", "CAISSON_AUDIT_DIR", &Options::audit_dir, nullptr, 0},
-    {"--audit-max-bytes", "CAISSON_AUDIT_MAX_BYTES", nullptr, nullptr, 0, &Options::audit_max_bytes},
-    {"--run", "CAISSON_RUN_DIR", &Options::run_dir, nullptr, 0},
-    {"--home", "CAISSON_HOME", &Options::home, nullptr, 0},
-    {"--agent", nullptr, &Options::agent, nullptr, 0},
-    {"--init", nullptr, &Options::init_path, nullptr, 0},
-    {"--tools", nullptr, &Options::tools, nullptr, 0},
+    {"--policies", "CAISSON_POLICY_DIR", &Options::policy_dir},
+    {"--preset", "CAISSON_PRESET", &Options::preset},
+    {"--audit", "CAISSON_AUDIT_DIR", &Options::audit_dir},
+    {"--audit-max-bytes", "CAISSON_AUDIT_MAX_BYTES", nullptr, nullptr, 1ULL << 50, 1 << 20, &Options::audit_max_bytes},
+    {"--run", "CAISSON_RUN_DIR", &Options::run_dir},
+    {"--home", "CAISSON_HOME", &Options::home},
+    {"--agent", nullptr, &Options::agent},
+    {"--init", nullptr, &Options::init_path},
+    {"--tools", nullptr, &Options::tools},
     {"--port", "CAISSON_PORT", nullptr, &Options::port, 65535},
-    {"--bind", "CAISSON_BIND", &Options::bind, nullptr, 0},
-    {"--attest-key", "CAISSON_ATTEST_KEY", &Options::attest_key, nullptr, 0},
-    {nullptr, "WORKSPACE", &Options::default_cwd, nullptr, 0},
-    {nullptr, "SANDBOX_API_KEY", &Options::api_key, nullptr, 0},
-    {nullptr, "CAISSON_AGENT_UID", nullptr, &Options::agent_uid, 0x7ffffffe},
+    {"--bind", "CAISSON_BIND", &Options::bind},
+    {"--attest-key", "CAISSON_ATTEST_KEY", &Options::attest_key},
+    {nullptr, "CAISSON_MOUNTS", &Options::mounts},
+    {nullptr, "WORKSPACE", &Options::default_cwd},
+    {nullptr, "SANDBOX_API_KEY", &Options::api_key},
+    {nullptr, "CAISSON_AGENT_UID", nullptr, &Options::agent_uid, 0x7ffffffe, 1},
     {nullptr, "CAISSON_READY_SESSIONS", nullptr, &Options::ready_sessions, 64},
     {nullptr, "CAISSON_MAX_SESSIONS", nullptr, &Options::max_sessions, 16384},
-    {"--workspaces", "CAISSON_WORKSPACES", &Options::homes, nullptr, 0},
-    {"--max-workspaces", "CAISSON_MAX_WORKSPACES", nullptr, &Options::max_workspaces, 512},
-    {nullptr, "CAISSON_WORKSPACE_IDLE_SECONDS", nullptr, &Options::workspace_idle_seconds, 604800},
-    {nullptr, "CAISSON_WORKSPACE_DISK_MIB", nullptr, &Options::workspace_disk_mib, 1 << 20},
-    {nullptr, "CAISSON_WORKSPACE_MEMORY_MIB", nullptr, &Options::workspace_memory_mib, 1 << 24},
-    {nullptr, "CAISSON_WORKSPACE_PROCESSES", nullptr, &Options::workspace_processes, 32768},
+    {"--workspaces", "CAISSON_WORKSPACES", &Options::homes},
+    {"--max-workspaces", "CAISSON_MAX_WORKSPACES", nullptr, &Options::max_workspaces, 512, 1},
+    {nullptr, "CAISSON_WORKSPACE_IDLE_SECONDS", nullptr, &Options::workspace_idle_seconds, 604800, 1},
+    {nullptr, "CAISSON_WORKSPACE_DISK_MIB", nullptr, &Options::workspace_disk_mib, 1 << 20, 1},
+    {nullptr, "CAISSON_WORKSPACE_MEMORY_MIB", nullptr, &Options::workspace_memory_mib, 1 << 24, 1},
+    {nullptr, "CAISSON_WORKSPACE_PROCESSES", nullptr, &Options::workspace_processes, 32768, 1},
     {nullptr, "CAISSON_SHUTDOWN_SECONDS", nullptr, &Options::shutdown_seconds, 3600},
-    {nullptr, "CAISSON_WORKSPACE_CPU_PERCENT", nullptr, &Options::workspace_cpu_percent, 102400},
+    {nullptr, "CAISSON_WORKSPACE_CPU_PERCENT", nullptr, &Options::workspace_cpu_percent, 102400, 1},
 };
 
 Status set(Options& options, const Row& row, const char* name, const std::string& value) {
@@ -84,12 +84,10 @@ Status set(Options& options, const Row& row, const char* name, const std::string
     return {};
   }
   std::uint64_t number = 0;
-  const std::uint64_t least = row.bytes != nullptr ? kLeastAudit : 0, most = row.bytes != nullptr ? kMostAudit : row.most;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error != std::errc() || end != value.data() + value.size() || number < least || number > most)
-    return fail(Code::invalid_argument, std::string(name) + " must be a number " +
-                                            (least != 0 ? "from " + std::to_string(least) + " " : "") + "up to " +
-                                            std::to_string(most) + ", not " + quote(value));
+  if (error != std::errc() || end != value.data() + value.size() || number < row.least || number > row.most)
+    return fail(Code::invalid_argument, std::string(name) + " must be a number from " + std::to_string(row.least) + " to " +
+                                            std::to_string(row.most) + ", not " + quote(value));
   if (row.bytes != nullptr) options.*row.bytes = number;
   else options.*row.number = static_cast<unsigned>(number);
   return {};
@@ -125,10 +123,6 @@ Result<Options> parse_options(int argc, char** argv) {
   if (options.agent.empty()) options.agent = sys::program_path("caisson-agent");
   if (options.init_path.empty()) options.init_path = sys::program_path("caisson-init");
   if (options.tools.empty()) options.tools = sys::program_path("tools");
-  if (options.agent_uid == 0) return fail(Code::invalid_argument, "CAISSON_AGENT_UID must not be 0: the agent is not trusted");
-  if (options.max_workspaces == 0 || options.workspace_idle_seconds == 0 || options.workspace_disk_mib == 0 ||
-      options.workspace_memory_mib == 0 || options.workspace_processes == 0 || options.workspace_cpu_percent == 0)
-    return fail(Code::invalid_argument, "limits of workspaces are at least 1");
   if (options.api_key.empty() && !options.auth_off) {
     options.api_key = sys::random_hex(24);
     options.key_generated = true;

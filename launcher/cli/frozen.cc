@@ -18,7 +18,7 @@
 namespace caisson::cli {
 namespace {
 
-constexpr std::uint64_t kFormat = 4;
+constexpr std::uint64_t kFormat = 5;
 constexpr std::size_t kMaxBytes = 4 << 20;
 constexpr std::int64_t kSettledNs = 2'000'000'000;
 

@@ -70,7 +70,8 @@ Result<int> diff(const std::vector<std::string>& words, const Options& options) 
   policy::PolicySet sets[2];
   for (std::size_t i = 0; i < 2; ++i) {
     const Side side = parse_side(words[i], options);
-    policy::LoadResult loaded = policy::load_directory(side.directory, {"", side.preset});
+    TRY_ASSIGN(const policy::Choice choice, choose(options, side.preset));
+    policy::LoadResult loaded = policy::load_directory(side.directory, choice);
     if (!loaded.problems.empty()) return show_problems(loaded.problems, side.directory, options);
     if (side.domain.empty()) sets[i] = std::move(loaded.policies);
     else if (const auto at = loaded.policies.find(side.domain); at != loaded.policies.end()) sets[i]["*"] = at->second;
@@ -127,16 +128,19 @@ std::unexpected<Error> no_domain(const std::string& name, const std::string& dir
 
 Result<int> policy_check(const Args& args, const Options& options) {
   const std::string directory = args.words().empty() ? options.policies : args.words()[0];
-  const policy::LoadResult loaded = policy::load_directory(directory, {"", options.preset});
+  TRY_ASSIGN(policy::Choice choice, choose(options, options.preset));
+  const policy::LoadResult loaded = policy::load_directory(directory, choice);
   if (!loaded.problems.empty()) return show_problems(loaded.problems, directory, options);
   // Then every preset over every domain, and every expectation beside them.
   std::vector<policy::Problem> problems;
   const std::vector<std::string> presets = policy::preset_names(directory);
-  for (const std::string& preset : presets)
-    for (policy::Problem& p : policy::load_directory(directory, {"", preset}).problems) {
+  for (const std::string& preset : presets) {
+    choice.preset = preset;
+    for (policy::Problem& p : policy::load_directory(directory, choice).problems) {
       p.what += " (preset " + quote(preset) + ")";
       problems.push_back(std::move(p));
     }
+  }
   const TestFiles tests = load_tests(directory + "/tests");
   problems.insert(problems.end(), tests.problems.begin(), tests.problems.end());
   if (!problems.empty()) return show_problems(problems, directory, options);
@@ -161,7 +165,8 @@ Result<int> policy_explain(const Args& args, const Options& options) {
   if (args.has("--diff") != two)
     return fail(Code::invalid_argument, two ? "two names: is --diff missing?" : "--diff compares two");
   if (two) return diff(args.words(), options);
-  const policy::LoadResult loaded = policy::load_directory(options.policies, {"", options.preset});
+  TRY_ASSIGN(const policy::Choice choice, choose(options, options.preset));
+  const policy::LoadResult loaded = policy::load_directory(options.policies, choice);
   if (!loaded.problems.empty()) return show_problems(loaded.problems, options.policies, options);
   const auto at = loaded.policies.find(args.words()[0]);
   if (at == loaded.policies.end()) return no_domain(args.words()[0], options.policies, domains(loaded.policies));

@@ -1,4 +1,5 @@
-// Reads expectations (policies/tests/*.json): strictly, with every problem at once, as policies are read.
+// Which policies a command reads, and expectations (policies/tests/*.json): strictly, with every problem at once, as policies
+// are.
 #include "launcher/cli/policy_files.h"
 
 #include <dirent.h>
@@ -6,8 +7,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "launcher/base/sys.h"
+#include "launcher/confine/volumes.h"
 #include "launcher/policy/facts.h"
 #include "launcher/policy/fields.h"
 #include "launcher/policy/nearest.h"
@@ -89,6 +92,21 @@ void read_members(const policy::Source& source, TestFile& out, policy::Problems&
 }
 
 }  // namespace
+
+Result<policy::Choice> choose(const Options& options, const std::string& preset) {
+  policy::Choice out{.only = "", .preset = preset, .mounts = {}};
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value != nullptr ? value : "");
+  };
+  confine::Volumes volumes{
+      .places = variable("CAISSON_MOUNTS"), .own = {options.policies, options.audit, options.run}, .table = {}};
+  if (volumes.places.empty()) return out;
+  for (const char* name : {"CAISSON_HOME", "CAISSON_WORKSPACES", "CAISSON_ATTEST_KEY"}) volumes.own.push_back(variable(name));
+  TRY_ASSIGN(volumes.table, sys::read_file("/proc/self/mountinfo", confine::kMaxMountTable));
+  TRY_ASSIGN(out.mounts, confine::volume_grants(volumes));
+  return out;
+}
 
 std::string Expectation::text() const {
   std::string out = std::string(can ? "can " : "cannot ") + verb + " ";

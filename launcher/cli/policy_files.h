@@ -12,6 +12,8 @@
 
 namespace caisson::cli {
 
+// All domains, with what is mounted below CAISSON_MOUNTS, as the launcher that has these options would read them.
+[[nodiscard]] Result<policy::Choice> choose(const Options& options, const std::string& preset);
 int show_problems(const std::vector<policy::Problem>& list, const std::string& directory, const Options& options);
 std::unexpected<Error> no_domain(const std::string& name, const std::string& directory, const std::vector<std::string>& known);
 

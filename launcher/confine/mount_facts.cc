@@ -25,17 +25,8 @@ using policy::inside;
 
 constexpr std::size_t kMaxMountInfo = 4U << 20;  // a grant may have thousands of mounts below it
 
-struct Mounted {
-  std::string point;
-  std::string_view options, type, of_type;  // options: of the mount; of_type: of its filesystem
-};
-
 std::unexpected<Error> broken(const std::string& what, const std::string& is) {
   return fail(Code::internal, "verification failed: " + what + " is " + is);
-}
-
-bool has(std::string_view options, std::string_view wanted) {
-  return std::ranges::any_of(std::views::split(options, ','), [&](auto one) { return std::string_view(one) == wanted; });
 }
 
 // "\040": space, tab, newline and backslash are written in octal.
@@ -49,21 +40,6 @@ std::string unescaped(std::string_view text) {
     }
   }
   return out;
-}
-
-// "36 35 98:0 /source /point ro,nosuid shared:1 - ext4 /dev/sda1 rw"
-std::optional<Mounted> parse(std::string_view line) {
-  Mounted m;
-  bool optional_over = false;
-  for (int field = 1; !line.empty(); ++field) {
-    const std::string_view word = line.substr(0, line.find(' '));
-    line.remove_prefix(std::min(word.size() + 1, line.size()));
-    if (field == 5) m.point = unescaped(word);
-    if (field == 6) m.options = word;
-    if (optional_over) return m.type = word, m.of_type = line.substr(line.rfind(' ') + 1), m;
-    optional_over = field > 6 && word == "-";
-  }
-  return std::nullopt;
 }
 
 Status check_mount(const Plan& plan, const Mounted& m) {
@@ -102,15 +78,36 @@ Status check_protected(const std::map<std::string, bool, std::less<>>& points, c
 
 }  // namespace
 
+bool has(std::string_view options, std::string_view wanted) {
+  return std::ranges::any_of(std::views::split(options, ','), [&](auto one) { return std::string_view(one) == wanted; });
+}
+
+// "36 35 98:0 /source /point ro,nosuid shared:1 - ext4 /dev/sda1 rw"
+std::optional<Mounted> mounted(std::string_view line) {
+  Mounted m;
+  bool optional_over = false;
+  for (int field = 1; !line.empty(); ++field) {
+    const std::string_view word = line.substr(0, line.find(' '));
+    line.remove_prefix(std::min(word.size() + 1, line.size()));
+    if (field == 1) m.id = word;
+    if (field == 3) m.device = word;
+    if (field == 5) m.point = unescaped(word);
+    if (field == 6) m.options = word;
+    if (optional_over) return m.type = word, m.of_type = line.substr(line.rfind(' ') + 1), m;
+    optional_over = field > 6 && word == "-";
+  }
+  return std::nullopt;
+}
+
 Result<std::string> check_mount_tree(const Plan& plan, pid_t pid, const Protection* protection) {
   TRY_ASSIGN(const std::string text, sys::read_file("/proc/" + std::to_string(pid) + "/mountinfo", kMaxMountInfo));
   std::map<std::string, bool, std::less<>> points;  // whether it is read-only
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    auto mounted = parse(line);
-    if (!mounted) return broken("a line of mountinfo", quote(line));
-    TRY(check_mount(plan, *mounted));
-    points.insert_or_assign(std::move(mounted->point), has(mounted->options, "ro"));
+    auto m = mounted(line);
+    if (!m) return broken("a line of mountinfo", quote(line));
+    TRY(check_mount(plan, *m));
+    points.insert_or_assign(std::move(m->point), has(m->options, "ro"));
   }
   // What the launcher mounts itself.
   std::vector<std::string> own{"/", "/dev/pts", "/dev/shm"};

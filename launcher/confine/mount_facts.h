@@ -4,13 +4,24 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "launcher/base/result.h"
 #include "launcher/confine/plan.h"
 #include "launcher/confine/protect.h"
 
 namespace caisson::confine {
+
+struct Mounted {
+  std::string point;
+  std::string_view id, device, options, type, of_type;  // options: of the mount; of_type: of its filesystem
+};
+// A line of mountinfo, in which the views are. nullopt: it is none.
+[[nodiscard]] std::optional<Mounted> mounted(std::string_view line);
+// Whether a list with commas has the item.
+[[nodiscard]] bool has(std::string_view options, std::string_view wanted);
 
 // /proc/<pid>/mountinfo, read once: every mount is nosuid, and nodev but for devices; the root is read-only; the launcher's own
 // mounts are there; each grant is there, with what lies mounted below it no more writable or executable than the policy says;

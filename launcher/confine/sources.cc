@@ -16,14 +16,15 @@ namespace {
 using policy::Grant;
 using policy::Policy;
 
-// Two grants that lead to one inode with different access: whichever path a program took would decide what it may do.
+// Two grants that lead to one inode with different access: whichever path a program took would decide what it may do. Two mounts
+// of the operator's may: each is read-only or not by itself, whoever comes.
 Status check_aliases(const Policy& policy, const Sources& sources, Closed* closed) {
   std::map<std::pair<dev_t, ino_t>, const Grant*> seen;
   for (const Grant& grant : policy.grants) {
     const Source& source = sources.at(grant.source);
     if (!source.present) continue;
     const auto [it, fresh] = seen.emplace(std::pair(source.dev, source.ino), &grant);
-    if (fresh || it->second->access == grant.access) continue;
+    if (fresh || it->second->access == grant.access || (grant.mounted && it->second->mounted)) continue;
     const std::string why =
         "grants " + quote(it->second->path) + " and " + quote(grant.path) + " are one file or directory with different access";
     bool theirs = false;

@@ -5,7 +5,7 @@
 
 namespace caisson::policy {
 
-std::string frozen_mark() { return "caisson frozen 3 " CAISSON_VERSION; }
+std::string frozen_mark() { return "caisson frozen 4 " CAISSON_VERSION; }
 
 Result<LoadResult> thaw(std::string_view bytes) {
   if (bytes.size() > kMaxFrozen) return fail(Code::limit, "the policies take more than " + std::to_string(kMaxFrozen) + " bytes");

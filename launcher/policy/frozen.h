@@ -38,7 +38,7 @@ void members(A& a, Problem& p) {
 }
 template <class A>
 void members(A& a, Grant& g) {
-  a(g.path, g.source, g.access, g.execute, g.required, g.description);
+  a(g.path, g.source, g.access, g.execute, g.required, g.mounted, g.description);
 }
 template <class A>
 void members(A& a, Limits& l) {

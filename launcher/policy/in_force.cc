@@ -24,6 +24,7 @@ Value grant_json(const Grant& g) {
             {"execute", g.execute},
             {"required", g.required}};
   if (g.source != g.path) out["source"] = g.source;
+  if (g.mounted) out["mounted"] = true;
   if (!g.description.empty()) out["description"] = g.description;
   return out;
 }
@@ -125,8 +126,9 @@ std::vector<Problem> landlock_conflicts(const Policy& policy) {
   for (const Grant& inner : policy.grants)
     for (const Grant& outer : around) {
       if (inner.path == outer.path || !inside(inner.path, outer.path)) continue;
-      const bool writes = outer.access == Access::read_write && inner.access == Access::read;
-      const bool runs = outer.execute && !inner.execute;
+      // A mount of the operator's is read-only, or noexec, for the launcher as well: nothing has to be taken away.
+      const bool writes = !inner.mounted && outer.access == Access::read_write && inner.access == Access::read;
+      const bool runs = !inner.mounted && outer.execute && !inner.execute;
       if (!writes && !runs) continue;
       const auto index = std::ranges::find(policy.grants, inner.path, &Grant::path) - policy.grants.begin();
       out.push_back({policy.domain, 0, "/grants/" + std::to_string(index) + "/path",

@@ -105,6 +105,24 @@ std::optional<Directory> open_directory(const std::string& path, Problems& probl
 
 std::string stem(const std::string& file) { return file.substr(0, file.size() - 5); }
 
+// As they are mounted; programs run there where they run in the home. What the policy says of a place, or of one in it or around
+// it, is what its author wants of it: such a mount adds nothing.
+void add_mounts(Policy& policy, const std::vector<Grant>& mounts) {
+  if (policy.home == Scope::private_) return;
+  std::vector<std::string> said = policy.hide;
+  for (const Grant& grant : policy.grants) said.insert(said.end(), {grant.path, grant.source});
+  for (const auto* made : {&policy.files, &policy.links})
+    for (const auto& [path, what] : *made) said.push_back(path);
+  said.insert(said.end(), {policy.home_path, "/tmp"});
+  for (const Grant& mount : mounts) {
+    if (std::ranges::any_of(said, [&](const std::string& p) { return inside(p, mount.path) || inside(mount.path, p); })) continue;
+    policy.grants.push_back(mount);
+    policy.grants.back().execute = mount.execute && policy.exec_writable;
+    policy.weaken["/grants" + mount.path] = mount.description;
+  }
+  std::ranges::sort(policy.grants, {}, &Grant::path);
+}
+
 std::vector<std::string> domains_of(const std::vector<std::string>& files) {
   std::vector<std::string> out;
   for (const std::string& file : files)
@@ -234,6 +252,7 @@ class Loader {
       policy->layers = top.files;
       policy->layers.push_back("presets/" + choice_.preset + ".json");
     }
+    if (domain != "base") add_mounts(*policy, choice_.mounts);
     policy->digest = sha256_hex(json::dump(to_json(*policy)));
     return policy;
   }

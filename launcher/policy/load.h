@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "launcher/policy/in_force.h"
 
@@ -11,6 +12,9 @@ namespace caisson::policy {
 struct Choice {
   std::string only;    // no other domain is read: what one command needs, faster
   std::string preset;  // laid over every domain; empty: none
+  // What the operator mounted (confine/volumes.h): granted to every domain that shares the workspace's home, where its policy,
+  // preset included, does not itself say something of the place.
+  std::vector<Grant> mounts = {};
 };
 
 // Every *.json of `directory` but base.json, which the domains extend, and schema.json is a domain.

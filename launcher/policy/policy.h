@@ -27,6 +27,7 @@ struct Grant {
   Access access = Access::read;
   bool execute = false;  // files below may be executed (without it: noexec)
   bool required = true;  // false: absent source is reported, not an error
+  bool mounted = false;  // by the operator, below CAISSON_MOUNTS: for the default workspace alone, and as the mount itself is
   std::string description;
 };
 

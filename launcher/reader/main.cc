@@ -1,5 +1,6 @@
-// caisson-policies DIRECTORY PRESET: reads, checks and merges the policy files of a directory for the launcher, which is PID 1
-// and root and shall not parse them itself. On fd 1 goes the result, ready policies or everything that is wrong with the files
+// caisson-policies DIRECTORY PRESET PLACES OWN...: reads, checks and merges the policy files of a directory for the launcher,
+// which is PID 1 and root and shall not parse them itself, with the mounts of the table on fd 0 that lie below PLACES
+// (confine/volumes.h). On fd 1 goes the result, ready policies or everything that is wrong with the files
 // (policy/frozen.h); status 0 says that it is whole.
 // caisson-policies --filter: compiles the sets of system calls that it reads on fd 0 to a filter (confine/filter.h), likewise.
 //
@@ -20,6 +21,7 @@
 #include "launcher/confine/filter.h"
 #include "launcher/confine/landlock.h"
 #include "launcher/confine/raw.h"
+#include "launcher/confine/volumes.h"
 #include "launcher/policy/frozen_write.h"
 #include "launcher/policy/load.h"
 #include "launcher/policy/words.h"
@@ -29,7 +31,7 @@ namespace {
 
 constexpr std::string_view kCalls =
     "read write close fstat newfstatat getdents64 lseek fcntl brk mmap munmap mremap mprotect madvise futex getrandom geteuid "
-    "clock_gettime rt_sigaction rt_sigprocmask rt_sigreturn restart_syscall getpid gettid tgkill exit exit_group";
+    "clock_gettime rt_sigaction rt_sigprocmask rt_sigreturn restart_syscall getpid gettid tgkill exit exit_group statx";
 
 bool limit(decltype(RLIMIT_CORE) what, rlim_t most) {
   rlimit now{};
@@ -90,9 +92,14 @@ std::string problem(const std::string& directory, const std::string& what) {
   return policy::freeze(none);
 }
 
-std::string answer(const std::string& directory, const std::string& preset) {
+std::string answer(const std::string& directory, const std::string& preset, confine::Volumes volumes) {
   if (const auto done = give_up(directory); !done) return problem(directory, "cannot be read: " + done.error().text());
-  std::string bytes = policy::freeze(policy::load_directory(directory, {.only = "", .preset = preset}));
+  auto table = sys::read_fd(0, confine::kMaxMountTable);
+  if (table) volumes.table = std::move(*table);
+  auto mounts = table ? confine::volume_grants(volumes) : std::unexpected(std::move(table).error());
+  if (!mounts) return problem("", mounts.error().text());
+  std::string bytes =
+      policy::freeze(policy::load_directory(directory, {.only = "", .preset = preset, .mounts = std::move(*mounts)}));
   if (bytes.size() <= policy::kMaxFrozen) return bytes;
   return problem(directory, "holds policies that take more than " + std::to_string(policy::kMaxFrozen) + " bytes");
 }
@@ -108,8 +115,9 @@ std::string filter() {
 
 int main(int argc, char** argv) {
   const bool filter = argc == 2 && std::string_view(argv[1]) == "--filter";
-  if (argc != 3 && !filter)
-    return std::fputs("usage: caisson-policies DIRECTORY PRESET\n       caisson-policies --filter\n", stderr), 64;
-  const std::string answer = filter ? caisson::reader::filter() : caisson::reader::answer(argv[1], argv[2]);
+  if (argc < 4 && !filter)
+    return std::fputs("usage: caisson-policies DIRECTORY PRESET PLACES OWN...\n       caisson-policies --filter\n", stderr), 64;
+  const std::string answer =
+      filter ? caisson::reader::filter() : caisson::reader::answer(argv[1], argv[2], {argv[3], {argv + 4, argv + argc}, {}});
   return caisson::sys::write_all(1, answer) ? 0 : 1;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "launcher/base/hash.h"
 #include "launcher/base/sys.h"
 #include "launcher/policy/words.h"
 #include "launcher/session/canary_session.h"
@@ -156,11 +157,16 @@ Result<bool> Manager::fresh(Domain& domain) {
   return true;
 }
 
-// Where nothing can be mounted a workspace's home is not where the policy has it, and /tmp is not for its temporary files.
+// Where nothing can be mounted a workspace's home is not where the policy has it, and /tmp is not for its temporary files. What
+// the operator mounted for the container is the default workspace's: the others are tenants, and would meet there.
 std::shared_ptr<const policy::Policy> Manager::in_place(const Workspace& workspace,
                                                         std::shared_ptr<const policy::Policy> policy) {
-  if (!workspace.in_place) return policy;
+  const bool tenant = &workspace != default_;
+  if (!workspace.in_place && !tenant) return policy;
   auto moved = std::make_shared<policy::Policy>(*policy);
+  const auto shared = [&](const policy::Grant& g) { return g.mounted && (moved->weaken.erase("/grants" + g.path), true); };
+  if (tenant && std::erase_if(moved->grants, shared) != 0) moved->digest = sha256_hex(json::dump(policy::to_json(*moved)));
+  if (!workspace.in_place) return moved;
   moved->home_path = workspace.home_path;
   for (auto& [name, value] : moved->env.set)
     for (auto at = value.find(policy->home_path); at != std::string::npos;

@@ -48,7 +48,7 @@ std::size_t Manager::waiting_tasks() {
 }
 
 Task<Status> Manager::prepare() {
-  policy::LoadResult loaded = co_await read_policies(loop_, settings_.policy_dir, settings_.preset);
+  policy::LoadResult loaded = co_await read_policies(loop_, settings_);
   if (!loaded.problems.empty()) {
     std::string text = "the policies have problems, nothing is started:";
     for (const auto& p : loaded.problems) text += "\n  " + p.text();
@@ -131,12 +131,9 @@ Task<Status> Manager::reload_and_tell(std::string by, std::function<void(const P
 }
 
 Task<Manager::Problems> Manager::load_again(std::string by) {
-  if (std::exchange(reloading_, true)) {
-    Problems busy;
-    busy.push_back({settings_.policy_dir, 0, "", "is being read for somebody else: try again", ""});
-    co_return busy;
-  }
-  policy::LoadResult loaded = co_await read_policies(loop_, settings_.policy_dir, settings_.preset);
+  if (std::exchange(reloading_, true))
+    co_return Problems(1, policy::Problem{settings_.policy_dir, 0, "", "is being read for somebody else: try again", ""});
+  policy::LoadResult loaded = co_await read_policies(loop_, settings_);
   json::Value digests = json::Value::object();
   for (const auto& [name, p] : loaded.policies) digests[name] = p->digest;
   Taken taken = co_await take(loaded);

@@ -37,6 +37,7 @@ struct Settings {
   std::string init_path, tools;
   std::string homes;                           // of persistent workspaces; empty: there are none
   std::string preset;                          // of the policies; empty: none
+  std::string mounts, mount_table;             // where the operator's are granted; all: confine/volumes.h
   std::string default_cwd;                     // where clients start, told in hello
   unsigned port = 8080;                        // where the agent listens: what a canary tries to reach
   uid_t auditor_uid = 991;                     // of caisson-auditor, where uids can be changed
@@ -141,8 +142,8 @@ class Manager {
   [[nodiscard]] Task<Result<Domain>> prepare_domain(const Workspace& workspace, std::shared_ptr<const policy::Policy> policy,
                                                     const confine::ProbeResults* known = nullptr,
                                                     const confine::Workspace* own = nullptr);
-  [[nodiscard]] static std::shared_ptr<const policy::Policy> in_place(const Workspace& workspace,
-                                                                      std::shared_ptr<const policy::Policy> policy);
+  [[nodiscard]] std::shared_ptr<const policy::Policy> in_place(const Workspace& workspace,
+                                                               std::shared_ptr<const policy::Policy> policy);
   // Made ready; to be used before the next co_await.
   [[nodiscard]] Task<Result<Domain*>> domain_in(Workspace& workspace, const std::string& name);
   [[nodiscard]] std::string ungranted_file(const confine::Plan& plan) const;

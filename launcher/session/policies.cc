@@ -2,29 +2,22 @@
 
 #include "launcher/confine/ask.h"
 #include "launcher/policy/frozen.h"
+#include "launcher/session/manager.h"
 
 namespace caisson::session {
-namespace {
 
-constexpr int kDeadlineMs = 5'000;  // it takes some 20
-
-Task<Result<policy::LoadResult>> run_reader(Loop& loop, const std::string& directory, const std::string& preset) {
+Task<policy::LoadResult> read_policies(Loop& loop, const Settings& s) {
   confine::Question question{.program = "caisson-policies",
-                             .arguments = {directory, preset},
-                             .request = {},
+                             .arguments = {s.policy_dir, s.preset, s.mounts, s.policy_dir, s.home, s.audit_dir, s.run_dir},
+                             .request = s.mount_table,
                              .most = policy::kMaxFrozen,
-                             .deadline_ms = kDeadlineMs};
-  CO_TRY_ASSIGN(const std::string bytes, co_await confine::ask(loop, std::move(question)));
-  co_return policy::thaw(bytes);
-}
-
-}  // namespace
-
-Task<policy::LoadResult> read_policies(Loop& loop, std::string directory, std::string preset) {
-  auto read = co_await run_reader(loop, directory, preset);
+                             .deadline_ms = 5'000};  // it takes some 20
+  question.arguments.insert(question.arguments.end(), {s.homes, s.attest_key, s.tools});
+  const auto bytes = co_await confine::ask(loop, std::move(question));
+  auto read = bytes ? policy::thaw(*bytes) : std::unexpected(bytes.error());
   if (read) co_return std::move(*read);
   policy::LoadResult none;
-  none.problems.push_back({directory, 0, "", "cannot be read: caisson-policies: " + read.error().text(), ""});
+  none.problems.push_back({s.policy_dir, 0, "", "cannot be read: caisson-policies: " + read.error().text(), ""});
   co_return none;
 }
 

@@ -11,7 +11,7 @@ container_logs() { "${ENGINE[@]}" logs "$NAME" 2>&1; }
 remove_container() { "${ENGINE[@]}" rm -f "$NAME" >/dev/null 2>&1 || true; }
 
 # The settings that pass from the caller's environment into the container, when set.
-PASSED=(SANDBOX_API_KEY CAISSON_AUTH CAISSON_ALLOW_HOST CAISSON_PRESET WORKSPACE TZ MAX_SHELL_SESSIONS MAX_JUPYTER_SESSIONS CAISSON_KERNEL_POOL PYTHON_VERSION)
+PASSED=(SANDBOX_API_KEY CAISSON_AUTH CAISSON_ALLOW_HOST CAISSON_PRESET CAISSON_MOUNTS WORKSPACE TZ MAX_SHELL_SESSIONS MAX_JUPYTER_SESSIONS CAISSON_KERNEL_POOL PYTHON_VERSION)
 
 # start_container: tries the tiers from the highest; an engine that refuses a tier's flags is said, then the next.
 start_container() {
