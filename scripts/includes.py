@@ -22,7 +22,8 @@ ALLOWED = {
     "launcher/auditor": ["launcher/base"],
     "launcher/homes": ["launcher/base", "launcher/confine"],  # of confine: id maps
     "launcher/logs": ["launcher/base", "launcher/audit"],
-    "launcher/protect": ["launcher/base", "launcher/confine"],  # of confine: names below a root, the inner user
+    # Of confine: names below a root, the inner user; of init: what an empty home gets.
+    "launcher/protect": ["launcher/base", "launcher/confine", "launcher/init"],
     "launcher/system": ["launcher/base", "launcher/confine"],  # of confine: mounts and names below a root
     "launcher/reader": ["launcher/base", "launcher/policy", "launcher/confine"],
     "launcher/probe": ["launcher/base", "launcher/policy", "launcher/confine"],  # of policy: bytes

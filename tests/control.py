@@ -8,6 +8,10 @@ import select
 import socket
 
 
+# What a home begins with, as it is listed.
+SKEL = sorted(e.name for e in os.scandir("/etc/skel") if e.is_file(follow_symlinks=False)) if os.path.isdir("/etc/skel") else []
+
+
 class Refused(RuntimeError):
     """The launcher's error reply; .error is its object: code, what, and step and errno where they apply."""
 

@@ -257,7 +257,7 @@ void confine_and_exec(const ChildArgs& args, StepWriter& steps) {
   steps.flush();  // the launcher reads the facts while we execute
 
   char name[] = "caisson-init";
-  char* argv[] = {name, nullptr};
+  char* argv[] = {name, const_cast<char*>(plan.policy->home_path.c_str()), nullptr};  // where it is empty: init/skel.h
   char* envp[] = {nullptr};
   if (faults::fail("exec_init")) steps.failed(Step::exec, ENOSPC);
   raw::execveat(init_exe, "", argv, envp, AT_EMPTY_PATH);

@@ -265,6 +265,7 @@ class Planner {
   void protect() {
     const auto note = [this](char letter, const std::string& text) { (plan_.protect += letter) += text + '\0'; };
     const char home = policy_.protect_home ? 'p' : 'l';
+    note('h', policy_.home_path);
     for (const std::string& name : policy_.protect) note('n', name);
     for (const Bind& b : plan_.binds) {
       if (b.device || b.held) continue;

@@ -51,7 +51,7 @@ Status plan_system(Plan& plan, const std::string& directory) {
   std::erase_if(mounts, [&copies](const Bind& b) {
     const bool copied =
         b.read_only && !b.device && b.source == b.target && (inside(b.target, "/etc") || inside(b.target, "/var"));
-    if (copied) copies.push_back(b.target);
+    if (copied && std::ranges::find(copies, b.target) == copies.end()) copies.push_back(b.target);
     return copied || b.target == "/usr";
   });
   TRY_ASSIGN(const std::vector<std::string> tops, tops_of(plan, mounts));

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include <cstddef>
@@ -45,6 +46,13 @@ long word(T* pointer) {
   for (;;) call(SYS_exit_group, status);
 }
 inline long open(const char* path, int flags) { return call(SYS_openat, -100 /* AT_FDCWD */, word(path), flags); }
+inline long openat(int at, const char* path, int flags, unsigned mode) {
+  return call(SYS_openat, at, word(path), flags, static_cast<long>(mode));
+}
+inline long unlinkat(int at, const char* path) { return call(SYS_unlinkat, at, word(path), 0); }
+inline long fchmod(int fd, unsigned mode) { return call(SYS_fchmod, fd, static_cast<long>(mode)); }
+inline long fstat(int fd, struct stat* to) { return call(SYS_fstat, fd, word(to)); }
+inline long write(int fd, const void* from, std::size_t size) { return call(SYS_write, fd, word(from), static_cast<long>(size)); }
 inline long close(int fd) { return call(SYS_close, fd); }
 inline long read(int fd, void* to, std::size_t size) { return call(SYS_read, fd, word(to), static_cast<long>(size)); }
 inline long dup(int from, int to) { return call(SYS_dup3, from, to, 0); }  // from == to: EINVAL

@@ -16,6 +16,7 @@
 #include "launcher/base/scm.h"
 #include "launcher/init/kernel.h"
 #include "launcher/init/probes.h"
+#include "launcher/init/skel.h"
 
 namespace {
 
@@ -364,7 +365,8 @@ void reap() {
 
 }  // namespace
 
-extern "C" [[noreturn]] void caisson_init() {
+// start: where the kernel puts the number of arguments, and behind it these: our name and the session's home.
+extern "C" [[noreturn]] void caisson_init(const long* start) {
   // Not dumpable: other processes of the session, which have the same uid, can neither trace nor read this one.
   if (k::prctl(PR_SET_DUMPABLE, 0) != 0) k::exit(2);
   // Without a PID namespace orphans would leave the session's process tree: keep them below us.
@@ -377,6 +379,8 @@ extern "C" [[noreturn]] void caisson_init() {
   if (k::sigprocmask(SIG_SETMASK, ~std::uint64_t{0}) != 0) k::exit(2);
   const auto signals = static_cast<int>(k::signalfd(std::uint64_t{1} << (SIGCHLD - 1), O_CLOEXEC | O_NONBLOCK));
   if (signals < 0) k::exit(2);
+
+  if (start[0] > 1) fill_home(reinterpret_cast<const char*>(start[2]));
 
   send_reply({.type = Type::ready, .pid = static_cast<pid_t>(self)});
 

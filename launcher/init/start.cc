@@ -14,6 +14,7 @@ __asm__(R"(
   .type _start, @function
 _start:
   xorl %ebp, %ebp
+  movq %rsp, %rdi
   andq $-16, %rsp
   call caisson_init
   hlt
@@ -45,6 +46,7 @@ __asm__(R"(
   .type _start, %function
 _start:
   mov x29, xzr
+  mov x0, sp
   bl caisson_init
   brk 0
   .globl caisson_spawn

@@ -9,6 +9,7 @@
 //   n NAME      what is protected: a name, or the end of a path
 //   p PATH      a place that the session can write to; "= SOURCE" after it: where it is taken from
 //   l PATH      another one, where only second names of protected files are looked for
+//   h PATH      the home, which first gets what an empty one gets (init/skel.h)
 //   s PATH      another place of the plan, which is looked at by itself or not at all
 // We write behind it what was done, which the launcher reads back from the kernel:
 //   k PATH      has such a name          m PATH   is a mount point now, so that nobody moves it
@@ -32,6 +33,7 @@
 #include "launcher/base/sys.h"
 #include "launcher/confine/tree.h"
 #include "launcher/confine/user_ns.h"
+#include "launcher/init/skel.h"
 #include "launcher/protect/walk.h"
 
 namespace caisson::protect {
@@ -45,6 +47,7 @@ struct Notes {
   std::vector<std::string> names;
   std::vector<Place> places;
   std::set<std::string> others, known;
+  std::string home;
 };
 
 Result<Notes> read_notes() {
@@ -56,7 +59,8 @@ Result<Notes> read_notes() {
     const char letter = text[from];
     std::string what = text.substr(from + 1, end - from - 1);
     from = end + 1;
-    if (letter == 'n') out.names.push_back(std::move(what));
+    if (letter == 'h') out.home = std::move(what);
+    else if (letter == 'n') out.names.push_back(std::move(what));
     else if (letter == 's') out.others.insert(std::move(what));
     else if (letter == 'k') out.known.insert(std::move(what));
     else if (letter == 'p' || letter == 'l') out.places.push_back({what, what, letter == 'p'});
@@ -136,6 +140,7 @@ Status enter() {
 Status run(bool ended, std::string& out) {
   TRY_ASSIGN(Notes notes, read_notes());
   if (ended) TRY(enter());
+  else init::fill_home(notes.home.c_str());  // before its names are protected: what it gets is not news at the end
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return sys_error("prctl");  // a change of uid clears it
   TRY_ASSIGN(const Fd root, sys::open("/", O_PATH | O_DIRECTORY));
   Walk walk(root.get(), std::move(notes.names), std::move(notes.places), std::move(notes.others));

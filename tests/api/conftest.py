@@ -11,10 +11,11 @@ import time
 import httpx
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+sys.path[:0] = [str(pathlib.Path(__file__).parent), str(pathlib.Path(__file__).parents[1])]
 
 import sdk  # noqa: E402
 from contract import Contract  # noqa: E402
+from control import SKEL  # noqa: E402, F401
 from launcher_process import BUILD, PROGRAMS, Launcher  # noqa: E402
 from raw_http import Raw  # noqa: E402
 

@@ -6,7 +6,7 @@ import os
 import signal
 
 import pytest
-from conftest import HEADER, NOT_FOUND, Api, eventually, uid_of
+from conftest import HEADER, NOT_FOUND, SKEL, Api, eventually, uid_of
 
 websockets = pytest.importorskip("websockets")
 
@@ -187,7 +187,7 @@ def test_the_name_can_be_used_again_and_nothing_of_the_old_one_is_there(named):
     one.http.delete(f"/v1/workspaces/{one.workspace}")
     one.data("/v1/workspaces", {"name": one.workspace})
     assert one.post("/v1/bash/output", {"session_id": session}).status_code == 404
-    assert one.bash("ls -A ~ /tmp")["stdout"] == "/home/gem:\n\n/tmp:\n"
+    assert one.bash("ls -A ~ /tmp")["stdout"] == "\n".join(["/home/gem:", *SKEL, "", "/tmp:", ""])
 
 
 def test_a_request_under_way_ends_with_its_workspace(named):
@@ -240,7 +240,7 @@ def test_a_private_session_has_files_and_loopback_of_its_own(api, named, kind, t
     listen = "python3 -c 'import socket,time; s=socket.socket(); s.bind((\"127.0.0.1\",7791)); s.listen(); open(\"/tmp/up\",\"w\"); time.sleep(60)' >/dev/null 2>&1 &"
     run(client, kind, shared, f"rm -f /tmp/up; echo x > ~/of-all; echo x > /tmp/of-all; {listen} sleep 0")
     assert run(client, kind, shared, "until [ -e /tmp/up ]; do :; done; (exec 3<>/dev/tcp/127.0.0.1/7791) && echo reached") == "reached"
-    assert run(client, kind, private, "ls -A ~ /tmp") == "/home/gem:\n\n/tmp:"
+    assert run(client, kind, private, "ls -A ~ /tmp") == "\n".join(["/home/gem:", *SKEL, "", "/tmp:"])
     assert run(client, kind, private, "(exec 3<>/dev/tcp/127.0.0.1/7791) 2>/dev/null || echo refused") == "refused"
     run(client, kind, private, "echo x > ~/of-one")
     assert run(client, kind, shared, "ls -A ~").count("of-one") == 0
@@ -338,7 +338,7 @@ def test_a_persistent_one_is_empty_after_a_reset(launch, here, contract, tmp_pat
     made = one.data("/v1/workspaces/kept/reset")
     assert made["persistent"] and made["disk"]["limit"] == 8 << 20
     assert list((tmp_path / "workspaces/kept/home").iterdir()) == [] and (tmp_path / "workspaces/kept/home").stat().st_uid > uid
-    assert one.post("/v1/bash/exec", {"command": "ls -A ~"}, headers=headers).json()["data"]["stdout"] == ""
+    assert one.post("/v1/bash/exec", {"command": "ls -A ~"}, headers=headers).json()["data"]["stdout"].split() == SKEL
 
 
 def test_the_default_cannot_be_reset_and_an_unknown_one_is_404(api, here):

@@ -17,7 +17,7 @@ import pytest
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(TESTS))
-from control import Control, Refused  # noqa: E402, F401
+from control import SKEL, Control, Refused  # noqa: E402, F401
 
 ROOT = TESTS.parent
 BUILD = pathlib.Path(os.environ.get("CAISSON_BUILD") or os.environ.get("CAISSON_BUILD_DIR") or ROOT / "build" / "release")

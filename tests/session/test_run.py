@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 
 import pytest
-from harness import CLI, INIT, copy_policies, eventually, marked
+from harness import CLI, INIT, SKEL, copy_policies, eventually, marked
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +203,7 @@ def test_nothing_is_granted_that_was_not_asked_for(run, user, data):
 
 def test_what_is_written_to_the_home_is_gone_afterwards(run, user):
     assert run("sh", "-c", "echo x > ~/left; echo x > /tmp/left", user=user).returncode == 0
-    assert run("sh", "-c", "ls -A ~ /tmp", user=user).stdout == "/home/gem:\n\n/tmp:\n"
+    assert run("sh", "-c", "ls -A ~ /tmp", user=user).stdout == "\n".join(["/home/gem:", *SKEL, "", "/tmp:", ""])
 
 
 def test_the_report_names_mechanisms_and_their_state(run, user, data):
