@@ -112,6 +112,8 @@ task<void> Hooks::run_one(bridge::LauncherClient& launcher, Config config, Hook 
   const auto own = std::chrono::milliseconds(static_cast<std::int64_t>(hook.timeout * 1000));
   OneRun run{.domain = "bash", .workspace = config.tenant, .label = "hook " + hook.name};
   run.argv = {"bash", "-c", std::move(hook.command)};
+  // The operator's runs the system's programs, whatever lies in a home that others write to. A client's is its own affair.
+  if (hook.source == "env") run.argv.insert(run.argv.begin(), {"/usr/bin/env", kSystemPath});
   run.cwd = config.workspace.empty() ? launcher.greeting().workspace : config.workspace;
   run.limit = std::max(std::min(own, left), std::chrono::milliseconds(1));
   std::string why;

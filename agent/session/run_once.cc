@@ -7,9 +7,6 @@ namespace {
 
 // The launcher keeps the time; this is for one that does not tell of the end.
 constexpr std::chrono::seconds kRunGrace{10};
-// Where root's programs lie, Go's own places among them. Nothing below a home: a policy's PATH goes there for its users' sake.
-constexpr const char* kSystemPath =
-    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/go/bin:/usr/lib/go/bin";
 
 task<OneResult> run_in(bridge::LauncherClient& launcher, std::shared_ptr<bridge::SessionHandle> session, OneRun what) {
   bridge::ExecRequest request;

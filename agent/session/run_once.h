@@ -12,6 +12,11 @@
 
 namespace caisson::session {
 
+// Where root's programs lie, Go's own places among them. Nothing below a home: a policy's PATH goes there first, for its users'
+// sake.
+inline constexpr const char* kSystemPath =
+    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/go/bin:/usr/lib/go/bin";
+
 struct OneRun {
   std::string domain, workspace;
   std::string label;      // for the audit log: who asked

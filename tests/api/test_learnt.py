@@ -13,18 +13,10 @@ printf '99.0.0\nnode\t98.0.0\t%s\npython\t3.98.0\t%s\ntool\tjulia\t%s\ntool\tgcc
 """
 
 
-def home_first(folder):
-    """policies: PATH looks into the home before the system, as an operator may want it."""
-    file = folder / "base.json"
-    policy = json.loads(file.read_text())
-    policy["env"]["set"]["PATH"] = "/home/gem/.local/bin:" + policy["env"]["set"]["PATH"]
-    file.write_text(json.dumps(policy))
-
-
 @pytest.fixture
 def fresh(launch):
     """A launcher whose agent has been asked for nothing yet, with room for one named workspace and the next."""
-    launcher = with_workspaces(launch(policies=home_first))
+    launcher = with_workspaces(launch())
     yield launcher
     launcher.close()
 

@@ -228,3 +228,11 @@ def test_a_hook_cannot_reach_past_its_session(launch, contract):
     launcher = launch(RUN_HOOK_INIT="cat /etc/shadow /proc/1/environ > stolen; kill -9 1; cat stolen | wc -c > size; true")
     assert eventually(lambda: (home(launcher) / "size").exists()) and (home(launcher) / "size").read_text() == "0\n"
     assert launcher.process.poll() is None
+
+
+def test_a_hook_of_the_environment_runs_the_system_s_programs_not_those_of_a_home(launch, contract):
+    plant = "mkdir -p ~/.local/bin && cd ~/.local/bin && printf '#!/bin/sh\\necho planted\\n' | tee bash seq >/dev/null && chmod +x bash seq"
+    launcher = launch(RUN_HOOK_INIT=plant, RUN_HOOK_PRE_SERVICES="{ seq 1 1; command -v bash; } > said")
+    assert (home(launcher) / "said").read_text() == "1\n/usr/bin/bash\n"
+    assert Api(launcher.url, launcher.key, contract).data("/v1/code/execute", {"language": "python", "code": "import shutil; print(shutil.which('seq'))"})[
+        "stdout"] == "/home/gem/.local/bin/seq\n", "for who works there it is the first"
