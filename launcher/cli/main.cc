@@ -7,8 +7,8 @@
 #include "launcher/cli/policy_files.h"
 
 int main(int argc, char** argv) {
-  // Only a session of `caisson policy test` starts this program so: as its first process.
-  if (argc == 1 && argv[0] == caisson::cli::kProbeName) caisson::cli::serve_probes();
+  // Only a session of `caisson policy test` starts this program so: as its first process, which is told its home.
+  if (argc == 2 && argv[0] == caisson::cli::kProbeName) caisson::cli::serve_probes();
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
   const int status = caisson::cli::dispatch(caisson::cli::all_commands(), words);
   // Half an answer must not look like a whole one.

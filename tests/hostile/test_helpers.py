@@ -52,7 +52,7 @@ def place(tmp_path):
 
 def test_who_reads_policies_reaches_nothing_else(place, inject):
     policies, calls = place
-    with subprocess.Popen([LAUNCHER.parent / "caisson-policies", policies, ""], stdout=subprocess.PIPE) as reader:
+    with subprocess.Popen([LAUNCHER.parent / "caisson-policies", policies, "", ""], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as reader:
         assert inject(waiting(reader.pid, "write", 1), *calls) == calls
         assert len(reader.stdout.read()) > 65536, "and it goes on"
     assert reader.returncode == 0
