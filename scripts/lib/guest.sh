@@ -8,7 +8,7 @@ GUEST_BOOT_S=${CAISSON_GUEST_BOOT_S:-1000}   # hard limit of one boot with all i
 guest_why_not() {
   local program
   for program in qemu-system-x86_64 mmdebstrap mke2fs busybox cpio xz; do
-    PATH=$PATH:/usr/sbin:/sbin have "$program" || { echo "$program is not installed (scripts/setup --test)"; return 0; }
+    PATH=$PATH:/usr/sbin:/sbin have "$program" || { echo "$program is not installed (scripts/setup --guest)"; return 0; }
   done
   [ "$(uname -m)" = x86_64 ] || { echo "the guests are x86_64"; return 0; }
   is_root || { echo "making the guest's root tree needs root"; return 0; }

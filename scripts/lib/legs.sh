@@ -10,6 +10,26 @@ tally() {
   PASSED_ALL=$((PASSED_ALL + $1)) FAILED_ALL=$((FAILED_ALL + $2)) SKIPPED_ALL=$((SKIPPED_ALL + $3))
 }
 
+# What a leg needs beside what building and pytest need: sets of scripts/lib/packages.sh.
+declare -A LEG_SETS=([api]=npm [container]='run npm' [guest]=guest)
+
+# sets_of LEG...: the sets of these legs, each once.
+sets_of() {
+  local leg
+  # shellcheck disable=SC2086  # words on purpose
+  { printf '%s\n' build test; for leg; do printf '%s\n' ${LEG_SETS[$leg]-}; done; } | awk 'NF && !seen[$0]++'
+}
+
+# install_sets SET...: together, or else one by one, so that a package that cannot be had here keeps no other away.
+install_sets() {
+  local set
+  "$ROOT/scripts/setup" "${@/#/--}" && return
+  for set; do
+    ! is_root || "$ROOT/scripts/setup" "--$set" || warn "what scripts/setup --$set installs cannot be had here"
+  done
+  warn "not every package is installed: what needs them fails or is skipped, with its reason"
+}
+
 # A whole leg that cannot run here counts as one skip.
 skip_leg() {
   say "    skipped: $1"

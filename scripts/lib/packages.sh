@@ -1,5 +1,8 @@
 # shellcheck shell=bash
 # Which Debian packages each part needs, and how they are installed. Sourced by scripts/setup and scripts/run.
+# shellcheck disable=SC2034  # read by the scripts that source this file
+
+SETS=(build test run guest npm)
 
 packages_for() {
   local release
@@ -20,8 +23,12 @@ packages_for() {
       echo python3 python3-venv python3-pip python3-chardet python3-openpyxl python3-pypdf python3-pytest python3-httpx python3-websockets \
         python3-jsonschema python3-yaml ripgrep nodejs g++ python3-ipykernel python3-jupyter-client python3-matplotlib \
         chromium chromium-driver python3-selenium curl procps iproute2 apparmor bubblewrap \
-        shellcheck clang-format-19 pyflakes3 binutils libdevmapper1.02.1 \
-        qemu-system-x86 mmdebstrap debian-archive-keyring e2fsprogs busybox-static cpio xz-utils | tr ' ' '\n' ;;
+        shellcheck clang-format-19 pyflakes3 binutils libdevmapper1.02.1 | tr ' ' '\n' ;;
+    guest)
+      echo qemu-system-x86 mmdebstrap debian-archive-keyring e2fsprogs busybox-static cpio xz-utils | tr ' ' '\n' ;;
+    npm)
+      # Debian's does not go with a Node.js from elsewhere, which has its own.
+      have npm || echo npm ;;
     run)
       # iptables: netavark's port publishing; mmdebstrap: the base image where none can be pulled.
       echo ca-certificates curl podman runc iptables netavark aardvark-dns uidmap fuse-overlayfs slirp4netns \
