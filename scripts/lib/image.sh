@@ -4,7 +4,7 @@
 # One hash over everything that the build reads (.dockerignore names the same files).
 tree_hash() {
   (cd "$ROOT" && find CMakeLists.txt CMakePresets.json LICENSE launcher agent policies image/Dockerfile image/NOTICE image/node \
-    -type f ! -name '*.pyc' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -c1-24)
+    image/sitecustomize.py image/sudo -type f ! -name '*.pyc' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -c1-24)
 }
 
 image_label() { "${ENGINE[@]}" image inspect -f '{{index .Config.Labels "caisson.tree"}}' "$IMAGE" 2>/dev/null || true; }

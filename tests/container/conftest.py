@@ -109,7 +109,7 @@ def image(engine) -> str:
     then it is not built anew."""
     if "CAISSON_TEST_BINARIES" not in os.environ:
         sh(RUN, "--engine", engine, "--build-only")
-    return "caisson"
+    return os.environ.get("CAISSON_IMAGE", "caisson")  # as scripts/run names it
 
 
 def pytest_terminal_summary(terminalreporter):

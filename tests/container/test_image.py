@@ -41,11 +41,44 @@ def test_users(inside):
 
 
 def test_tools_of_the_sessions(inside):
-    assert inside("for t in bash ls python3 node git curl rg ps less; do command -v $t >/dev/null || echo $t; done") == ""
+    tools = "bash ls python3 python node git curl rg ps less jq make unzip zip tree file vi vim wget ping ssh ssh-keygen cmake c++ sudo"
+    assert inside(f"for t in {tools}; do command -v $t >/dev/null || echo $t; done") == ""
 
 
 def test_packages_that_data_code_expects(inside):
     assert inside("python3 -c 'import ipykernel, jupyter_client, matplotlib, numpy, openpyxl, pandas, PIL, pip, requests, scipy' 2>&1") == ""
+    assert inside("python3 -c 'import bs4, fastapi, ipywidgets, lxml, plotly, pydantic, seaborn, sklearn, tqdm, uvicorn' 2>&1") == ""
+
+
+def test_python_is_python3_and_has_pip(served):
+    done = served.bash("python -c 'import sys; print(sys.version_info.major)' && python -m pip --version")
+    assert done["exit_code"] == 0 and done["stdout"].startswith("3\npip "), done
+
+
+def test_plots_show_chinese_japanese_and_korean(served):
+    """matplotlib warns of each glyph that none of its fonts has; a warning is an error here."""
+    code = "import matplotlib.pyplot as p; p.title('abc 中文 かな 한국어'); p.savefig('/tmp/cjk.png')"
+    done = served.bash(f'MPLBACKEND=agg python3 -W error::UserWarning -c "{code}"')
+    assert done["exit_code"] == 0, done
+
+
+def test_programs_for_openssl_are_built_with_cmake(served):
+    lists = "project(p C)\\nfind_package(OpenSSL REQUIRED)\\nadd_executable(p p.c)\\ntarget_link_libraries(p OpenSSL::Crypto)\\n"
+    program = "#include <openssl/crypto.h>\\n#include <stdio.h>\\nint main(void) { puts(OpenSSL_version(OPENSSL_VERSION)); }\\n"
+    done = served.bash(f"cd $(mktemp -d) && printf '{lists}' >CMakeLists.txt && printf '{program}' >p.c && cmake . >&2 && make >&2 && ./p")
+    assert done["exit_code"] == 0 and done["stdout"].startswith("OpenSSL 3"), done
+
+
+def test_sudo_passes_commands_through_and_explains_what_it_cannot_give(served):
+    assert served.bash("sudo -E -n id -un")["stdout"] == served.bash("id -un")["stdout"]
+    done = served.bash("sudo apt-get install -y cowsay")
+    assert done["exit_code"] == 1 and '"system_packages": true' in done["stderr"], done
+
+
+@pytest.mark.parametrize("pip", ["pip", "pip3", "python -m pip"])
+def test_pip_says_at_once_that_there_is_no_network(served, pip):
+    done = served.bash(f"{pip} install caisson-no-such-package")
+    assert done["exit_code"] == 1 and done["stderr"].count("this session has no network") == 1 and "Retrying" not in done["stderr"], done
 
 
 @pytest.mark.parametrize("kind, make", [
@@ -65,7 +98,7 @@ def test_node_is_what_clients_expect(inside):
 
 def test_nothing_of_our_own_build_is_left(inside):
     """Compilers are there for the sessions; what built Caisson is not."""
-    assert inside("for t in cmake ninja; do command -v $t; done; ls -d /build /src /etc/passwd- /run/build-ca; "
+    assert inside("command -v ninja; ls -d /build /src /etc/passwd- /run/build-ca; "
                   "find /var/lib/apt/lists /mnt -mindepth 1; true") == ""
 
 

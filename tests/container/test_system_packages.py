@@ -37,6 +37,11 @@ def test_apt_get_installs_a_package_that_all_domains_with_the_field_have(install
     assert "installed" in answer["data"]["stdout"], answer
 
 
+def test_sudo_apt_get_installs_there(installing):
+    done = installing.bash(BUILD + "sudo -E apt-get install -y --reinstall ./caisson-example.deb 2>&1")
+    assert done["exit_code"] == 0 and "Setting up caisson-example (1.0)" in done["stdout"], done
+
+
 def test_domains_without_it_and_the_container_keep_their_system(installing):
     shell = installing.http.post("/v1/shell/exec", json={"command": "ls /usr/bin/caisson-example; id -u"}).json()["data"]["output"]
     assert "No such file" in shell and shell.strip().endswith("1000"), shell
