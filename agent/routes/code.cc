@@ -27,7 +27,10 @@ task<http::Response> code_execute(Call call, CodeExecuteRequest body) {
   session::CodeService& service = *call.services.code;
   session::CodeJob job{.language = body.language == "python" ? Language::python : Language::javascript};
   CO_TRY_ASSIGN(const auto inventory, co_await service.inventory());
-  CO_TRY_ASSIGN(job.interpreter, inventory->choose(job.language, call.request.query_value("version").value_or("")));
+  auto chosen = inventory->choose(job.language, call.request.query_value("version").value_or(""));
+  if (!chosen && job.language == Language::python)
+    co_return http::fail(chosen.error().text(), nullptr, std::string(session::kMorePythons));
+  CO_TRY_ASSIGN(job.interpreter, std::move(chosen));
   job.code = body.code;
   job.cwd = body.cwd.value_or("");
   job.timeout_s = body.timeout.value_or(kDefaultTimeout);

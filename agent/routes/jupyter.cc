@@ -13,12 +13,22 @@ using session::JupyterService;
 
 constexpr double kNanosecond = 1e-9;
 
+// What could not be run; with a hint where that is for want of the kernel.
+Result<http::Response> not_run(const JupyterService& service, const std::string& kernel_name, Error error) {
+  auto hint = service.hint_for(kernel_name);
+  if (!hint) return std::unexpected(std::move(error));
+  return http::fail(error.text(), nullptr, std::move(hint));
+}
+
 task<http::Response> jupyter_execute(Call call, JupyterExecuteRequest body) {
   JupyterExecuteResponse answer{.code = body.code};
   JupyterService::Request request{.code = std::move(body.code), .timeout_seconds = static_cast<int>(body.timeout.value_or(30))};
   request.place = {body.session_id.value_or(""), body.kernel_name.value_or(""), body.cwd.value_or("")};
   request.gone = [peer = call.request.peer] { return peer->gone; };
-  CO_TRY_ASSIGN(JupyterService::Answer ran, co_await call.services.jupyter->execute(std::move(request)));
+  const std::string kernel_name = request.place.kernel_name;
+  auto done = co_await call.services.jupyter->execute(std::move(request));
+  if (!done) co_return not_run(*call.services.jupyter, kernel_name, std::move(done).error());
+  JupyterService::Answer& ran = *done;
   answer.kernel_name = std::move(ran.kernel_name);
   answer.session_id = std::move(ran.session_id);
   answer.status = std::move(ran.result.status);
@@ -66,7 +76,10 @@ task<http::Response> jupyter_create_session(Call call, JupyterCreateSessionReque
   JupyterService& service = *call.services.jupyter;
   const bool known = service.find(body.session_id.value_or("")) != nullptr;
   JupyterService::Place place{body.session_id.value_or(""), body.kernel_name.value_or(""), body.cwd.value_or("")};
-  CO_TRY_ASSIGN(const auto s, co_await service.create(std::move(place)));
+  const std::string kernel_name = place.kernel_name;
+  const auto created = co_await service.create(std::move(place));
+  if (!created) co_return not_run(service, kernel_name, created.error());
+  const JupyterService::SessionPtr& s = *created;
   const JupyterCreateSessionResponse answer{s->id, s->kernel_name, known ? "Session exists" : "Session created"};
   co_return http::ok(encode(answer));
 }

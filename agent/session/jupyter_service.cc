@@ -4,6 +4,7 @@
 
 #include "agent/http/log.h"
 #include "agent/session/bash_session.h"
+#include "agent/session/toolchains.h"
 #include "launcher/base/sys.h"
 
 namespace caisson::session {
@@ -98,6 +99,11 @@ Result<KernelSpec> JupyterService::resolve(const KernelCatalog& known, std::stri
   message.append(", ").append(list_of(known.kernels));
   if (std::ranges::find(known.without, name) != known.without.end()) message += " (that Python is there, without ipykernel)";
   return fail(Code::not_found, std::move(message));
+}
+
+std::optional<std::string> JupyterService::hint_for(const std::string& kernel_name) const {
+  if (!catalog_ || !kernel_name.starts_with("python") || resolve(*catalog_, kernel_name)) return std::nullopt;
+  return std::string(kMorePythons);
 }
 
 void JupyterService::keep_ready(const KernelCatalog& catalog) {

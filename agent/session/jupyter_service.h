@@ -13,6 +13,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -80,6 +81,8 @@ class JupyterService {
   [[nodiscard]] task<KernelCatalog> catalog();
   // The name of the default kernel: PYTHON_VERSION's where that is installed.
   [[nodiscard]] std::string default_name(const KernelCatalog& catalog) const;
+  // What to do about a Python that is not there: for the name of no kernel, once it is known which there are.
+  [[nodiscard]] std::optional<std::string> hint_for(const std::string& kernel_name) const;
   [[nodiscard]] const Config& config() const { return config_; }
 
   // Has a kernel ready before the first request. Its failure is logged and not an error: a request will say it.

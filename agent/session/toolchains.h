@@ -38,6 +38,10 @@ struct ToolInventory {
 [[nodiscard]] ToolInventory parse_toolchains(std::string_view output);
 // "python3.11", "node20": the name by which a version is asked for.
 [[nodiscard]] std::string version_name(Language language, std::string_view version);
+// For whoever asked for a Python that is not installed.
+inline constexpr std::string_view kMorePythons =
+    "other versions of Python are in an image that is built with --build-arg PYTHON_VERSIONS=\"3.10 3.11 3.12\"; "
+    "any Python at /opt/python/NAME/bin/python3 is offered, and is a kernel where it has ipykernel";
 
 class Toolchains {
  public:

@@ -175,8 +175,15 @@ def test_trap_14_kernels_are_named_as_they_are_installed(api, cells):
 
 
 def test_trap_14_a_kernel_that_is_absent_says_what_there_is(api):
-    message = api.fails("/v1/jupyter/execute", {"code": "1", "kernel_name": "python3.99"})["message"]
-    assert "'python3.99' is not installed" in message and "available: python3, python3." in message
+    for path in ("/v1/jupyter/execute", "/v1/jupyter/sessions/create"):
+        said = api.fails(path, {"code": "1", "kernel_name": "python3.99"})
+        assert "'python3.99' is not installed" in said["message"] and "available: python3, python3." in said["message"]
+        assert '--build-arg PYTHON_VERSIONS="3.10 3.11 3.12"' in said["hint"]
+
+
+def test_only_a_python_that_is_absent_has_the_hint_on_how_to_build_it_in(api):
+    for body in ({"code": "1", "kernel_name": "ir"}, {"code": "1", "kernel_name": "python3", "cwd": "/nowhere"}):
+        assert api.fails("/v1/jupyter/execute", body)["hint"] is None
 
 
 # Not another version, but what is found of one: a program in /opt/python that says so, and runs behind `first`.
