@@ -3,8 +3,9 @@
 
 # One hash over everything that the build reads (.dockerignore names the same files).
 tree_hash() {
-  (cd "$ROOT" && find CMakeLists.txt CMakePresets.json LICENSE launcher agent policies image/Dockerfile image/NOTICE image/node \
-    image/sitecustomize.py image/sudo -type f ! -name '*.pyc' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -c1-24)
+  (cd "$ROOT" && { find CMakeLists.txt CMakePresets.json LICENSE launcher agent policies image/Dockerfile image/NOTICE image/node \
+    image/python image/sitecustomize.py image/sudo -type f ! -name '*.pyc' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
+    printf '%s' "${PYTHON_VERSIONS-}"; } | sha256sum | cut -c1-24)
 }
 
 image_label() { "${ENGINE[@]}" image inspect -f '{{index .Config.Labels "caisson.tree"}}' "$IMAGE" 2>/dev/null || true; }
@@ -18,7 +19,8 @@ build_image() {
     return 0
   fi
   base_image
-  flags=(-f image/Dockerfile -t "$IMAGE" --build-arg "BASE=$BASE" --label "caisson.tree=$hash")
+  flags=(-f image/Dockerfile -t "$IMAGE" --build-arg "BASE=$BASE" --build-arg "PYTHON_VERSIONS=${PYTHON_VERSIONS-}" \
+         --label "caisson.tree=$hash")
   if [ "$ENGINE_KIND" = podman ]; then
     # Stages side by side, as docker's builder has them anyway: packages come in while the programs are compiled.
     flags+=(--format docker --layers --pull=never --jobs 3)
@@ -30,7 +32,8 @@ build_image() {
       mkdir -p "$mount"
       cp -L "$bundle" "$mount/ca.crt"
       printf 'Acquire::https::CaInfo "/mnt/ca.crt";\n' >"$mount/apt.conf"
-      flags+=(-v "$mount:/mnt:ro" --build-arg APT_CONFIG=/mnt/apt.conf --build-arg NPM_CONFIG_CAFILE=/mnt/ca.crt)
+      flags+=(-v "$mount:/mnt:ro" --build-arg APT_CONFIG=/mnt/apt.conf --build-arg NPM_CONFIG_CAFILE=/mnt/ca.crt
+        --build-arg PIP_CERT=/mnt/ca.crt)
     fi
   fi
   (cd "$ROOT" && step "build image $IMAGE (minutes the first time)" "${ENGINE[@]}" build "${flags[@]}" .) ||

@@ -1,0 +1,46 @@
+"""An image that is built with PYTHON_VERSIONS has these as kernels, and for /v1/code."""
+
+import pytest
+from conftest import RUN, sh
+
+VERSION = "3.12"
+ENVIRONMENT = {"PYTHON_VERSIONS": VERSION, "CAISSON_IMAGE": "caisson-test-python"}
+ABSENT = ("Could not transfer artifact", "Could not resolve", "No matching distribution found", "Unable to fetch")
+
+
+@pytest.fixture(scope="module")
+def with_python(engine, image, start):
+    """All but the stage of Python and what follows it is taken from the image that is here."""
+    done = sh(RUN, "--engine", engine, "--build-only", check=False, env=ENVIRONMENT)
+    said = next((line for line in done.stderr.splitlines() if any(word in line for word in ABSENT)), None)
+    if done.returncode != 0 and said:
+        pytest.skip(f"CPython or ipykernel cannot be had here: {said[:200]}")
+    assert done.returncode == 0, done.stderr
+    served = start(**ENVIRONMENT)
+    yield served
+    sh(engine, "rm", "-f", "-t", "0", served.name)
+    sh(engine, "rmi", ENVIRONMENT["CAISSON_IMAGE"], check=False)
+
+
+def test_they_are_kernels(with_python):
+    info = with_python.http.get("/v1/jupyter/info").json()["data"]
+    assert f"python{VERSION}" in info["available_kernels"]
+    code = "import ctypes, json, sqlite3, ssl, sys; '%d.%d' % sys.version_info[:2]"
+    answer = with_python.http.post("/v1/jupyter/execute", json={"code": code, "kernel_name": f"python{VERSION}"}).json()
+    assert answer["data"]["status"] == "ok" and answer["data"]["outputs"][0]["data"]["text/plain"] == f"'{VERSION}'", answer
+
+
+def test_code_is_run_by_them(with_python):
+    body = {"language": "python", "code": "import sys; print('%d.%d' % sys.version_info[:2])"}
+    answer = with_python.http.post("/v1/code/execute", params={"version": f"python{VERSION}"}, json=body).json()
+    assert answer["data"]["stdout"] == f"{VERSION}\n", answer
+
+
+def test_their_pip_says_that_there_is_no_network(with_python):
+    done = with_python.bash(f"/opt/python/{VERSION}/bin/python3 -m pip install caisson-no-such-package")
+    assert done["exit_code"] == 1 and done["stderr"].count("this session has no network") == 1, done
+
+
+def test_a_version_that_image_python_does_not_have_ends_the_build(engine, image):
+    done = sh(RUN, "--engine", engine, "--build-only", check=False, env={**ENVIRONMENT, "PYTHON_VERSIONS": "2.7"})
+    assert done.returncode != 0 and "image/python has no Python 2.7; there is: 3.10 3.11 3.12" in done.stderr, done.stderr
