@@ -4,7 +4,7 @@
 # One hash over everything that the build reads (.dockerignore names the same files).
 tree_hash() {
   (cd "$ROOT" && { find CMakeLists.txt CMakePresets.json LICENSE launcher agent policies image/Dockerfile image/NOTICE image/node \
-    image/python image/sitecustomize.py image/sudo -type f ! -name '*.pyc' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
+    image/ping image/python image/sitecustomize.py image/sudo -type f ! -name '*.pyc' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
     printf '%s' "${PYTHON_VERSIONS-}"; } | sha256sum | cut -c1-24)
 }
 

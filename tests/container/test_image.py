@@ -55,6 +55,11 @@ def test_python_is_python3_and_has_pip(served):
     assert done["exit_code"] == 0 and done["stdout"].startswith("3\npip "), done
 
 
+def test_the_loopback_is_pinged(served):
+    done = served.bash("ping -c 1 localhost")
+    assert done["exit_code"] == 0 and "1 received" in done["stdout"], done
+
+
 def test_plots_show_chinese_japanese_and_korean(served):
     """matplotlib warns of each glyph that none of its fonts has; a warning is an error here."""
     code = "import matplotlib.pyplot as p; p.title('abc 中文 かな 한국어'); p.savefig('/tmp/cjk.png')"
