@@ -162,6 +162,7 @@ task<std::shared_ptr<SessionHandle>> LauncherClient::session_create(std::string 
 task<ExecOutcome> LauncherClient::session_exec(std::shared_ptr<SessionHandle> session, ExecRequest request) {
   const bool wants_pty = request.pty.has_value();
   const bool wants_stdin = request.with_stdin;
+  if (request.tool) request.argv.at(0).insert(0, session->tools + "/");
   json::Value body = exec_body(session->id, request);
   CO_TRY_ASSIGN(const auto entry, co_await call(ipc::Op::session_exec, std::move(body), seconds(30)));
   if (!is_ok(entry->reply->body)) {

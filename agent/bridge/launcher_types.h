@@ -61,7 +61,7 @@ struct PtySize {
 
 struct ExecRequest {
   std::vector<std::string> argv;
-  bool tool = false;  // argv[0] is one of the agent's programs (Worker::start)
+  bool tool = false;  // argv[0] is one of the agent's programs for use inside sessions
   std::string cwd;
   std::map<std::string, std::optional<std::string>> env;  // nullopt: unset
   bool with_stdin = true;

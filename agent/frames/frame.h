@@ -41,6 +41,11 @@ class Decoder {
   [[nodiscard]] std::size_t held(std::size_t more) const {
     return text_.capacity() + std::max(frame_.body.capacity(), frame_.body.size() + more);
   }
+  // Bytes that the part of the frame that is being read still wants: who reads no more than these reads nothing behind the frame.
+  [[nodiscard]] std::size_t wanted() const {
+    if (part_ == Part::length) return length_.size() - length_have_;
+    return part_ == Part::head ? wanted_ - text_.size() : body_wanted();
+  }
   // Bytes of a body that are still to come; 0 elsewhere.
   [[nodiscard]] std::size_t body_wanted() const { return part_ == Part::body ? wanted_ - frame_.body.size() : 0; }
   // As take() of at most `most` bytes of a body, which read(char*, size) puts where they belong. Returns what read returned;

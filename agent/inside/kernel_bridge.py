@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import struct
 import subprocess
 import sys
@@ -91,6 +92,34 @@ def installed_kernels():
         else:
             found.setdefault(name, {"name": name, "version": "%d.%d.%d" % (major, minor, micro), "path": path})
     return {"kernels": list(found.values()), "without": sorted(set(without) - set(found))}
+
+
+def place_files(where, files, body):
+    """Files of a notebook that runs from beginning to end, one behind the other in the body."""
+    os.makedirs(where, exist_ok=True)
+    os.chdir(where)
+    for file in files:
+        try:
+            os.makedirs(os.path.dirname(os.path.abspath(file["path"])), exist_ok=True)
+            with open(file["path"], "wb") as out:
+                out.write(body[:file["bytes"]])
+        except (OSError, ValueError) as why:
+            raise RuntimeError("cannot be put in place: file %s: %s" % (file["path"], getattr(why, "strerror", None) or why))
+        body = body[file["bytes"]:]
+
+
+def fetch_file(where, path, most):
+    """A regular file's content; None where there is none, or it is too large. What lies there is the notebook's: nothing is waited for."""
+    try:
+        file = os.open(os.path.join(where, path), os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    except (OSError, ValueError):
+        return None
+    try:
+        what = os.fstat(file)
+        content = os.read(file, most + 1) if stat.S_ISREG(what.st_mode) and what.st_size <= most else None
+    finally:
+        os.close(file)
+    return content if content is not None and len(content) <= most else None
 
 
 class Cell:
@@ -428,6 +457,12 @@ def serve(frames):
         try:
             if op == "kernels":
                 frames.send({"id": call, **installed_kernels()})
+            elif op == "place" and kernel is None:
+                place_files(head["cwd"], head["files"], body)
+                frames.send({"id": call})
+            elif op == "fetch":
+                content = fetch_file(head["cwd"], head["path"], head["most"])
+                frames.send({"id": call, "found": content is not None}, content or b"")
             elif op == "start" and kernel is None:
                 kernel = Kernel(frames)
                 kernel.start(head["name"], head["path"], head["cwd"], head["timeout"])

@@ -16,11 +16,22 @@ def leave(code, job=None, said=None):
     os._exit(code)
 
 
+def bound_memory(most):
+    """What `bound_memory` of agent/worker/starter.cc does for other programs."""
+    import resource
+    for what, soft in (resource.RLIMIT_AS, most), (resource.RLIMIT_DATA, most), (resource.RLIMIT_STACK, None):
+        hard = resource.getrlimit(what)[1]
+        lower = soft is not None and (hard == resource.RLIM_INFINITY or soft < hard)
+        resource.setrlimit(what, (soft if lower else hard, hard))
+
+
 def run_script(job):
     """A file, as `python3 file` runs it."""
     path = job["script"]
     with open(path, "rb") as file:
         source = file.read()
+    if job["memory"]:
+        bound_memory(job["memory"])
     sys.argv = [path]
     sys.path[0] = os.path.dirname(os.path.abspath(path))
     main = types.ModuleType("__main__")

@@ -8,7 +8,7 @@ done
 for p in "$(command -v node)" /opt/nodejs/*/bin/node; do
   [ -x "$p" ] && v=$("$p" --version) && say node "${v#v}" "$p"
 done
-for t in bash gcc g++ go javac rustc perl php ruby lua Rscript julia; do
+for t in bash gcc g++ go java javac rustc pytest tsx esbuild perl php ruby lua Rscript julia; do
   p=$(command -v "$t") && printf 'tool\t%s\t%s\n' "$t" "$p"
 done
 exit 0

@@ -1,8 +1,9 @@
-// POST /run_code: one program, compiled and run, as SandboxFusion's clients ask for it. What cannot be run here is SandboxError
-// with HTTP 200: its clients repeat a request that gets a 5xx.
+// POST /run_code: one program, compiled and run, and POST /run_jupyter: one notebook, as SandboxFusion's clients ask for them.
+// What cannot be run here is SandboxError with HTTP 200: its clients repeat a request that gets a 5xx.
 #include "agent/routes/run_code_types.h"
 #include "agent/routes/table.h"
 #include "agent/session/code_service.h"
+#include "agent/session/notebook_run.h"
 
 namespace caisson::routes {
 namespace {
@@ -30,19 +31,68 @@ RunCodeResponse response_of(Result<session::Verdict> judged) {
   return out;
 }
 
+std::map<std::string, std::string> files_of(std::optional<std::map<std::string, std::optional<std::string>>> files) {
+  std::map<std::string, std::string> out;
+  if (files)
+    for (auto& [path, content] : *files)
+      if (content) out[path] = std::move(*content);
+  return out;
+}
+
 task<http::Response> run_code(Call call, RunCodeRequest body) {
   session::JudgeJob job{.code = std::move(body.code), .language = std::move(body.language)};
   job.input = std::move(body.stdin_text).value_or("");
   job.compile_timeout_s = body.compile_timeout;
   job.run_timeout_s = body.run_timeout;
   job.memory_mib = body.memory_limit_mb;
-  if (body.files)
-    for (auto& [path, content] : *body.files)
-      if (content) job.files[path] = std::move(*content);
-  if (body.fetch_files) job.fetch = std::move(*body.fetch_files);
+  job.files = files_of(std::move(body.files));
+  job.fetch = std::move(body.fetch_files).value_or(std::vector<std::string>{});
+  job.args = std::move(body.args).value_or(std::vector<std::string>{});
   job.client_gone = std::shared_ptr<const bool>(call.request.peer, &call.request.peer->gone);
   auto judged = co_await call.services.code->judge(std::move(job));
   co_return http::json_response(200, encode(response_of(std::move(judged))));
+}
+
+CellRunResult cell_of(session::KernelResult result) {
+  CellRunResult out;
+  for (session::KernelOutput& output : result.outputs) {
+    if (output.output_type == "stream") (output.name == "stderr" ? out.stderr_text : out.stdout_text) += output.text.value_or("");
+    else if (output.output_type == "error")
+      out.error.push_back({{"ename", output.ename.value_or("")},
+                           {"evalue", output.evalue.value_or("")},
+                           {"traceback", output.traceback.value_or(std::vector<std::string>{})}});
+    else if (output.data) out.display.push_back(std::move(*output.data));
+  }
+  return out;
+}
+
+RunJupyterResponse response_of(Result<session::NotebookVerdict> ran) {
+  RunJupyterResponse out;
+  if (!ran) {
+    out.status = "SandboxError";
+    out.message = ran.error().text();
+    return out;
+  }
+  const bool finished = ran->status == "Finished";
+  out.status = finished ? "Success" : "Failed";
+  out.driver = CommandRunResult{.status = ran->status, .execution_time = ran->seconds, .stdout_text = "", .stderr_text = ""};
+  if (finished) out.driver->return_code = 0;
+  if (!ran->cells.empty()) out.driver->end = ran->cells.back().end;
+  for (session::KernelResult& cell : ran->cells) out.cells.push_back(cell_of(std::move(cell)));
+  out.files = std::move(ran->files);
+  return out;
+}
+
+task<http::Response> run_jupyter(Call call, RunJupyterRequest body) {
+  session::NotebookJob job{.cells = std::move(body.cells),
+                           .cell_timeout_s = body.cell_timeout,
+                           .total_timeout_s = body.total_timeout,
+                           .memory_mib = body.memory_limit_mb,
+                           .files = files_of(std::move(body.files))};
+  job.fetch = std::move(body.fetch_files).value_or(std::vector<std::string>{});
+  job.client_gone = std::shared_ptr<const bool>(call.request.peer, &call.request.peer->gone);
+  auto ran = co_await session::run_notebook(*call.services.jupyter, std::move(job));
+  co_return http::json_response(200, encode(response_of(std::move(ran))));
 }
 
 constexpr std::size_t kBodyLimit = 32 * 1024 * 1024;  // with files, in base64
@@ -50,6 +100,8 @@ constexpr std::size_t kBodyLimit = 32 * 1024 * 1024;  // with files, in base64
 constexpr Route kRunCode[] = {
     {http::Method::post, "/run_code", "run_code", Scope::code, kFlat, Unknown::ignore, "Compile and run a program",
      bind<run_code, RunCodeResponse>(), kBodyLimit},
+    {http::Method::post, "/run_jupyter", "run_jupyter", Scope::jupyter, kFlat, Unknown::ignore, "Run the cells of a notebook",
+     bind<run_jupyter, RunJupyterResponse>(), kBodyLimit},
 };
 
 }  // namespace

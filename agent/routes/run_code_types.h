@@ -18,7 +18,7 @@ struct RunCodeRequest {
   std::optional<std::string> stdin_text;
   std::string language;
   std::optional<std::map<std::string, std::optional<std::string>>> files;
-  std::optional<std::vector<std::string>> fetch_files;
+  std::optional<std::vector<std::string>> fetch_files, args;
 };
 struct CommandRunResult {
   std::string status;
@@ -33,7 +33,27 @@ struct RunCodeResponse {
   std::optional<std::string> executor_pod_name;
   std::map<std::string, std::string> files;
 };
+struct RunJupyterRequest {
+  std::vector<std::string> cells;
+  double cell_timeout = 0, total_timeout = 45;
+  std::int64_t memory_limit_mb = -1;
+  std::optional<std::string> kernel;
+  std::optional<std::map<std::string, std::optional<std::string>>> files;
+  std::optional<std::vector<std::string>> fetch_files;
+};
+struct CellRunResult {
+  std::string stdout_text, stderr_text;
+  std::vector<json::Value> display, error;
+};
+struct RunJupyterResponse {
+  std::string status, message;
+  std::optional<CommandRunResult> driver;
+  std::vector<CellRunResult> cells;
+  std::optional<std::string> executor_pod_name;
+  std::map<std::string, std::string> files;
+};
 
+inline constexpr std::array<std::string_view, 1> kNotebookKernels = {"python3"};
 inline constexpr std::array<std::string_view, 3> kRunStatus = {"Success", "Failed", "SandboxError"};
 inline constexpr std::array<std::string_view, 3> kCommandRunStatus = {"Finished", "Error", "TimeLimitExceeded"};
 
@@ -51,7 +71,8 @@ struct Schema<RunCodeRequest> {
                  field("stdin", &RunCodeRequest::stdin_text, "Standard input of the program"),
                  field("language", &RunCodeRequest::language, "Its language; one that is not here is answered with the list"),
                  field("files", &RunCodeRequest::files, "Files to make before: path to base64"),
-                 field("fetch_files", &RunCodeRequest::fetch_files, "Paths of files whose content is wanted afterwards")};
+                 field("fetch_files", &RunCodeRequest::fetch_files, "Paths of files whose content is wanted afterwards"),
+                 field("args", &RunCodeRequest::args, "More arguments of pytest")};
 };
 template <>
 struct Schema<CommandRunResult> {
@@ -74,6 +95,42 @@ struct Schema<RunCodeResponse> {
                  field("run_result", &RunCodeResponse::run_result, "The program"),
                  field("executor_pod_name", &RunCodeResponse::executor_pod_name, "Always null"),
                  field("files", &RunCodeResponse::files, "Fetched files that are there: path to base64").defaulted()};
+};
+
+template <>
+struct Schema<RunJupyterRequest> {
+  using T = RunJupyterRequest;
+  static constexpr std::string_view name = "RunJupyterRequest";
+  static constexpr auto fields = std::tuple{
+      field("cells", &T::cells, "The cells, run in order; one that raises does not keep the next from running"),
+      field("cell_timeout", &T::cell_timeout, "Seconds until a cell, and the run with it, is ended; 0: total_timeout")
+          .defaulted(),
+      field("total_timeout", &T::total_timeout, "Seconds until the run is ended").defaulted(),
+      field("memory_limit_MB", &T::memory_limit_mb, "MiB that the kernel may use; -1: as much as the policy allows").defaulted(),
+      field("kernel", &T::kernel, "The default kernel").one_of(kNotebookKernels),
+      field("files", &T::files, "Files to make before: path to base64"),
+      field("fetch_files", &T::fetch_files, "Paths of files whose content is wanted afterwards")};
+};
+template <>
+struct Schema<CellRunResult> {
+  using T = CellRunResult;
+  static constexpr std::string_view name = "CellRunResult";
+  static constexpr auto fields =
+      std::tuple{field("stdout", &T::stdout_text, "Standard output"), field("stderr", &T::stderr_text, "Standard error"),
+                 field("display", &T::display, "What it showed, its value included, each by media type"),
+                 field("error", &T::error, "What it raised: ename, evalue, traceback")};
+};
+template <>
+struct Schema<RunJupyterResponse> {
+  using T = RunJupyterResponse;
+  static constexpr std::string_view name = "RunJupyterResponse";
+  static constexpr auto fields =
+      std::tuple{field("status", &T::status, "Success: all cells were run, whatever they raised").one_of(kRunStatus),
+                 field("message", &T::message, "Why, for SandboxError"),
+                 field("driver", &T::driver, "The run as a whole"),
+                 field("cells", &T::cells, "Those that were run").defaulted(),
+                 field("executor_pod_name", &T::executor_pod_name, "Always null"),
+                 field("files", &T::files, "Fetched files that are there: path to base64").defaulted()};
 };
 
 }  // namespace caisson::routes

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "agent/frames/frame.h"
 #include "agent/http/base64.h"
 #include "agent/session/code_report.h"
+#include "agent/session/packed_files.h"
 #include "agent/session/text.h"
 #include "launcher/base/sys.h"
 
@@ -14,48 +16,9 @@ namespace caisson::session {
 namespace {
 
 constexpr std::size_t kMaxJob = 48 * 1024 * 1024;
-constexpr std::size_t kMostFetched = 64;
-constexpr std::size_t kMostFetchedBytes = 8 * 1024 * 1024;
 constexpr double kLongestRun = 300, kShortestRun = 0.1;
 constexpr std::chrono::seconds kEndGrace{5};
-constexpr std::chrono::seconds kSetUp{20};
-
-constexpr JudgeLanguage kLanguages[] = {
-    {"python", "main.py", "python3", "", "python3 main.py"},
-    {"nodejs", "main.js", "node", "", "node main.js"},
-    {"bash", "main.sh", "bash", "", "bash main.sh"},
-    {"c", "main.c", "gcc", "gcc -O1 main.c -o main -lm -pthread", "./main"},
-    {"cpp", "main.cpp", "g++", "g++ -std=c++17 -O1 main.cpp -o main -pthread", "./main"},
-    {"go", "main.go", "go", "go build -o main main.go", "./main"},
-    {"java", "Main.java", "javac", "javac Main.java", "java -cp . -ea Main"},
-    {"rust", "main.rs", "rustc", "rustc main.rs -o main", "./main"},
-    {"perl", "main.pl", "perl", "", "perl main.pl"},
-    {"php", "main.php", "php", "", "php main.php"},
-    {"ruby", "main.rb", "ruby", "", "ruby main.rb"},
-    {"lua", "main.lua", "lua", "", "lua main.lua"},
-    {"R", "main.R", "Rscript", "", "Rscript main.R"},
-    {"julia", "main.jl", "julia", "", "julia main.jl"},
-};
-
-bool offered(const JudgeLanguage& language, const ToolInventory& tools) {
-  if (language.needs == "python3") return !tools.python.empty();
-  if (language.needs == "node") return !tools.node.empty();
-  return tools.tools.contains(std::string(language.needs));
-}
-
-// A command line's words; the program by its path where we know it.
-std::vector<std::string> words(std::string_view line, const ToolInventory& tools) {
-  std::vector<std::string> out;
-  while (!line.empty()) {
-    const std::size_t end = std::min(line.find(' '), line.size());
-    out.emplace_back(line.substr(0, end));
-    line.remove_prefix(std::min(end + 1, line.size()));
-  }
-  if (out[0] == "python3") out[0] = tools.python.front().path;
-  else if (out[0] == "node") out[0] = tools.node.front().path;
-  else if (const auto known = tools.tools.find(out[0]); known != tools.tools.end()) out[0] = known->second;
-  return out;
-}
+constexpr std::string_view kStarter = "caisson-starter";
 
 std::chrono::milliseconds limit_of(double seconds) {
   if (!std::isfinite(seconds)) seconds = kLongestRun;
@@ -95,8 +58,10 @@ task<StepResult> finish(SoloSession::Pointer session, SoloSession::CommandPtr co
   co_return result;
 }
 
-task<SoloSession::CommandPtr> start(SoloSession::Pointer session, std::vector<std::string> argv, std::string dir) {
+task<SoloSession::CommandPtr> start(SoloSession::Pointer session, std::vector<std::string> argv, std::string dir,
+                                    bool tool = false) {
   bridge::ExecRequest request;
+  request.tool = tool;
   request.argv = std::move(argv);
   request.cwd = std::move(dir);
   co_return co_await session->start(std::move(request));
@@ -115,11 +80,67 @@ task<std::optional<std::string>> fetch(SoloSession::Pointer session, std::string
   co_return content;
 }
 
-// In bytes; 0: the policy's limit holds, which no job can raise.
-task<std::uint64_t> memory_limit(std::shared_ptr<CodeContext> context, std::string domain, std::int64_t mib) {
+// Clients of a judge send as many programs as they have: who comes when all sessions are in use waits for one, in order. How many
+// can wait is bounded by the connections that the server takes.
+task<Interpreter> take_in_turn(std::shared_ptr<CodeContext> context, WarmPool& pool, InterpreterKind kind,
+                               std::shared_ptr<const bool> gone) {
+  const std::function<bool()> can_make = [&pool] { return pool.waiting() > 0; };
+  co_await context->quota->room(can_make);
+  if (gone && *gone) co_return fail(Code::unavailable, "nobody waits for it");
+  co_return co_await pool.take(std::move(kind));
+}
+
+// In bytes, of each process by itself: SandboxFusion's setrlimit(2). A limit beyond the policy's is none of its own.
+std::uint64_t bytes_of(std::int64_t mib) {
+  constexpr std::int64_t kMost = 1LL << 40;
+  return mib < 1 ? 0 : static_cast<std::uint64_t>(std::min(mib, kMost)) << 20;
+}
+
+std::string refusal_of(const json::Value& why) { return "cannot be put in place: " + json::dump(why); }
+
+// The whole job of a Python that waits for one.
+std::string python_job(const JudgeJob& job, const JudgeLanguage& language, const std::string& dir, const std::string& nonce) {
+  json::Value files = job.files;
+  files[std::string(language.source)] = http::base64_encode(job.code);
+  return job_frame({{"nonce", nonce},
+                    {"cwd", dir},
+                    {"make", true},
+                    {"files", std::move(files)},
+                    {"script", language.source},
+                    {"memory", bytes_of(job.memory_mib)}});
+}
+
+// One program for the starter (agent/worker/starter.cc). files: of the job, where this is its first program.
+Result<std::string> starter_job(std::vector<std::string> argv, json::Value head, const JudgeJob* files,
+                                const JudgeLanguage& language) {
+  PackedFiles packed;
+  if (files != nullptr) {
+    TRY_ASSIGN(packed, pack_files(files->files));
+    packed.add(language.source, files->code);
+  }
+  head["argv"] = std::move(argv);
+  head["files"] = std::move(packed.list);
+  TRY_ASSIGN(std::string frame, frames::encode_head(std::move(head), packed.body.size()));
+  return frame.append(packed.body);
+}
+
+// A job is handed to who waits for it, and its program's end awaited.
+task<StepResult> step(SoloSession::Pointer session, SoloSession::CommandPtr command, std::string frame, std::string nonce,
+                      std::string input, double seconds, std::shared_ptr<const bool> gone) {
+  CO_TRY(BashCommand::write(command, std::move(frame), kMaxJob));
+  CO_TRY_ASSIGN(StepResult result,
+                co_await finish(std::move(session), std::move(command), std::move(input), limit_of(seconds), std::move(gone)));
+  if (const auto report = find_report(result.err, nonce); report && report->value.contains("refused"))
+    co_return fail(Code::invalid_argument, refusal_of(report->value["refused"]));
+  co_return result;
+}
+
+}  // namespace
+
+task<std::uint64_t> memory_limit(bridge::LauncherClient& launcher, std::string domain, std::int64_t mib) {
   constexpr std::int64_t kMiB = 1024 * 1024;
   if (mib < 1) co_return 0U;
-  CO_TRY_ASSIGN(const json::Value answer, co_await context->launcher.policy(std::move(domain)));
+  CO_TRY_ASSIGN(const json::Value answer, co_await launcher.policy(std::move(domain)));
   const json::Value::json_pointer place("/policy/limits/memory_bytes");
   const json::Value most = answer.contains(place) ? answer[place] : json::Value();
   if (!most.is_number_integer()) co_return fail(Code::io, "the launcher's policy has no limit of memory");
@@ -127,72 +148,50 @@ task<std::uint64_t> memory_limit(std::shared_ptr<CodeContext> context, std::stri
   co_return static_cast<std::uint64_t>(mib * kMiB);
 }
 
-json::Value files_json(const JudgeJob& job, const JudgeLanguage& language) {
-  json::Value out = job.files;
-  out[std::string(language.source)] = http::base64_encode(job.code);
-  return out;
-}
-
-}  // namespace
-
-std::span<const JudgeLanguage> judge_languages() { return kLanguages; }
-
-std::string offered_languages(const ToolInventory& tools) {
-  std::string out;
-  for (const JudgeLanguage& language : kLanguages)
-    if (offered(language, tools)) out += (out.empty() ? "" : ", ") + std::string(language.name);
-  return out;
-}
-
 task<Verdict> run_judge(std::shared_ptr<CodeContext> context, WarmPool& pool, std::shared_ptr<const ToolInventory> tools,
                         JudgeJob job) {
-  const auto language = std::ranges::find(kLanguages, std::string_view(job.language), &JudgeLanguage::name);
-  if (language == std::end(kLanguages) || !offered(*language, *tools))
-    co_return fail(Code::not_found,
-                   "language " + quote(job.language) + " is not to be had here; there is: " + offered_languages(*tools));
-  if (tools->python.empty()) co_return fail(Code::unavailable, "no Python is installed, which puts the program's files in place");
-  if (job.fetch.size() > kMostFetched)
-    co_return fail(Code::limit, "fetch_files names more than " + std::to_string(kMostFetched) + " files");
-  const std::string dir = context->launcher.greeting().home + "/run";
+  CO_TRY_ASSIGN(const JudgeLanguage* const language, choose_language(job.language, *tools));
+  CO_TRY(check_fetched(job.fetch.size()));
+  const std::string dir = context->launcher.greeting().home + "/run", nonce = sys::random_hex(16);
   const bool is_python = language->name == "python";
 
-  // Files are put in place by an interpreter that was started ahead. A program in Python goes on in it.
-  InterpreterKind kind{{.domain = "code", .label = "run_code", .isolated = true},
-                       {tools->python.front().path, "-c", std::string(inside::kPythonBoot)},
-                       inside::kPythonRun};
-  CO_TRY_ASSIGN(kind.place.memory_bytes, co_await memory_limit(context, kind.place.domain, job.memory_mib));
+  // Both wait in sessions that were prepared: a Python, which runs the program itself, and what becomes any other one.
+  InterpreterKind kind{.place = {.domain = "code", .label = "run_code", .isolated = true},
+                       .argv = {std::string(kStarter)},
+                       .program = "",
+                       .tool = !is_python};
+  if (is_python) {
+    kind.argv = {tools->python.front().path, "-c", std::string(inside::kPythonBoot)};
+    kind.program = inside::kPythonRun;
+  }
+  CO_TRY_ASSIGN(kind.place.memory_bytes, co_await memory_limit(context->launcher, kind.place.domain, job.memory_mib));
   const bool narrowed = kind.place.memory_bytes != 0;
-  auto taken = co_await pool.take(std::move(kind));
+  auto taken = co_await take_in_turn(context, pool, std::move(kind), job.client_gone);
   if (!taken && narrowed)
     co_return std::unexpected(std::move(taken).error().wrap("with memory_limit_MB " + std::to_string(job.memory_mib)));
   CO_TRY_ASSIGN(const Interpreter first, std::move(taken));
-  const std::string nonce = sys::random_hex(16);
-  json::Value frame = {{"nonce", nonce}, {"cwd", dir}, {"make", true}, {"files", files_json(job, *language)}};
-  if (is_python) frame["script"] = language->source;
-  else frame["files_only"] = true;
-  CO_TRY(BashCommand::write(first.command, job_frame(frame), kMaxJob));
+  SoloSession::CommandPtr waiting = first.command;
   Verdict verdict;
-  const auto run_limit = limit_of(job.run_timeout_s);
-  std::string input = is_python ? job.input : "";
-  const std::chrono::milliseconds limit = is_python ? run_limit : std::chrono::milliseconds(kSetUp);
-  CO_TRY_ASSIGN(StepResult placed, co_await finish(first.session, first.command, std::move(input), limit, job.client_gone));
-  const auto report = find_report(placed.err, nonce);
-  if (report && report->value.contains("refused"))
-    co_return fail(Code::invalid_argument, "cannot be put in place: " + json::dump(report->value["refused"]));
+  std::string frame;
   if (is_python) {
-    verdict.ran = std::move(placed);
+    frame = python_job(job, *language, dir, nonce);
   } else {
-    if (placed.return_code != 0)
-      co_return fail(Code::io, "the files could not be put in place: " + quote(placed.err.substr(0, 200)));
-    if (!language->compile.empty()) {
-      CO_TRY_ASSIGN(const auto compiler, co_await start(first.session, words(language->compile, *tools), dir));
-      CO_TRY_ASSIGN(verdict.compiled,
-                    co_await finish(first.session, compiler, "", limit_of(job.compile_timeout_s), job.client_gone));
+    json::Value head = {{"nonce", nonce}, {"cwd", dir}};
+    const bool compiled = !language->compile.empty();
+    if (compiled) {
+      CO_TRY_ASSIGN(frame, starter_job(command_words(language->compile, *tools), head, &job, *language));
+      CO_TRY_ASSIGN(verdict.compiled, co_await step(first.session, std::move(waiting), std::move(frame), nonce, "",
+                                                    job.compile_timeout_s, job.client_gone));
       if (verdict.compiled->return_code != 0) co_return verdict;
+      CO_TRY_ASSIGN(waiting, co_await start(first.session, {std::string(kStarter)}, "/", true));
     }
-    CO_TRY_ASSIGN(const auto program, co_await start(first.session, words(language->run, *tools), dir));
-    CO_TRY_ASSIGN(verdict.ran, co_await finish(first.session, program, std::move(job.input), run_limit, job.client_gone));
+    std::vector<std::string> argv = command_words(language->run, *tools);
+    if (language->name == "pytest") argv.insert(argv.end(), job.args.begin(), job.args.end());
+    if (job.memory_mib > 0 && !language->reserves) head["memory"] = bytes_of(job.memory_mib);
+    CO_TRY_ASSIGN(frame, starter_job(std::move(argv), std::move(head), compiled ? nullptr : &job, *language));
   }
+  CO_TRY_ASSIGN(verdict.ran, co_await step(first.session, std::move(waiting), std::move(frame), nonce, std::move(job.input),
+                                           job.run_timeout_s, job.client_gone));
   for (const std::string& path : job.fetch) {
     if (!first.session->alive()) break;
     CO_TRY_ASSIGN(const auto content, co_await fetch(first.session, path, dir));

@@ -6,25 +6,13 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "agent/session/toolchains.h"
+#include "agent/session/judge_languages.h"
 #include "agent/session/warm_pool.h"
 
 namespace caisson::session {
-
-struct JudgeLanguage {
-  std::string_view name;     // as clients say it
-  std::string_view source;   // file that the code is put into
-  std::string_view needs;    // program without which it is not offered
-  std::string_view compile;  // words; "": nothing to compile
-  std::string_view run;
-};
-[[nodiscard]] std::span<const JudgeLanguage> judge_languages();
-// Those whose toolchain is there, by name, with commas.
-[[nodiscard]] std::string offered_languages(const ToolInventory& tools);
 
 struct JudgeJob {
   std::string code, language, input;
@@ -32,6 +20,7 @@ struct JudgeJob {
   std::int64_t memory_mib = -1;              // of compiler and program, each with all of its processes; below 1: the policy's
   std::map<std::string, std::string> files;  // path to base64
   std::vector<std::string> fetch;
+  std::vector<std::string> args;  // of pytest
   std::shared_ptr<const bool> client_gone;
 };
 
@@ -46,6 +35,9 @@ struct Verdict {
   std::optional<StepResult> compiled, ran;
   std::map<std::string, std::string> files;  // path to base64
 };
+
+// What a session of the domain is narrowed to, in bytes, for so many MiB; 0: the policy's limit holds, which no job can raise.
+[[nodiscard]] task<std::uint64_t> memory_limit(bridge::LauncherClient& launcher, std::string domain, std::int64_t mib);
 
 // not_found: no such language here. Every other error, too, is none of the program's.
 [[nodiscard]] task<Verdict> run_judge(std::shared_ptr<CodeContext> context, WarmPool& pool,

@@ -31,6 +31,7 @@ JupyterService::JupyterService(bridge::LauncherClient& launcher, Config config)
       config_(std::move(config)),
       pool_(launcher),
       asking_(launcher.executor()),
+      alone_(launcher.executor(), config_.max_jupyter_sessions),
       life_(std::make_shared<Life>(launcher.executor())) {
   spawn(launcher_.executor(), "jupyter sessions expire", expire_loop(this, life_));
 }
@@ -269,6 +270,24 @@ task<JupyterService::Answer> JupyterService::execute(Request request) {
   if (is_new && lost_.erase(session->id) > 0)
     answer.result.hint = "the kernel of this id was lost with the agent, and its variables with it: this is a new one";
   co_return answer;
+}
+
+task<JupyterService::Alone> JupyterService::start_alone(std::string cwd, PackedFiles files, std::uint64_t memory_bytes,
+                                                        std::shared_ptr<const bool> gone) {
+  co_await alone_.room();
+  ++alone_.used;
+  Alone out;
+  out.slot = std::shared_ptr<void>(nullptr, [quota = &alone_](void*) { quota->give_back(); });
+  if (gone && *gone) co_return fail(Code::unavailable, "nobody waits for it");
+  CO_TRY_ASSIGN(const KernelCatalog known, co_await catalog());
+  CO_TRY_ASSIGN(KernelSpec spec, resolve(known, ""));
+  Kernel::Place place = place_of("run_jupyter");
+  place.isolated = true;
+  place.memory_bytes = memory_bytes;
+  std::optional<PackedFiles> with(std::move(files));
+  CO_TRY_ASSIGN(out.kernel,
+                co_await Kernel::start(launcher_, std::move(place), std::move(spec), std::move(cwd), std::move(with)));
+  co_return out;
 }
 
 task<void> JupyterService::close(SessionPtr session, std::string reason) {

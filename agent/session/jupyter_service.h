@@ -19,6 +19,7 @@
 
 #include "agent/session/config.h"
 #include "agent/session/kernel_pool.h"
+#include "agent/session/quota.h"
 #include "agent/session/session_table.h"
 #include "agent/session/turns.h"
 
@@ -84,6 +85,16 @@ class JupyterService {
   // What to do about a Python that is not there: for the name of no kernel, once it is known which there are.
   [[nodiscard]] std::optional<std::string> hint_for(const std::string& kernel_name) const;
   [[nodiscard]] const Config& config() const { return config_; }
+  [[nodiscard]] bridge::LauncherClient& launcher() { return launcher_; }
+
+  // A default kernel for one notebook (notebook_run.h), in a private session. As many as there may be sessions at a time; who
+  // comes then waits, in order.
+  struct Alone {
+    Kernel::Pointer kernel;
+    std::shared_ptr<void> slot;
+  };
+  [[nodiscard]] task<Alone> start_alone(std::string cwd, PackedFiles files, std::uint64_t memory_bytes,
+                                        std::shared_ptr<const bool> gone);
 
   // Has a kernel ready before the first request. Its failure is logged and not an error: a request will say it.
   [[nodiscard]] task<void> prepare();
@@ -116,6 +127,7 @@ class JupyterService {
   std::optional<KernelCatalog> catalog_;
   std::uint64_t generation_ = 0;  // of it: the answer to an older question is not kept
   Turns asking_;                  // for the catalog
+  Quota alone_;                   // of kernels that start_alone() made
   std::set<std::string> lost_;    // ids of kernels that an agent before has lost, until they are asked for
   std::shared_ptr<Life> life_;
 };

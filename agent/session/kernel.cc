@@ -12,7 +12,7 @@ namespace caisson::session {
 namespace {
 
 constexpr double kQuestionSeconds = 60, kStartSeconds = 60;
-constexpr double kChdirSeconds = 10;
+constexpr double kChdirSeconds = 10, kPlaceSeconds = 30, kFetchSeconds = 10;
 // After a cell's timeout: the bridge interrupts, waits 3 s, kills; beyond that it is the bridge that does not answer.
 constexpr double kGraceSeconds = 8;
 constexpr std::size_t kMostOutputs = 2000;
@@ -62,6 +62,8 @@ task<Worker::Pointer> Kernel::start_worker(bridge::LauncherClient& launcher, Pla
   request.cwd = std::move(cwd);
   options.budget = place.budget;
   options.limits = limits_of(place.most_output_bytes);
+  options.isolated = place.isolated;
+  options.memory_bytes = place.memory_bytes;
   co_return co_await Worker::start(launcher, "jupyter", std::move(place.label), std::move(place.workspace), std::move(request),
                                    std::move(options));
 }
@@ -83,7 +85,7 @@ task<KernelCatalog> Kernel::ask_catalog(bridge::LauncherClient& launcher, Place 
 WorkerOptions Kernel::options_for(const Pointer& self, const Place& place) {
   const std::weak_ptr<Kernel> weak = self;
   WorkerOptions options;
-  options.keep = true;
+  options.keep = !place.isolated;
   options.budget = place.budget;
   options.limits = limits_of(place.most_output_bytes);
   options.on_event = [weak](frames::Frame event) {
@@ -95,12 +97,24 @@ WorkerOptions Kernel::options_for(const Pointer& self, const Place& place) {
   return options;
 }
 
-task<Kernel::Pointer> Kernel::start(bridge::LauncherClient& launcher, Place place, KernelSpec spec, std::string cwd) {
+task<Kernel::Pointer> Kernel::start(bridge::LauncherClient& launcher, Place place, KernelSpec spec, std::string cwd,
+                                    std::optional<PackedFiles> files) {
   const Pointer self(new Kernel(std::move(spec), std::move(cwd), place));
   WorkerOptions options = options_for(self, place);
-  std::string where = self->cwd_;
+  std::string where = files ? "/" : self->cwd_;  // which is made with them
   CO_TRY_ASSIGN(self->worker_, co_await start_worker(launcher, std::move(place), std::move(where), std::move(options)));
   json::Value head = json::Value::object();
+  if (files) {
+    head = {{"op", "place"}, {"cwd", self->cwd_}, {"files", std::move(files->list)}};
+    const auto placed =
+        co_await Worker::call(self->worker_, std::move(head), std::move(files->body), bridge::deadline_after(kPlaceSeconds));
+    std::string error = placed ? json::text_of(placed->head, "error") : placed.error().text();
+    if (!error.empty()) {
+      (void)co_await Worker::close(self->worker_, "its files cannot be put in place");
+      co_return fail(Code::invalid_argument, std::move(error));
+    }
+    head = json::Value::object();
+  }
   head["op"] = "start";
   head["name"] = self->spec_.name;
   head["path"] = self->spec_.path;
@@ -209,6 +223,14 @@ task<void> Kernel::enter(Pointer self, std::string cwd) {
                 co_await Worker::call(self->worker_, std::move(head), "", bridge::deadline_after(kChdirSeconds + kGraceSeconds)));
   if (std::string error = json::text_of(reply.head, "error"); !error.empty()) co_return fail(Code::not_found, std::move(error));
   co_return Status{};
+}
+
+task<std::string> Kernel::fetch(Pointer self, std::string path, std::size_t most) {
+  json::Value head = {{"op", "fetch"}, {"cwd", self->cwd_}, {"path", std::move(path)}, {"most", most}};
+  CO_TRY_ASSIGN(frames::Frame reply,
+                co_await Worker::call(self->worker_, std::move(head), "", bridge::deadline_after(kFetchSeconds)));
+  if (!json::flag_of(reply.head, "found") || reply.body.size() > most) co_return fail(Code::not_found, "no such file");
+  co_return std::move(reply.body);
 }
 
 void Kernel::report_death(KernelResult& result, const json::Value& died) {

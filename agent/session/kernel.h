@@ -12,6 +12,7 @@
 
 #include "agent/session/kernel_outputs.h"
 #include "agent/session/output_buffer.h"
+#include "agent/session/packed_files.h"
 #include "agent/session/worker.h"
 
 namespace caisson::session {
@@ -49,12 +50,16 @@ class Kernel {
     std::string label;      // for the audit log
     std::size_t most_output_bytes = 8u << 20;
     std::shared_ptr<OutputBudget> budget;  // absent: nobody else wants room
+    bool isolated = false;                 // in a private session, which ends with the agent
+    std::uint64_t memory_bytes = 0;        // of the session; 0: as much as the policy allows
   };
 
   // What interpreters a session of the domain finds. Makes a session for the question.
   [[nodiscard]] static task<KernelCatalog> ask_catalog(bridge::LauncherClient& launcher, Place place);
   // Returns when the kernel has answered. not_found: cwd or the interpreter are not there.
-  [[nodiscard]] static task<Pointer> start(bridge::LauncherClient& launcher, Place place, KernelSpec spec, std::string cwd);
+  // files: put there before. invalid_argument: one cannot be.
+  [[nodiscard]] static task<Pointer> start(bridge::LauncherClient& launcher, Place place, KernelSpec spec, std::string cwd,
+                                           std::optional<PackedFiles> files = std::nullopt);
 
   // Goes on with one that was kept, once settle() has returned.
   [[nodiscard]] static Pointer adopt(bridge::LauncherClient& launcher, Place place, KernelSpec spec, std::string cwd,
@@ -69,6 +74,8 @@ class Kernel {
   [[nodiscard]] static task<KernelResult> execute(Pointer self, KernelCell cell);
   // Changes its directory. not_found: it cannot.
   [[nodiscard]] static task<void> enter(Pointer self, std::string cwd);
+  // A regular file of at most so many bytes; relative paths start where the kernel did. not_found: none.
+  [[nodiscard]] static task<std::string> fetch(Pointer self, std::string path, std::size_t most);
   [[nodiscard]] static task<void> close(Pointer self, std::string reason);
   // Called once when it ends by itself.
   void on_end(std::function<void()> told) { on_end_ = std::move(told); }

@@ -26,7 +26,7 @@ SoloSession::SoloSession(std::shared_ptr<CodeContext> context, std::shared_ptr<b
     : context_(std::move(context)), handle_(std::move(handle)) {}
 
 SoloSession::~SoloSession() {
-  --context_->quota->used;
+  context_->quota->give_back();
   handle_->on_end = nullptr;
   for (const CommandPtr& command : commands_) command->release();
   if (!handle_->ended) spawn(context_->launcher.executor(), "end a session", destroy(context_, handle_));
@@ -41,7 +41,7 @@ task<SoloSession::Pointer> SoloSession::create(std::shared_ptr<CodeContext> cont
   auto made = co_await context->launcher.session_create(std::move(place.domain), std::move(place.label), context->config.tenant,
                                                         place.isolated, place.memory_bytes, place.keep);
   if (!made) {
-    --quota.used;
+    quota.give_back();
     co_return std::unexpected(std::move(made).error());
   }
   const Pointer self(new SoloSession(std::move(context), std::move(*made)));

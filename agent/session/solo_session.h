@@ -9,19 +9,14 @@
 #include "agent/bridge/launcher_client.h"
 #include "agent/session/bash_command.h"
 #include "agent/session/config.h"
+#include "agent/session/quota.h"
 
 namespace caisson::session {
-
-struct Quota {
-  std::size_t used = 0, most = 0;
-};
 
 // What the sessions of one workspace's code share.
 struct CodeContext {
   CodeContext(bridge::LauncherClient& l, const Config& c)
-      : launcher(l), config(c), budget(budget_of(c)), quota(std::make_shared<Quota>()) {
-    quota->most = c.max_code_sessions;
-  }
+      : launcher(l), config(c), budget(budget_of(c)), quota(std::make_shared<Quota>(l.executor(), c.max_code_sessions)) {}
   bridge::LauncherClient& launcher;
   Config config;
   std::shared_ptr<OutputBudget> budget;

@@ -37,8 +37,10 @@ task<Interpreter> start_interpreter(std::shared_ptr<CodeContext> context, Interp
   CO_TRY_ASSIGN(out.session, co_await SoloSession::create(std::move(context), std::move(kind.place)));
   bridge::ExecRequest request;
   request.argv = std::move(kind.argv);
+  request.tool = kind.tool;
   request.cwd = std::move(cwd);  // "/": nobody can put a module there that an interpreter would take for one of its own
   CO_TRY_ASSIGN(out.command, co_await out.session->start(std::move(request)));
+  if (kind.program.empty()) co_return out;
   std::string size = std::to_string(kind.program.size());
   size.insert(0, kSizeDigits - size.size(), '0');
   CO_TRY(BashCommand::write(out.command, size.append(kind.program), kMaxWaitingInput));

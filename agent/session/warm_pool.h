@@ -14,7 +14,8 @@
 
 namespace caisson::session {
 
-// A program in a session of its own, which reads its job from stdin.
+// A program in a session of its own, which reads its job from stdin: an interpreter, or what becomes one
+// (agent/worker/starter.cc).
 struct Interpreter {
   SoloSession::Pointer session;
   SoloSession::CommandPtr command;
@@ -24,7 +25,8 @@ struct Interpreter {
 struct InterpreterKind {
   SoloSession::Place place;
   std::vector<std::string> argv;
-  std::string_view program;  // of agent/inside, which argv's own few lines read from stdin
+  std::string_view program;  // of agent/inside, which argv's own few lines read from stdin; "": it reads none
+  bool tool = false;         // argv[0] is one of the agent's programs
   [[nodiscard]] auto key() const { return std::tuple(place.domain, place.isolated, argv); }
 };
 

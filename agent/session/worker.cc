@@ -64,9 +64,8 @@ task<Worker::Pointer> Worker::start(bridge::LauncherClient& launcher, std::strin
   request.with_stdin = true;
   request.keep = options.keep;
   const std::string name = domain + " worker";
-  CO_TRY_ASSIGN(auto session, co_await launcher.session_create(std::move(domain), std::move(label), std::move(workspace), false,
-                                                               0, options.keep));
-  if (request.tool) request.argv.at(0).insert(0, session->tools + "/");
+  CO_TRY_ASSIGN(auto session, co_await launcher.session_create(std::move(domain), std::move(label), std::move(workspace),
+                                                               options.isolated, options.memory_bytes, options.keep));
   auto outcome = co_await launcher.session_exec(session, std::move(request));
   std::optional<Error> refused;
   if (!outcome) refused = std::move(outcome).error();

@@ -26,6 +26,8 @@ struct WorkerOptions {
   std::size_t most_turns_without_room = 100;         // of 100 ms each, in which nothing is read; then the program is ended
   std::function<void(frames::Frame)> on_event;       // absent: events are dropped. Never after the end; holds no Pointer
   std::function<void(const Error&)> on_end;          // once, unless close() ended it
+  bool isolated = false;                             // in a private session
+  std::uint64_t memory_bytes = 0;                    // of the session; 0: as much as its policy allows
   bool keep = false;                                 // session and program outlive the agent, for adopt()
 };
 

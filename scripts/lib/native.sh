@@ -31,7 +31,7 @@ native_main() {
 
 native_build() {
   case $(debian_version) in 12 | 13) "$ROOT/scripts/setup" --build ;; esac
-  step "build with preset $(preset)" build_tree "$(preset)" launcher-programs caisson-agent caisson-file-worker
+  step "build with preset $(preset)" build_tree "$(preset)" launcher-programs caisson-agent session-tools
 }
 
 # Whether what runs is what was just built.

@@ -1,5 +1,6 @@
-"""POST /run_code as SandboxFusion's clients send it."""
+"""POST /run_code and /run_jupyter as SandboxFusion's clients send them."""
 import base64
+import concurrent.futures
 import secrets
 import threading
 
@@ -9,6 +10,8 @@ from conftest import eventually
 PROGRAMS = {  # language: a program that copies a line of its input
     "python": "print('got', input())",
     "nodejs": "console.log('got', require('fs').readFileSync(0, 'utf8').trim())",
+    "typescript": "enum Word { got = 'got' }\nconst line: string = require('fs').readFileSync(0, 'utf8').trim();\n"
+                  "console.log(Word.got, line as string)",
     "bash": "read x; echo got $x",
     "c": '#include <stdio.h>\nint main(void) { char x[99]; scanf("%98s", x); printf("got %s\\n", x); return 0; }',
     "cpp": '#include <iostream>\nint main() { std::string x; std::cin >> x; std::cout << "got " << x << "\\n"; }',
@@ -48,11 +51,11 @@ def offered(api):
 def test_a_program_reads_its_input_and_succeeds(judge, offered, language):
     if language not in offered:
         answer = judge(PROGRAMS[language], language)
-        assert answer["status"] == "SandboxError" and "python" in answer["message"]
+        assert answer["status"] == "SandboxError" and "python" in answer["message"] and "EXTRA_PACKAGES=" in answer["message"]
         pytest.skip(f"no toolchain of {language} in the sessions' view here: it is answered with the list, as it must be")
     got = judge(PROGRAMS[language], language, stdin="line\n", compile_timeout=240, run_timeout=60)
     assert (got["status"], got["message"]) == ("Success", ""), got
-    assert (got["compile_result"] is not None) == (language in COMPILED)
+    assert (got["compile_result"] is not None) == (language in COMPILED) or language == "typescript"
     run = got["run_result"]
     assert (run["status"], run["return_code"], run["stdout"].split(), run["stderr"]) == ("Finished", 0, ["got", "line"], "")
     assert 0 < run["execution_time"] < 60
@@ -176,6 +179,49 @@ def test_the_compiler_has_the_same_memory_as_its_program(judge, offered):
     assert got["status"] == "Success" and got["compile_result"]["return_code"] == 0
 
 
+AT_ONCE = {  # 512 MiB in one go; a program that gets them waits, and would be ended by whoever watches
+    "python": "x = bytearray(512 << 20)\nimport time; time.sleep(60)",
+    "cpp": "#include <unistd.h>\n#include <vector>\nint main() { std::vector<char> x(512 << 20); sleep(60); return x[7]; }"}
+
+
+@pytest.mark.parametrize("language", AT_ONCE)
+def test_an_allocation_beyond_the_limit_fails_by_itself(judge, offered, language):
+    if language not in offered:
+        pytest.skip(f"no toolchain of {language} in the sessions' view here")
+    run = judge(AT_ONCE[language], language, memory_limit_MB=128, run_timeout=50, compile_timeout=240)["run_result"]
+    assert run["status"] == "Finished" and run["return_code"] not in (0, -9) and run["execution_time"] < 30, run
+    said = {"python": "MemoryError", "cpp": "bad_alloc"}[language]
+    assert said in run["stderr"] and run["end"]["reason"] not in ("oom", "memory"), run
+
+
+DEEP = {  # some 100 MiB of stack
+    "python": "import sys\nsys.setrecursionlimit(10**7)\ndef f(n):\n    return 1 + f(n - 1) if n else 0\nprint(f(150000))",
+    "cpp": "#include <cstdio>\nint f(int n) { volatile char x[1000]; x[n % 999] = 1; return n ? 1 + f(n - 1) + x[7] * 0 : 0; }\n"
+           'int main() { std::printf("%d\\n", f(100000)); }'}
+
+
+@pytest.mark.parametrize("language", DEEP)
+def test_deep_recursion_has_the_memory_that_was_asked_for(judge, offered, language):
+    if language not in offered:
+        pytest.skip(f"no toolchain of {language} in the sessions' view here")
+    run = judge(DEEP[language], language, memory_limit_MB=512, run_timeout=50, compile_timeout=60)["run_result"]
+    assert (run["return_code"], run["stdout"]) == (0, {"python": "150000\n", "cpp": "100000\n"}[language]), run
+
+
+@pytest.mark.parametrize("language, code", [
+    ("nodejs", "console.log(1 + 1)"), ("java", "public class Main { public static void main(String[] a) { System.out.println(2); } }")])
+def test_runtimes_that_reserve_addresses_start_within_a_limit(judge, offered, language, code):
+    if language not in offered:
+        pytest.skip(f"no toolchain of {language} in the sessions' view here")
+    got = judge(code, language, memory_limit_MB=256, run_timeout=60, compile_timeout=240)
+    assert got["run_result"] and got["run_result"]["stdout"] == "2\n", got
+
+
+def test_threads_start_within_a_limit(judge):
+    code = "import threading\nts = [threading.Thread(target=print, args=(1,)) for _ in range(8)]\n[t.start() for t in ts]\n[t.join() for t in ts]"
+    assert judge(code, memory_limit_MB=256)["run_result"]["stdout"] == "1\n" * 8
+
+
 def test_less_memory_than_a_session_needs_is_refused_in_words(judge):
     got = judge("print(1)", memory_limit_MB=1)
     assert got["status"] == "SandboxError" and "memory_limit_MB 1" in got["message"] and got["run_result"] is None
@@ -186,8 +232,108 @@ def test_a_limit_that_is_no_number_is_422(api):
     assert answer.status_code == 422 and answer.json()["detail"][0]["loc"] == ["body", "memory_limit_MB"]
 
 
-def test_sockets_are_refused(judge):
-    assert "PermissionError" in judge("import socket; socket.socket()")["run_result"]["stderr"]
+SERVES_ITSELF = """import http.server, threading, urllib.request
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'served ' + self.path.encode())
+server = http.server.ThreadingHTTPServer(('127.0.0.1', 8000), Handler)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+print(urllib.request.urlopen('http://localhost:8000/x', timeout=5).read().decode())
+server.shutdown()"""
+
+
+def test_programs_test_their_own_servers_side_by_side(judge):
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: judge(SERVES_ITSELF, run_timeout=30)["run_result"], range(4)))
+    assert [a["stdout"] for a in answers] == ["served /x\n"] * 4, answers  # one port, a loopback of each one's own
+
+
+def test_what_is_no_file_name_or_no_base64_is_no_verdict_in_any_language(judge):
+    for files in ({"/usr/bin/x": ""}, {"a\0b": ""}, {"x": "?"}):
+        got = judge("echo 1", "bash", files=files)
+        assert got["status"] == "SandboxError" and "cannot be put in place" in got["message"] and got["run_result"] is None, got
+
+
+def test_files_are_there_for_every_language(judge):
+    sent = base64.b64encode(bytes(range(256))).decode()
+    got = judge("read -r x; cat deep/er/raw > copy; echo $x; pwd; ls", "bash", stdin="line\n", files={"deep/er/raw": sent, "absent": None},
+                fetch_files=["copy"])
+    assert got["run_result"]["stdout"] == "line\n/home/gem/run\ncopy\ndeep\nmain.sh\n" and got["files"] == {"copy": sent}, got
+
+
+def test_pytest_runs_with_its_arguments(judge, offered):
+    if "pytest" not in offered:
+        pytest.skip("no pytest in the sessions' view here")
+    code = "import pytest\ndef test_good(tmp_path):\n    assert tmp_path.exists()\ndef test_bad():\n    assert 1 == 2\n"
+    got = judge(code, "pytest", run_timeout=60)
+    assert got["status"] == "Failed" and "1 failed, 1 passed" in got["run_result"]["stdout"], got
+    got = judge(code, "pytest", args=["-k", "good", "--junitxml=a report.xml"], fetch_files=["a report.xml"], run_timeout=60)
+    assert got["status"] == "Success" and b'tests="1"' in base64.b64decode(got["files"]["a report.xml"]), got
+
+
+def test_more_programs_than_sessions_wait_for_their_turn(judge):
+    with concurrent.futures.ThreadPoolExecutor(80) as pool:  # MAX_CODE_SESSIONS is 64
+        answers = list(pool.map(lambda n: judge(f"sleep 0.5; echo {n}", "bash", run_timeout=60), range(80)))
+    assert [a["run_result"]["stdout"] for a in answers] == [f"{n}\n" for n in range(80)]
+
+
+@pytest.fixture
+def notebook(api):
+    def ask(*cells: str, **fields) -> dict:
+        answer = api.post("/run_jupyter", {"cells": cells, **fields})
+        assert answer.status_code == 200, answer.text
+        got = answer.json()
+        assert set(got) == {"status", "message", "driver", "cells", "executor_pod_name", "files"}
+        return got
+    return ask
+
+
+def test_cells_of_a_notebook_share_their_variables_and_say_what_they_show(notebook):
+    got = notebook("a = 123", "a", "print(a)", 'import sys; sys.stderr.write("stderr message")', 'raise RuntimeError("error message")',
+                   "a + 1")
+    assert (got["status"], got["message"], got["driver"]["status"], got["driver"]["return_code"]) == ("Success", "", "Finished", 0), got
+    cells = got["cells"]
+    assert len(cells) == 6 and all(set(c) == {"stdout", "stderr", "display", "error"} for c in cells)
+    assert cells[0] == {"stdout": "", "stderr": "", "display": [], "error": []}
+    assert cells[1]["display"] == [{"text/plain": "123"}] and cells[2]["stdout"] == "123\n" and "stderr message" in cells[3]["stderr"]
+    assert (cells[4]["error"][0]["ename"], cells[4]["error"][0]["evalue"]) == ("RuntimeError", "error message")
+    assert cells[5]["display"] == [{"text/plain": "124"}]  # what is raised does not end the run
+
+
+def test_a_notebook_has_its_files_and_nothing_of_the_workspace(api, notebook):
+    api.bash("echo secret > notebook.txt; echo secret > /tmp/notebook.txt")
+    sent = base64.b64encode(bytes(range(256))).decode()
+    got = notebook("import os; print(os.listdir(os.environ['HOME']), os.path.exists('/tmp/notebook.txt'), os.getcwd())",
+                   "open('out', 'wb').write(open('in/raw', 'rb').read()[::-1]); os.mkfifo('pipe'); os.mkdir('dir')",
+                   files={"in/raw": sent}, fetch_files=["out", "pipe", "dir", "none"])
+    assert "notebook.txt" not in got["cells"][0]["stdout"] and "False /home/gem/run" in got["cells"][0]["stdout"], got
+    assert set(got["files"]) == {"out"} and base64.b64decode(got["files"]["out"]) == bytes(range(256))[::-1]
+    api.bash("rm notebook.txt /tmp/notebook.txt")
+
+
+@pytest.mark.parametrize("limits", [{"total_timeout": 1}, {"cell_timeout": 1}])
+def test_a_notebook_that_takes_too_long_has_failed(notebook, limits):
+    got = notebook("print('part')", "while True: pass", "print('never')", **limits)
+    assert (got["status"], got["driver"]["status"]) == ("Failed", "TimeLimitExceeded") and len(got["cells"]) == 2, got
+    assert got["cells"][0]["stdout"] == "part\n"
+
+
+def test_a_notebook_whose_kernel_dies_has_failed(notebook):
+    got = notebook("import os; os.kill(os.getpid(), 9)", "1")
+    assert (got["status"], got["driver"]["status"]) == ("Failed", "Error") and len(got["cells"]) == 1, got
+
+
+def test_a_notebook_ends_with_its_session(api, notebook):
+    assert notebook("1")["status"] == "Success"
+    eventually(lambda: not [s for s in api.sessions() if s.get("label") == "run_jupyter"])
+
+
+def test_a_notebook_whose_files_cannot_be_put_in_place_is_not_run(notebook):
+    for files in ({"/usr/bin/x": ""}, {"x": "?"}):
+        got = notebook("1", files=files)
+        assert got["status"] == "SandboxError" and "cannot be put in place" in got["message"] and got["cells"] == [], got
 
 
 def test_verdicts_side_by_side_are_right(judge):
@@ -204,7 +350,7 @@ def test_a_session_ends_with_its_verdict(api, judge):
     def judged():
         return [s for s in api.sessions() if s.get("label") == "run_code"]
     judge("1")
-    eventually(lambda: len(judged()) <= 2)  # those that were prepared
+    eventually(lambda: len(judged()) <= 4)  # those that were prepared: two for Python, two for all else
 
 
 def test_the_key_in_the_url_is_enough(api):

@@ -45,6 +45,23 @@ TEST(Frame, ComesOutTheSameHoweverItIsCut) {
   }
 }
 
+TEST(Frame, WhoReadsNoMoreThanIsWantedReadsNothingBehindIt) {
+  const std::string one = frame(numbered(1), "some bytes");
+  for (const std::string& bytes : {one, frame(numbered(1), "")}) {
+    Decoder decoder({});
+    std::string_view left = bytes;
+    while (true) {
+      std::string_view piece = left.substr(0, decoder.wanted());
+      ASSERT_FALSE(piece.empty());
+      left.remove_prefix(piece.size());
+      const auto taken = decoder.take(piece);
+      ASSERT_TRUE(taken);
+      if (*taken) break;
+    }
+    EXPECT_TRUE(left.empty());
+  }
+}
+
 TEST(Frame, NothingIsReadBehindABrokenOne) {
   Decoder decoder({.head_bytes = 100, .body_bytes = 10, .head_values = 16});
   EXPECT_TRUE(decode(decoder, frame(numbered(1), "eleven byte") + frame(numbered(2), ""), 64).empty());
