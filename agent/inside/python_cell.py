@@ -147,17 +147,32 @@ def evaluate(code, space):
     return value
 
 
+def names_command(tree, space):
+    """`ls -a` and `pwd` are Python, too, that would fail for want of a variable."""
+    first = tree.body[0].value if len(tree.body) == 1 and isinstance(tree.body[0], ast.Expr) else None
+    while isinstance(first, ast.BinOp) and isinstance(first.op, ast.Sub):
+        first = first.left
+    return isinstance(first, ast.Name) and first.id not in space and not hasattr(builtins, first.id)
+
+
+def with_ipython():
+    if "python_of" not in globals():
+        exec(compile(IPYTHON, OWN[0], "exec"), globals())
+
+
 def tree_of(source, name, flags, space, display):
     """The parsed source. What is no Python may be IPython's; plain code pays nothing for that."""
     tree = error = None
     try:
         tree = compile(source, name, "exec", flags, dont_inherit=True)
         if "get_ipython" in source:
+            with_ipython()
             start_ipython(display)
         if not names_command(tree, space):
             return tree
     except SyntaxError as e:
         error = e
+    with_ipython()
     made = python_of(source, display)
     if made != source:
         return compile(made, name, "exec", flags, dont_inherit=True)

@@ -1,5 +1,6 @@
 # IPython's syntax (!ls, %cd, %%bash, name?), for code that is no Python without it: notebooks take it, and what is written for them. Its
-# own transformer makes Python of it, which runs like any other here. Nothing is imported before it is needed.
+# own transformer makes Python of it, which runs like any other here. A text among what the programs share (IPYTHON), compiled when it is
+# needed: it may hold no three single quotes.
 
 MARKED = r"""(?mx) ^[ \t]* (?: [%!?,;/] | >>> | In\ \[ )   # a magic, a command of the shell, a question, a pasted prompt
                 | = [ \t]* [%!] \S | \? [ \t]* $ | \A [ \t]"""
@@ -55,14 +56,6 @@ def start_ipython(display):
         ipython_shell(display)
     except ImportError:
         pass
-
-
-def names_command(tree, space):
-    """`ls -a` and `pwd` are Python, too, that would fail for want of a variable."""
-    first = tree.body[0].value if len(tree.body) == 1 and isinstance(tree.body[0], ast.Expr) else None
-    while isinstance(first, ast.BinOp) and isinstance(first.op, ast.Sub):
-        first = first.left
-    return isinstance(first, ast.Name) and first.id not in space and not hasattr(builtins, first.id)
 
 
 def python_of(source, display):
