@@ -149,9 +149,11 @@ task<http::Response> watch_poll(Call call) {
   const auto body = decode_body<PollRequest>(call.request.body, call.route.unknown, call.route.body_limit, issues);
   std::int64_t cursor = body.cursor;
   // The installable SDK calls it `since`; `cursor` wins.
-  if (const auto raw = json::parse(call.request.body); raw && raw->is_object() && !raw->contains("cursor"))
-    cursor = number_in(*raw, "since");
-  if (cursor < 0) issues.add_below(json::Value::array({"body", "since"}), 0);
+  if (const auto raw = json::parse(call.request.body); raw && raw->is_object() && !raw->contains("cursor")) {
+    const json::Value since = raw->value("since", json::Value());
+    if (!since.is_null())
+      Codec<std::int64_t>::decode(since, {.min = 0}, json::Value::array({"body", "since"}), cursor, {{}, issues});
+  }
   if (!issues.empty()) co_return validation_response(issues);
   const Watcher w = call.services.watches->find(std::string(call.request.param("watcher_id")));
   if (!w) co_return no_watcher();

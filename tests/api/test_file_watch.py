@@ -120,6 +120,8 @@ def test_cursors(api, place, watch):
     assert poll(api, watcher, rest["cursor"], timeout=0)["events"] == []
     # The SDK's name for it (3.1 C); cursor wins.
     assert [e["seq"] for e in api.post(f"/v1/file/watch/{watcher}/poll", {"since": 4}).json()["events"]] == [5]
+    for wrong in ("4", -1, 1.5, True):  # a string is no number
+        assert api.post(f"/v1/file/watch/{watcher}/poll", {"since": wrong}).json()["detail"][0]["loc"] == ["body", "since"]
     assert api.http.post(f"/v1/file/watch/{watcher}/poll").json()["cursor"] == 5
     assert api.post(f"/v1/file/watch/{watcher}/poll", {"limit": 0}).status_code == 422
 

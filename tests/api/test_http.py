@@ -10,7 +10,8 @@ FREE = {"/v1/ping", "/healthz", "/readyz"}
 EVIL = "http://evil.example"
 OTHERS = ["GET", "POST", "PUT", "DELETE", "PATCH", "TRACE", "CONNECT", "BREW"]
 # Wrong for every type that a field of ours has.
-WRONG = {"string": [1, True, [], {}], "boolean": ["maybe", [], {}], "integer": ["x", 1.5, [], {}, 10**30], "number": ["x", [], {}],
+WRONG = {"string": [1, True, [], {}], "boolean": ["maybe", "true", 1, [], {}],
+         "integer": ["x", "5", True, 1.5, [], {}, 10**30], "number": ["x", "5", True, [], {}],
          "object": ["x", 1, []], "array": ["x", 1, {}]}
 
 
