@@ -7,13 +7,11 @@ from conftest import sh, with_flags
 
 VOLUMES = {"/mnt/user-data/workspace": "", "/mnt/user-data/uploads": "", "/mnt/skills": ":ro", "/workspace": ""}
 FEW = ["--cap-drop=ALL", "--security-opt", "no-new-privileges"]
-# Flags, and whether commands run as the user to whom podman's :U gives the volumes.
-CELLS = {"no flag": ([], True), "DeerFlow's": (FEW, False), "off": (["-e", "CAISSON_MOUNTS="], True)}
+CELLS = {"no flag": [], "DeerFlow's": FEW, "off": ["-e", "CAISSON_MOUNTS="]}
 
 
 @pytest.fixture(scope="module", params=CELLS)
 def served(request, engine, image):
-    flags, ours = CELLS[request.param]
     name = "caisson-volumes-" + "".join(c for c in request.param.lower() if c.isalpha())
     volumes = [f"{name}-{i}" for i in range(len(VOLUMES))]
     mounts = [f for v, (path, mode) in zip(volumes, VOLUMES.items()) for f in ("-v", f"{v}:{path}{mode}")]
@@ -21,7 +19,7 @@ def served(request, engine, image):
     sh(engine, "run", "--rm", *[m.removesuffix(":ro") for m in mounts], "--entrypoint", "sh", image, "-c",
        "chmod 777 /mnt/user-data/* /mnt/skills /workspace && echo skill > /mnt/skills/file")
     try:
-        with with_flags(engine, image, name, [*flags, *mounts]) as one:
+        with with_flags(engine, image, name, [*CELLS[request.param], *mounts]) as one:
             one.eventually(one.ready, 60)
             one.granted = request.param != "off"
             yield one

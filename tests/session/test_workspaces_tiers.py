@@ -10,7 +10,7 @@ import urllib.request
 import places
 import pytest
 from over_http import OverHttp
-from harness import AGENT, API_KEY, FORKS, PRELUDE, Launcher, Refused, edit, eventually, inside, processes
+from harness import AGENT, API_KEY, FORKS, PRELUDE, SKEL, Launcher, Refused, edit, eventually, inside, processes
 
 MIB = 1 << 20
 TIERS = ("T2", "T0", "few capabilities", "no mounts")
@@ -338,7 +338,7 @@ def test_the_end_leaves_no_process_and_no_file(both):
     again = both.control.call("workspace_create", name="short")[0]["workspace"]
     assert again["uid"] > made["uid"], "never given to two"
     session = both.session("short")
-    assert set(inside(both.control, session, "out = os.listdir(os.environ['HOME'])")) <= {".tmp"}
+    assert set(inside(both.control, session, "out = os.listdir(os.environ['HOME'])")) - {".tmp"} == set(SKEL)
     both.control.call("workspace_destroy", workspace="short")
 
 
