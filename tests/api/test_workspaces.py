@@ -240,7 +240,7 @@ def test_a_private_session_has_files_and_loopback_of_its_own(api, named, kind, t
     listen = "python3 -c 'import socket,time; s=socket.socket(); s.bind((\"127.0.0.1\",7791)); s.listen(); open(\"/tmp/up\",\"w\"); time.sleep(60)' >/dev/null 2>&1 &"
     run(client, kind, shared, f"rm -f /tmp/up; echo x > ~/of-all; echo x > /tmp/of-all; {listen} sleep 0")
     assert run(client, kind, shared, "until [ -e /tmp/up ]; do :; done; (exec 3<>/dev/tcp/127.0.0.1/7791) && echo reached") == "reached"
-    assert run(client, kind, private, "ls -A ~ /tmp") == "\n".join(["/home/gem:", *SKEL, "", "/tmp:"])
+    assert run(client, kind, private, "ls -1A ~ /tmp") == "\n".join(["/home/gem:", *SKEL, "", "/tmp:"])
     assert run(client, kind, private, "(exec 3<>/dev/tcp/127.0.0.1/7791) 2>/dev/null || echo refused") == "refused"
     run(client, kind, private, "echo x > ~/of-one")
     assert run(client, kind, shared, "ls -A ~").count("of-one") == 0
