@@ -95,7 +95,11 @@ FileOperationError file_error(const session::FileFailure& why, const FileOperati
   return out;
 }
 
-http::Response file_failure(const FileOperationError& error) { return http::fail(error.message, encode(error)); }
+http::Response file_failure(const FileOperationError& error) {
+  json::Value data = encode(error);
+  if (!error.end) data.erase("end");  // validators show the two ends of what they refuse: errno and its name stand first then
+  return http::fail(error.message, std::move(data));
+}
 
 int file_status(const FileOperationError& error) {
   if (error.error_type == "not_found") return 404;

@@ -228,6 +228,16 @@ std::vector<std::int64_t> lines_at(const std::string& text, const std::vector<st
   return out;
 }
 
+// The lines as a file from Windows ends them.
+std::string with_crlf(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\n' && !out.ends_with('\r')) out += '\r';
+    out += c;
+  }
+  return out;
+}
+
 Edited str_replace(EditHistory& history, const std::string& path, const Request& request) {
   const auto old_given = part_of(request, "old_str");
   if (!old_given) return tool(path, required("old_str", "str_replace"));
@@ -237,6 +247,13 @@ Edited str_replace(EditHistory& history, const std::string& path, const Request&
     return tool(path, invalid("new_str", new_text, "No replacement was performed. `new_str` and `old_str` must be different."));
   GIVE_ASSIGN(Text text, open_text(history, request, path));
   std::vector<std::size_t> places = places_of(text.content, old_text);
+  if (places.empty() && text.content.contains("\r\n")) {  // a view does not show how lines end
+    std::string old_lines = with_crlf(old_text);
+    if (places = places_of(text.content, old_lines); !places.empty()) {
+      old_text = std::move(old_lines);
+      new_text = with_crlf(new_text);
+    }
+  }
   if (places.empty() && !stripped(old_text).empty()) {  // agents copy text with blanks around it
     old_text = std::string(stripped(old_text));
     new_text = std::string(stripped(new_text));

@@ -183,8 +183,8 @@ ERRORS = [
     ("list", {"path": "/etc/passwd"}, "invalid_target", "ENOTDIR", "NotADirectoryError"),
     ("str_replace_editor", {"command": "view", "path": "/tmp/missing"}, "not_found", "ENOENT", "FileNotFoundError"),
 ]
-# The members of the contract's FileOperationError, and `end`, which every answer about something that was started has.
-MEMBERS = {"path", "operation", "message", "error_type", "retryable", "errno", "errno_name", "exception_type", "end"}
+# The members of the contract's FileOperationError.
+MEMBERS = {"path", "operation", "message", "error_type", "retryable", "errno", "errno_name", "exception_type"}
 
 
 @pytest.mark.parametrize("operation, body, kind, name, exception", ERRORS)

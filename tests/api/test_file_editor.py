@@ -52,6 +52,12 @@ def test_a_view_range_beyond_the_end_shows_what_there_is_and_says_so(api, file):
     assert "should be within the range of lines of the file: [1, 5]." in refused(api, file, "view", view_range=[9, 99])
 
 
+def test_lines_of_a_file_from_windows_are_found_and_keep_their_ends(api, file):
+    api.bash(f"printf 'one\\r\\ntwo\\r\\nthree\\r\\n' > {file}")
+    edit(api, file, "str_replace", old_str="one\ntwo", new_str="1\n2\n2b")
+    assert content(api, file) == "1\r\n2\r\n2b\r\nthree\r\n"
+
+
 def test_trap_8_a_long_file_is_clipped_at_16000_characters(api, file):
     api.bash(f"head -c 20000 /dev/zero | tr '\\0' 'é' > {file} ; python3 -c \"print('é' * 20000)\" > {file}")
     output = edit(api, file, "view")["output"]

@@ -59,8 +59,9 @@ def test_the_editor(file, place):
 ])
 def test_a_failure_raises_in_this_sdk_which_no_caller_takes_for_success(file, method, arguments):
     from pydantic import ValidationError
-    with pytest.raises(ValidationError):
+    with pytest.raises(ValidationError) as raised:
         getattr(file, method)(**arguments)
+    assert "'errno': " in str(raised.value)  # what a model is shown of it says why
 
 
 def test_a_failure_of_find_and_list_is_an_answer_without_files(file):
