@@ -26,6 +26,7 @@ def candidates(data: bytes):
         name = found["encoding"].lower()
         yield RATHER.get(name, name)
         yield name
+    yield "cp1252"  # as browsers do with text that does not say what it is
 
 
 def text_of(data: bytes, name: str):

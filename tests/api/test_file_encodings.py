@@ -36,6 +36,14 @@ def bytes_of(api, path: str) -> bytes:
     return bytes.fromhex("".join(api.bash(f"od -An -v -tx1 {path}")["stdout"].split()))
 
 
+@pytest.mark.parametrize("text", ["Das Mädchen heißt Käthe. Größe und Höhe, Fußgängerübergang.\n", "Größe\n", "naïve résumé\n"])
+def test_what_could_be_much_is_western_european(api, of, text):
+    path = of(text.encode("cp1252"))
+    assert f"     1\t{text}" in edit(api, path, "view")["output"]
+    edit(api, path, "str_replace", old_str=text.split()[-1], new_str="ÄÖ")
+    assert bytes_of(api, path) == text.replace(text.split()[-1], "ÄÖ").encode("cp1252")
+
+
 @pytest.mark.parametrize("encoding", TEXTS)
 def test_a_legacy_encoding_is_shown_edited_undone_and_kept(api, of, encoding):
     text = TEXTS[encoding]
