@@ -18,6 +18,7 @@ namespace {
 constexpr std::size_t kMaxJob = 48 * 1024 * 1024;
 constexpr double kLongestRun = 300, kShortestRun = 0.1;
 constexpr std::chrono::seconds kEndGrace{5};
+constexpr std::chrono::minutes kJudgeWait{10};
 constexpr std::string_view kStarter = "caisson-starter";
 
 std::chrono::milliseconds limit_of(double seconds) {
@@ -84,8 +85,10 @@ task<std::optional<std::string>> fetch(SoloSession::Pointer session, std::string
 // can wait is bounded by the connections that the server takes.
 task<Interpreter> take_in_turn(std::shared_ptr<CodeContext> context, WarmPool& pool, InterpreterKind kind,
                                std::shared_ptr<const bool> gone) {
-  const std::function<bool()> can_make = [&pool] { return pool.waiting() > 0; };
-  co_await context->quota->room(can_make);
+  const std::function<bool()> enough = [&pool, &gone, until = bridge::Clock::now() + kJudgeWait] {
+    return pool.waiting() > 0 || (gone && *gone) || bridge::Clock::now() > until;
+  };
+  co_await context->quota->room(enough);
   if (gone && *gone) co_return fail(Code::unavailable, "nobody waits for it");
   co_return co_await pool.take(std::move(kind));
 }

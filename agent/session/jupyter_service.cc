@@ -10,6 +10,7 @@
 namespace caisson::session {
 namespace {
 
+constexpr std::chrono::minutes kNotebookWait{10};  // of a notebook for its turn
 constexpr std::string_view kAlias = "python3";
 constexpr std::size_t kMostQueued = 32;  // cells of one session, the running one included
 
@@ -274,7 +275,12 @@ task<JupyterService::Answer> JupyterService::execute(Request request) {
 
 task<JupyterService::Alone> JupyterService::start_alone(std::string cwd, PackedFiles files, std::uint64_t memory_bytes,
                                                         std::shared_ptr<const bool> gone) {
-  co_await alone_.room();
+  const std::function<bool()> enough = [&gone, until = bridge::Clock::now() + kNotebookWait] {
+    return (gone && *gone) || bridge::Clock::now() > until;
+  };
+  co_await alone_.room(enough);
+  if (alone_.used >= alone_.most)
+    co_return fail(Code::limit, std::to_string(alone_.most) + " notebooks run already (MAX_JUPYTER_SESSIONS)");
   ++alone_.used;
   Alone out;
   out.slot = std::shared_ptr<void>(nullptr, [quota = &alone_](void*) { quota->give_back(); });

@@ -18,10 +18,10 @@ class Quota {
     --used;
     freed_.notify_all();
   }
-  // Waits for room, in order; until then only the first one looks. can_make: whether there is something that would give way.
-  [[nodiscard]] asio::awaitable<void> room(std::function<bool()> can_make = nullptr) {
+  // Waits for room, in order; until then only the first one looks. enough: a reason not to wait any longer.
+  [[nodiscard]] asio::awaitable<void> room(std::function<bool()> enough = nullptr) {
     const http::AsyncLock::Held first = co_await turn_.acquire();
-    while (used >= most && !(can_make && can_make())) (void)co_await freed_.wait_until(bridge::Clock::now() + kLookAgain);
+    while (used >= most && !(enough && enough())) (void)co_await freed_.wait_until(bridge::Clock::now() + kLookAgain);
   }
 
  private:

@@ -10,6 +10,7 @@ FREE = {"/v1/ping", "/healthz", "/readyz"}
 # Which AIO does not have.
 OWN = {
     "/run_code",
+    "/run_jupyter",
     "/v1/attestation",
     "/v1/audit/sessions",
     "/v1/audit/sessions/{session_id}",
