@@ -275,7 +275,7 @@ TEST(Plan, ALoopbackOfItsOwnIsNotSaidToBeShared) {
 
 TEST(Plan, MountsAreOrderedParentsFirst) {
   Bench bench;
-  bench.policy.grants.push_back({"/home/gem/ro", "/srv/ro", policy::Access::read, false, true, ""});
+  bench.policy.grants.push_back({"/home/gem/ro", "/srv/ro", policy::Access::read, false, true, false, ""});
   bench.sources["/srv/ro"] = {true, true, 1, 9};
   const auto plan = bench.plan(Tier::t3);
   ASSERT_TRUE(plan);
@@ -448,7 +448,7 @@ TEST(Plan, NothingIsMountedInsideTheCopy) {
 
 TEST(Plan, AbsentOptionalGrantIsReported) {
   Bench bench;
-  bench.policy.grants.push_back({"/etc/nothing", "/etc/nothing", policy::Access::read, false, false, ""});
+  bench.policy.grants.push_back({"/etc/nothing", "/etc/nothing", policy::Access::read, false, false, false, ""});
   bench.sources["/etc/nothing"] = {};
   const auto plan = bench.plan(Tier::t3);
   ASSERT_TRUE(plan);

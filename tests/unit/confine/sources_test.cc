@@ -16,7 +16,7 @@ namespace {
 
 TEST(Sources, SymlinkIsRefused) {
   policy::Policy p;
-  p.grants = {{"/x", "/proc/self/root", policy::Access::read, false, true, ""}};
+  p.grants = {{"/x", "/proc/self/root", policy::Access::read, false, true, false, ""}};
   EXPECT_FALSE(resolve_sources(p));
 }
 
@@ -28,7 +28,7 @@ class Hidden : public testing::Test {
     top_ = ::mkdtemp(name);
     (void)::chmod(top_.c_str(), 0755);
     std::filesystem::create_directories(top_ + "/data/a");
-    policy_.grants = {{"/srv/data", top_ + "/data", policy::Access::read_write, false, true, ""}};
+    policy_.grants = {{"/srv/data", top_ + "/data", policy::Access::read_write, false, true, false, ""}};
     policy_.hide = {"/srv/data/a/hidden"};
   }
   ~Hidden() override { std::filesystem::remove_all(top_); }

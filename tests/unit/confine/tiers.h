@@ -31,7 +31,7 @@ struct Bench {
   std::optional<Features> features;  // instead of the tier's
   Bench() {
     policy.domain = "test";
-    policy.grants = {{"/usr", "/usr", policy::Access::read, true, true, ""}};
+    policy.grants = {{"/usr", "/usr", policy::Access::read, true, true, false, ""}};
     policy.files["/etc/passwd"] = "gem:x:1000:1000::/home/gem:/bin/bash\n";
     sources["/usr"] = {true, true, 1, 2};
     sources["/srv/home"] = {true, true, 1, 3};
