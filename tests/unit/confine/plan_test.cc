@@ -303,7 +303,7 @@ TEST(Plan, ACopyOfTheSystemNeedsTheFullTierAWorkspaceAndUsr) {
 }
 
 void grant(Bench& bench, const char* path, const char* source, policy::Access access = policy::Access::read) {
-  bench.policy.grants.push_back({path, source, access, false, true, ""});
+  bench.policy.grants.push_back({path, source, access, false, true, false, ""});
   bench.sources[source] = {true, true, 1, bench.sources.size() + 10};
 }
 
@@ -343,7 +343,7 @@ TEST(Plan, WhatIsLookedThroughForProtectedNamesIsWhatSessionsWriteTo) {
   EXPECT_EQ(told(), "");
   bench.policy.protect = {".git/config"};
   for (const char* part :
-       {"n.git/config ", "s/srv/data p/srv/data =/data ", "s/srv/ro ", "s/home/gem l/home/gem ", "s/tmp l/tmp "})
+       {"h/home/gem ", "n.git/config ", "s/srv/data p/srv/data =/data ", "s/srv/ro ", "s/home/gem l/home/gem ", "s/tmp l/tmp "})
     EXPECT_TRUE(told().contains(part)) << part << " in " << told();
   EXPECT_FALSE(told().contains("p/srv/ro"));
   bench.policy.protect_home = true;
