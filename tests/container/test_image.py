@@ -47,7 +47,7 @@ def test_tools_of_the_sessions(inside):
 
 def test_packages_that_data_code_expects(inside):
     assert inside("python3 -c 'import ipykernel, jupyter_client, matplotlib, numpy, openpyxl, pandas, PIL, pip, requests, scipy' 2>&1") == ""
-    assert inside("python3 -c 'import bs4, fastapi, ipywidgets, lxml, plotly, pydantic, seaborn, sklearn, tqdm, uvicorn' 2>&1") == ""
+    assert inside("python3 -c 'import bs4, chardet, fastapi, ipywidgets, lxml, plotly, pydantic, seaborn, pytest, sklearn, tqdm, uvicorn' 2>&1") == ""
 
 
 def test_python_is_python3_and_has_pip(served):
