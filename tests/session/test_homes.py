@@ -345,7 +345,7 @@ def test_flaw_02_a_range_that_is_used_up_is_refused_and_never_begun_again(place,
     assert told(asked(place, "uid", state=state))["uid"] == 65533
     assert ask(place, "remove", "last") == {}
     for answer in (ask(place, "open", "more", MIB, 100), told(asked(place, "uid", state=state)), told(asked(os.devnull, "uid", state=state))):
-        assert "has been given once" in answer["error"] and "may be removed" in answer["error"]
+        assert "has been given once" in answer["error"] and "remove '.lock'" in answer["error"]
     assert kept_in(place) == []
 
 
