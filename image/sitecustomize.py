@@ -1,5 +1,5 @@
-"""What Python's module site runs at the start of each interpreter of the image: where there is no network, pip says so in one sentence,
-at once. By itself it looks for its index six times, for a minute, and then says that there is no such package.
+"""Python's module site runs this at the start of each interpreter of the image. In a session without network it makes pip say so in one
+sentence, at once. By itself pip looks for its index six times, for a minute, and then says that there is no such package.
 
 Nothing is forbidden by it: what pip finds in files, in wheels that are there already or at an index on the loopback it installs as ever.
 It is here, and not around the program pip, because `python -m pip`, `%pip` and the pip of a virtual environment all pass here.

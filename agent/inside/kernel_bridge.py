@@ -109,7 +109,7 @@ def place_files(where, files, body):
 
 
 def fetch_file(where, path, most):
-    """A regular file's content; None where there is none, or it is too large. What lies there is the notebook's: nothing is waited for."""
+    """A regular file's content; None if it is missing or too large. The notebook may have put a FIFO there, so open must not block."""
     try:
         file = os.open(os.path.join(where, path), os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     except (OSError, ValueError):

@@ -51,7 +51,7 @@ def ipython_shell(display):
 
 
 def start_ipython(display):
-    """For get_ipython(): where there is none, its name says so."""
+    """Makes get_ipython() work. Without IPython the name stays undefined, and its use says so."""
     try:
         ipython_shell(display)
     except ImportError:

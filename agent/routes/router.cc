@@ -43,7 +43,7 @@ Match Router::find(http::Method method, const std::vector<std::string>& segments
   const http::Method wanted = method == http::Method::head ? http::Method::get : method;
   for (const Row& row : rows_) {
     if (!matches(row.pattern, segments)) continue;
-    // Of the path itself: that a session may be called `create`, and be deleted by that name, is no method of /sessions/create.
+    // Only methods of the most exact pattern count: /sessions/create takes no DELETE, though a session may have that name.
     if (named.empty()) named = row.route->path;
     if (named == row.route->path) match.allowed.push_back(row.route->method);
     if (match.route != nullptr || row.route->method != wanted) continue;

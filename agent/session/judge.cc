@@ -93,7 +93,7 @@ task<Interpreter> take_in_turn(std::shared_ptr<CodeContext> context, WarmPool& p
   co_return co_await pool.take(std::move(kind));
 }
 
-// In bytes, of each process by itself: SandboxFusion's setrlimit(2). A limit beyond the policy's is none of its own.
+// In bytes, for each process: SandboxFusion's setrlimit(2). The policy's limit of the session holds beside it.
 std::uint64_t bytes_of(std::int64_t mib) {
   constexpr std::int64_t kMost = 1LL << 40;
   return mib < 1 ? 0 : static_cast<std::uint64_t>(std::min(mib, kMost)) << 20;

@@ -12,7 +12,7 @@ constexpr double kDecodeSeconds = 20;
 constexpr std::size_t kMostSaid = 64u << 20;
 constexpr std::size_t kMostEncodingName = 64;
 
-// Bytes of the UTF-8 character that begins there; 0: there is none.
+// Length in bytes of the UTF-8 character that begins there; 0 if the bytes are not UTF-8.
 std::size_t character_at(std::string_view bytes, std::size_t at) {
   const auto byte = [&](std::size_t i) { return i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0U; };
   const unsigned first = byte(at), second = byte(at + 1);

@@ -10,10 +10,10 @@ namespace caisson::worker {
 [[nodiscard]] bool mostly_utf8(std::string_view bytes);
 
 struct Decoded {
-  std::string encoding;  // "": nobody knows; the text is the bytes
+  std::string encoding;  // "": unknown; the text is the bytes
   std::string text;
 };
-// known: what the file was before; "" if nobody knows. Where there is no chardet, nobody knows.
+// known: the file's encoding when it was last read, tried first; "" for none. Without chardet the encoding stays unknown.
 [[nodiscard]] Done<Decoded> decode_text(std::string bytes, const std::string& known, const Request& request);
 // encoding "": the text itself. invalid_target: it has no such character.
 [[nodiscard]] Done<std::string> encode_text(std::string text, const std::string& encoding, const std::string& path,

@@ -1,7 +1,7 @@
 // caisson-starter: what a session for a program to be judged starts with (agent/session/judge.h). It puts the files of its job in
 // place, lowers its own limits of memory, and becomes the program. The job is one frame on stdin (agent/frames). Not a byte
-// behind it is read: that is the program's own input. It has no rights but those of the session. What it cannot do is told on
-// stderr, behind the job's nonce (agent/session/code_report.h).
+// behind the frame is read: that is the program's own input. It has no rights but those of the session. A file that it cannot
+// place is reported on stderr, behind the job's nonce (agent/session/code_report.h).
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
