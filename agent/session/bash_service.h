@@ -4,9 +4,8 @@
 // - exec_dir becomes the session's default once a command has really started there; relative paths start at the default.
 // - without command_id, /output speaks of the newest command, /write to the newest running one, /kill to all running ones.
 // - at the cap the session idle for longest is closed, implicit ones first; sessions with a running command never are.
-// - a session that exec made is implicit until a request runs something in it by its id. Soon after its last command, when no
-// process of
-//   it lives, it ends; its id, directory and kept output stay, and a command by that id begins it anew (rest(), wake()).
+// - a session that exec made is implicit until a request runs something in it by its id. It ends soon after its last command,
+//   once no process of it lives. Its id, directory and kept output stay; a command by that id begins it anew (rest(), wake()).
 #pragma once
 
 #include <memory>
