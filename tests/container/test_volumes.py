@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from conftest import sh, with_flags
+from conftest import engine_run, sh, with_flags
 
 VOLUMES = {"/mnt/user-data/workspace": "", "/mnt/user-data/uploads": "", "/mnt/skills": ":ro", "/workspace": ""}
 FEW = ["--cap-drop=ALL", "--security-opt", "no-new-privileges"]
@@ -16,7 +16,7 @@ def served(request, engine, image):
     volumes = [f"{name}-{i}" for i in range(len(VOLUMES))]
     mounts = [f for v, (path, mode) in zip(volumes, VOLUMES.items()) for f in ("-v", f"{v}:{path}{mode}")]
     # As a host's directory that anybody may write to.
-    sh(engine, "run", "--rm", *[m.removesuffix(":ro") for m in mounts], "--entrypoint", "sh", image, "-c",
+    sh(*engine_run(engine, image).stdout.split(), "--rm", *[m.removesuffix(":ro") for m in mounts], "--entrypoint", "sh", image, "-c",
        "chmod 777 /mnt/user-data/* /mnt/skills /workspace && echo skill > /mnt/skills/file")
     try:
         with with_flags(engine, image, name, [*CELLS[request.param], *mounts]) as one:
