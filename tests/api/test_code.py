@@ -321,8 +321,8 @@ def test_a_session_of_one_workspace_is_unknown_in_another(launch, contract):
     there = {"X-Caisson-Workspace": "other"}
     job = {"language": "python", "session_id": "same"}
     api.post("/v1/code/execute", {**job, "code": "secret = 1; open('file', 'w')"})
-    answer = api.post("/v1/code/execute", {**job, "code": "import os; print('secret' in globals(), os.listdir())"}, headers=there)
-    assert answer.json()["data"]["stdout"] == "False []\n"
+    answer = api.post("/v1/code/execute", {**job, "code": "import os; print('secret' in globals(), 'file' in os.listdir())"}, headers=there)
+    assert answer.json()["data"]["stdout"] == "False False\n"
 
 
 # --- requests ---

@@ -19,6 +19,7 @@ MIB = 1 << 20
 LIMITS = {"memory_bytes": 256 * MIB, "processes": 64, "cpu_seconds": 1, "file_size_bytes": MIB}
 REASONS = ["exit", "signal", "oom", "pids", "disk", "cpu", "time", "output", "idle", "policy", "agent", "shutdown"]
 FLOOD = f"import signal; x = b'x' * (600 * {MIB}); signal.pause()"
+FLOODS = f"import os, signal\nfor _ in range(6):\n  if os.fork() == 0: x = b'x' * (40 * {MIB}); signal.pause()\nsignal.pause()"
 FORKS = "import os, signal\nfor _ in range(500):\n  if os.fork() == 0: signal.pause()\nsignal.pause()"
 BURN = "while True: pass"
 X32 = f"import ctypes; ctypes.CDLL(None).syscall(ctypes.c_long({0x40000000 | 39}))"
@@ -177,7 +178,9 @@ def test_each_step_of_run_code_has_an_end(tied):
     assert judge("no program")[0]["reason"] == "exit"
     assert of(judge("import time; time.sleep(100)", "python", run_timeout=1)[1], "reason", "limit", "allowed") == ("time", "timeout_ms", 1000)
     assert judge("int main(void) { return *(volatile int *)0; }")[1]["signal"] == "SIGSEGV"
-    assert judge(FLOOD, "python", memory_limit_MB=128)[1]["reason"] == "oom"
+    # One allocation beyond the limit fails by itself; together processes reach it all the same.
+    assert of(judge(FLOOD, "python", memory_limit_MB=128)[1], "reason", "figure") == ("exit", 1)
+    assert judge(FLOODS, "python", memory_limit_MB=128)[1]["reason"] == "oom"
 
 
 def worker_of(server) -> int:

@@ -43,7 +43,7 @@ def kinds(schema: dict) -> set[str]:
 
 def filled(schema: dict) -> dict:
     """The smallest body that is valid."""
-    values = {"string": "unheard-of", "boolean": False, "integer": 1, "number": 1, "object": {}}
+    values = {"string": "unheard-of", "boolean": False, "integer": 1, "number": 1, "object": {}, "array": []}
     fields = {name: schema["properties"][name] for name in schema.get("required", [])}
     return {name: field["enum"][0] if "enum" in field else values[(kinds(field) - {"null"}).pop()] for name, field in fields.items()}
 
