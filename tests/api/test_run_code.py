@@ -123,8 +123,8 @@ def test_a_file_that_cannot_be_put_in_place_is_no_verdict(judge):
 
 def test_a_judged_program_sees_nothing_of_the_workspace(api, judge):
     api.bash("echo secret > judged.txt; echo secret > /tmp/judged.txt")
-    run = judge("import os; print(os.listdir(os.environ['HOME']), os.path.exists('/tmp/judged.txt'))")["run_result"]
-    assert run["stdout"] == "['run'] False\n"
+    run = judge("import os; print(set(os.listdir(os.environ['HOME'])) - set(os.listdir('/etc/skel')), os.path.exists('/tmp/judged.txt'))")["run_result"]
+    assert run["stdout"] == "{'run'} False\n"
     judge("open('/tmp/from-judged', 'w')")
     assert api.bash("ls /tmp/from-judged; rm judged.txt /tmp/judged.txt")["stdout"] == ""
 
