@@ -401,7 +401,7 @@ class Sight:
                 found[case.id] = {"verdict": "undecided", "sign": "", "note": "never run unconfined"}
             elif case.alone():
                 # Something else may have had the port or the moment: that it works once is the proof.
-                for _ in range(3):
+                for _ in range(6):
                     found[case.id] = self.control_alone(case, given)
                     if found[case.id]["verdict"] == "open" or case.control:
                         break
