@@ -41,7 +41,7 @@ class Decoder {
   [[nodiscard]] std::size_t held(std::size_t more) const {
     return text_.capacity() + std::max(frame_.body.capacity(), frame_.body.size() + more);
   }
-  // Bytes that the part of the frame that is being read still wants: who reads no more than these reads nothing behind the frame.
+  // Bytes that the current part of the frame still lacks. A reader that asks for no more reads nothing behind the frame.
   [[nodiscard]] std::size_t wanted() const {
     if (part_ == Part::length) return length_.size() - length_have_;
     return part_ == Part::head ? wanted_ - text_.size() : body_wanted();

@@ -161,7 +161,7 @@ def with_ipython():
 
 
 def tree_of(source, name, flags, space, display):
-    """The parsed source. What is no Python may be IPython's; plain code pays nothing for that."""
+    """The parsed source. Text that does not parse may be IPython's syntax; plain code pays nothing for that."""
     tree = error = None
     try:
         tree = compile(source, name, "exec", flags, dont_inherit=True)

@@ -59,7 +59,7 @@ def start_ipython(display):
 
 
 def python_of(source, display):
-    """What IPython makes of a text that is no Python; the text itself where that is nothing else."""
+    """The Python that IPython makes of its own syntax; the text itself if IPython changes nothing."""
     import re
     alone = len(source.strip().splitlines()) == 1  # then `pip install x` is a magic, too
     marked = re.search(MARKED, source)

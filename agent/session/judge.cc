@@ -81,7 +81,7 @@ task<std::optional<std::string>> fetch(SoloSession::Pointer session, std::string
   co_return content;
 }
 
-// Clients of a judge send as many programs as they have: who comes when all sessions are in use waits for one, in order. How many
+// Clients of a judge send all their programs at once: when every session is in use, a program waits for one, in order. How many
 // can wait is bounded by the connections that the server takes.
 task<Interpreter> take_in_turn(std::shared_ptr<CodeContext> context, WarmPool& pool, InterpreterKind kind,
                                std::shared_ptr<const bool> gone) {
@@ -127,7 +127,7 @@ Result<std::string> starter_job(std::vector<std::string> argv, json::Value head,
   return frame.append(packed.body);
 }
 
-// A job is handed to who waits for it, and its program's end awaited.
+// Hands the job to the waiting program and awaits its end.
 task<StepResult> step(SoloSession::Pointer session, SoloSession::CommandPtr command, std::string frame, std::string nonce,
                       std::string input, double seconds, std::shared_ptr<const bool> gone) {
   CO_TRY(BashCommand::write(command, std::move(frame), kMaxJob));

@@ -21,7 +21,7 @@ struct JudgeLanguage {
   bool reserves = false;      // its runtime reserves far more than it uses: the session's limit alone holds
 };
 [[nodiscard]] std::span<const JudgeLanguage> judge_languages();
-// not_found: says what would install it, or that nobody knows it, and what there is.
+// not_found: the error names the package that would install it, or says that it is unknown, and lists what is installed.
 [[nodiscard]] Result<const JudgeLanguage*> choose_language(std::string_view name, const ToolInventory& tools);
 // A command line's words; programs by their path where we know it.
 [[nodiscard]] std::vector<std::string> command_words(std::string_view line, const ToolInventory& tools);

@@ -24,7 +24,7 @@ std::size_t character_at(std::string_view bytes, std::size_t at) {
   return overlong || beyond ? 0 : size;
 }
 
-// What text_encoding.py says of the bytes: its word, and what follows. Absent: it could not be run to its end.
+// The answer of text_encoding.py: its first line, and the bytes after it. Absent: the program failed or was ended.
 struct Said {
   std::string word, body;
 };

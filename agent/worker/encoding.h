@@ -1,5 +1,5 @@
 // Text in other encodings than UTF-8, for str_replace_editor: found out, made UTF-8 and back by text_encoding.py beside this
-// program, which is a process of its own, as of documents. What is UTF-8 never comes there.
+// program, in a process of its own, as documents are. UTF-8 never goes there.
 #pragma once
 
 #include "agent/worker/paths.h"

@@ -1,4 +1,4 @@
-// caisson-starter: what a session for a program to be judged starts with (agent/session/judge.h). It puts the files of its job in
+// caisson-starter: the first program of a session for /run_code (agent/session/judge.h). It puts the files of its job in
 // place, lowers its own limits of memory, and becomes the program. The job is one frame on stdin (agent/frames). Not a byte
 // behind the frame is read: that is the program's own input. It has no rights but those of the session. A file that it cannot
 // place is reported on stderr, behind the job's nonce (agent/session/code_report.h).
@@ -20,7 +20,7 @@ namespace {
 constexpr frames::Limits kAccepted{.head_bytes = 1024 * 1024, .body_bytes = 48 * 1024 * 1024, .head_values = 64 * 1024};
 constexpr int kCannotRun = 126, kNoProgram = 127;  // as shells say it
 
-// Ends the process where nobody has a job for it any more.
+// Ends the process if stdin closes before a job came.
 Request read_job() {
   frames::Decoder decoder(kAccepted);
   std::string bytes(64 * 1024, '\0');

@@ -18,7 +18,7 @@ struct Mounted {
   std::string point;
   std::string_view id, device, options, type, of_type;  // options: of the mount; of_type: of its filesystem
 };
-// A line of mountinfo, in which the views are. nullopt: it is none.
+// Parses a line of mountinfo; the views point into it. nullopt: it has not that form (proc(5)).
 [[nodiscard]] std::optional<Mounted> mounted(std::string_view line);
 // Whether a list with commas has the item.
 [[nodiscard]] bool has(std::string_view options, std::string_view wanted);

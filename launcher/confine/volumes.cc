@@ -87,7 +87,7 @@ Result<std::vector<policy::Grant>> volume_grants(const Volumes& from) {
   TRY_ASSIGN(const std::vector<Volume> listed, listed_volumes(from));
   std::vector<policy::Grant> out;
   for (const Volume& v : listed) {
-    // The mount that the path leads to, not one below it; the table has each by its real path, in which there is no link.
+    // A later mount may cover this one: the path must lead to it now. The table has real paths, so no link is on the way.
     struct statx st{};
     constexpr unsigned kWanted = STATX_TYPE | STATX_MODE | STATX_UID | STATX_MNT_ID;
     if (::statx(AT_FDCWD, v.path.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, kWanted, &st) != 0 ||

@@ -25,10 +25,10 @@ struct Volume {
   unsigned long id = 0;  // of the mount
   bool read_only = false, execute = true;
 };
-// Never what is of the image: a path that is no mount point, the container's own root, a filesystem of the kernel. Errors: a
-// place of the list that could show what is the container's.
+// The image's own files are never among them: only mount points are, without the container's root and the kernel's filesystems.
+// invalid_argument: the list names a place that overlaps the container's own directories.
 [[nodiscard]] Result<std::vector<Volume>> listed_volumes(const Volumes& from);
-// Those which are what the path leads to now, no link on the way, and a directory or a regular file. Errors: more than
+// Grants for those that their path leads to now, without a link, and that are directories or regular files. limit: more than
 // kMaxVolumes.
 [[nodiscard]] Result<std::vector<policy::Grant>> volume_grants(const Volumes& from);
 

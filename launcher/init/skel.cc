@@ -10,7 +10,7 @@ bool same(const char* a, const char* b) {
   return *a == *b;
 }
 
-// What a home has before anybody was there: a new filesystem's, and the launcher's where it lies in memory.
+// Not counted: what a new filesystem has, and the launcher's own .tmp where the home lies in memory.
 bool counts(const char* name) {
   return !same(name, ".") && !same(name, "..") && !same(name, ".tmp") && !same(name, "lost+found");
 }

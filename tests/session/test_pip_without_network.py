@@ -1,4 +1,4 @@
-"""image/sitecustomize.py: pip where there is no network says so at once, and installs what it can get all the same."""
+"""image/sitecustomize.py: without network pip says so at once, and still installs files and from an index on the loopback."""
 
 import os
 import pathlib

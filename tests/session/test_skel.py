@@ -15,7 +15,7 @@ home = os.environ['HOME']
 names = sorted(n for n in os.listdir(home) if n != '.tmp')
 out = {n: open(os.path.join(home, n)).read() for n in names}
 """
-# An /etc/skel with what is no regular file, and with a file that is too large.
+# An /etc/skel that also holds a link, a FIFO, a directory and a file that is too large.
 ODD = """
 mount -t tmpfs skel /etc/skel && cd /etc/skel && echo one > .one && echo run > run && chmod 4755 run && mkdir folder && touch folder/file
 ln -s /etc/passwd link && mkfifo pipe && head -c 65536 /dev/zero > large && cd / && exec "$@"
