@@ -7,6 +7,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -41,6 +42,13 @@ Status pidfd_send_signal(int pidfd, int signal) {
   if (::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0) != 0)
     return sys_error("pidfd_send_signal " + std::to_string(signal));
   return {};
+}
+
+int reap(pid_t child) {
+  int status = -1;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
 }
 
 Result<std::pair<Fd, Fd>> pipe() {

@@ -89,10 +89,9 @@ Finding try_run(const std::vector<std::string>& words, const json::Value& enviro
     ::_exit(127);
   }
   pipe->second = Fd();
-  int error = 0, status = 0;
+  int error = 0;
   const bool not_started = ::read(pipe->first.get(), &error, sizeof error) == sizeof error;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int status = sys::reap(child);
   if (not_started) return refused(error);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return worked();
   return undecided(WIFSIGNALED(status) ? "ended by signal " + std::to_string(WTERMSIG(status))
@@ -240,9 +239,7 @@ Finding in_child(const Expectation& e, const json::Value& request) {
   pipe->second = Fd();
   std::string text(4096, '\0');
   const ssize_t n = ::read(pipe->first.get(), text.data(), text.size());
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int status = sys::reap(child);
   // The first process of a session inherits what the probe left behind.
   while (::waitpid(-1, nullptr, WNOHANG) > 0) {
   }

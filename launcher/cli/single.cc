@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -64,8 +63,7 @@ Single::~Single() {
   if (started.child_pid <= 0) return;
   // The first process ends with its socket at the latest; its PID namespace and everything in it end with it.
   (void)sys::pidfd_send_signal(started.child.get(), SIGKILL);
-  while (::waitpid(started.child_pid, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  sys::reap(started.child_pid);
 }
 
 Result<SingleSession> SingleSession::load(const std::string& policies, const policy::Choice& choice) {

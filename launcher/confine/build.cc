@@ -5,7 +5,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <cstring>
@@ -77,6 +76,7 @@ Task<Result<Built>> run_builder(Loop& loop, ChildMain main, ChildArgs args, uid_
   CO_TRY_ASSIGN(auto handover, sys::seqpacket_pair());
   args.status = status.second.get();
   args.go = go.first.get();
+  args.go_write = go.second.get();
   args.handover = handover.second.get();
   int raw_pidfd = -1;
   const pid_t pid = raw::fork_into(&raw_pidfd, -1);

@@ -6,13 +6,13 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "launcher/base/init_protocol.h"
 #include "launcher/base/scm.h"
+#include "launcher/base/sys.h"
 #include "launcher/confine/caps.h"
 #include "launcher/confine/landlock.h"
 #include "launcher/confine/mount.h"
@@ -47,6 +47,7 @@ void await_maps(const ChildArgs& args) {
 namespace {
 
 void make_user_ns(const ChildArgs& args, StepWriter& steps) {
+  ::close(args.go_write);  // else our own copy would keep us waiting, with all that the launcher had open, when it is gone
   // Else /proc/<pid>/uid_map would belong to root, and a launcher that is not root could not write it.
   if (::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) != 0 || ::unshare(CLONE_NEWUSER) != 0) steps.failed(Step::user_ns, errno);
   steps.done(Step::user_ns, -1);  // value -1: waiting for the maps
@@ -118,8 +119,7 @@ rlim_t tasks_of_uid(rlimit outer) {
     if (pid == 0) ::_exit(0);
     if (pid < 0 && (errno != EAGAIN || room >= std::min(outer.rlim_max, kMost))) return RLIM_INFINITY;
     if (pid < 0) continue;
-    while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    sys::reap(pid);
     return room > 2 ? room : 0;
   }
 }
@@ -302,12 +302,7 @@ void template_child(const ChildArgs& args) {
   if (::unshare(CLONE_NEWNS | (args.plan->pid_ns ? CLONE_NEWPID : 0)) != 0) steps.failed(Step::mount_ns, errno);
   const pid_t pid = raw::fork_with(0);
   if (pid < 0) steps.failed(Step::pid, errno);
-  if (pid > 0) {
-    int wait_status = 0;
-    while (::waitpid(pid, &wait_status, 0) < 0 && errno == EINTR) {
-    }
-    ::_exit(wait_status == 0 ? 0 : 1);
-  }
+  if (pid > 0) ::_exit(sys::reap(pid) == 0 ? 0 : 1);
   int fds[2] = {open_ns("mnt", steps, Step::mount_ns), -1};
   build_root(*args.plan, args.stage_dir, steps);
   std::size_t count = 1;

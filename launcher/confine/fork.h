@@ -2,7 +2,6 @@
 #pragma once
 
 #include <signal.h>
-#include <sys/wait.h>
 
 #include <cerrno>
 
@@ -22,8 +21,7 @@ class Child {
   ~Child() {
     if (pid_ <= 0) return;
     (void)sys::pidfd_send_signal(pidfd_.get(), SIGKILL);
-    while (!loop_ && ::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    if (!loop_) sys::reap(pid_);
   }
   [[nodiscard]] pid_t pid() const { return pid_; }
   Fd release() {

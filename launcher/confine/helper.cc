@@ -23,14 +23,14 @@ std::vector<char*> words(std::vector<std::string>& from) {
 }
 
 // The last step of the child.
-[[noreturn]] void become(int program, const int (&fds)[3], char* const argv[], char* const envp[]) {
+[[noreturn]] void become(pid_t parent, int program, const int (&fds)[3], char* const argv[], char* const envp[]) {
   constexpr int kLast = 3;
   const int executable = ::fcntl(program, F_DUPFD_CLOEXEC, 16), fd3 = ::fcntl(fds[2], F_DUPFD_CLOEXEC, 16);
   sigset_t none;
   sigemptyset(&none);
   if (executable < 0 || ::dup2(fds[1], 1) != 1 || ::dup2(fds[0], 0) != 0 || ::dup2(fd3, kLast) < 0 ||
       ::close_range(kLast + 1, ~0U, CLOSE_RANGE_CLOEXEC) != 0 || ::sigprocmask(SIG_SETMASK, &none, nullptr) != 0 ||
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || ::getppid() != parent)  // which may have ended before that call
     ::_exit(120);
   raw::execveat(executable, "", argv, envp, AT_EMPTY_PATH);
   ::_exit(124);
@@ -63,11 +63,11 @@ Result<Running> start_helper(Helper helper) {
   const int fds[] = {or_null(helper.in), or_null(helper.out), or_null(helper.fd3)};
   const std::vector<char*> argv = words(helper.argv), envp = words(helper.env);
   int pidfd = -1;
-  const pid_t pid = raw::fork_into(&pidfd, -1);
+  const pid_t parent = ::getpid(), pid = raw::fork_into(&pidfd, -1);
   if (pid < 0) return sys_error("fork " + helper.argv.front());
   if (pid == 0) {
     if (const int failed = helper.before ? helper.before() : 0; failed != 0) ::_exit(failed);
-    become(program.get(), fds, argv.data(), envp.data());
+    become(parent, program.get(), fds, argv.data(), envp.data());
   }
   return Running{pid, Fd(pidfd)};
 }

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/vfs.h>
-#include <sys/wait.h>
 
 #include <cstring>
 #include <sstream>
@@ -73,8 +72,7 @@ Tried try_in_child(Probe probe, bool in_user_ns) {
     if (::write(down->second.get(), "y", 1) != 1) break;
   }
   down->second.reset();  // a child that still waits ends
-  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  sys::reap(pid);
   return tried;
 }
 
@@ -132,7 +130,7 @@ Outcome probe_proc(bool subset) {
   }
   ::close(result[1]);
   if (::read(result[0], &out, sizeof out) != static_cast<ssize_t>(sizeof out)) out = {EIO, "proc child"};
-  ::waitpid(pid, nullptr, 0);
+  sys::reap(pid);
   return out;
 }
 Outcome probe_proc_full() { return probe_proc(false); }

@@ -5,7 +5,6 @@
 #include <linux/close_range.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 
@@ -39,10 +38,7 @@ void protect_names(const ChildArgs& args, StepWriter& steps) {
   if (args.protection == nullptr || !args.protection->notes) return;
   const pid_t pid = faults::skip("protect_names") ? -1 : raw::fork_with(0);
   if (pid == 0) become_protector(*args.protection);
-  int status = faults::skip("protect_names") ? 0 : EIO;
-  while (pid > 0 && ::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (status != 0) steps.failed(Step::protect, EIO);
+  if (!faults::skip("protect_names") && (pid < 0 || sys::reap(pid) != 0)) steps.failed(Step::protect, EIO);
   steps.done(Step::protect);
 }
 

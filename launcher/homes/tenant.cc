@@ -84,9 +84,7 @@ Result<std::string> as_tenant(uid_t uid, const std::function<Result<std::string>
   go.second.reset();  // else it would wait for ever
   auto text = answer_of(pid, said.first.get());
   if (!text) (void)::kill(pid, SIGKILL);
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int status = sys::reap(pid);
   if (!mapped) return std::unexpected(std::move(mapped).error());
   if (!text) return text;
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)

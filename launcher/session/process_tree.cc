@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -190,8 +189,7 @@ void kill_uid(uid_t uid) {
     if (::setresuid(sys::kEndingUid, uid, sys::kEndingUid) == 0 && ::geteuid() == uid) ::kill(-1, SIGKILL);
     ::_exit(0);
   }
-  while (pid > 0 && ::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  if (pid > 0) (void)sys::reap(pid);
 }
 
 void kill_tree(pid_t root, uid_t uid, int rounds) {

@@ -38,6 +38,23 @@ def eventually(fact, seconds=10.0, what="the fact"):
         time.sleep(0.01)
 
 
+def ended(pids, seconds=5):
+    """Waits until none of these processes runs. A zombie has ended: when the machine's PID 1 reaps it is not ours to say."""
+
+    def running():
+        found = {}
+        for pid in pids:
+            with contextlib.suppress(OSError):
+                text = pathlib.Path(f"/proc/{pid}/stat").read_text()
+                if text[text.rindex(")") + 2] not in "ZX":
+                    found[pid] = text
+        return found
+
+    with contextlib.suppress(AssertionError):
+        eventually(lambda: not running(), seconds)
+    assert not running()
+
+
 def listing(*tops):
     """What a change would show in: inode, size and time of each name in these directories, where they are."""
     return {

@@ -10,7 +10,7 @@ import struct
 import subprocess
 
 import pytest
-from harness import AGENT, API_KEY, ROOT, below, c_compiler, descendants, eventually, open_files, processes
+from harness import AGENT, API_KEY, ROOT, below, c_compiler, descendants, ended, eventually, open_files, processes
 
 
 class Double:
@@ -207,7 +207,7 @@ def test_nothing_survives_a_killed_launcher(fresh, stopped):
     fresh.process.kill()
     fresh.process.wait()
     assert len(below) > 4
-    eventually(lambda: not [p for p in below if pathlib.Path(f"/proc/{p}").exists()], 5, "every process of it is gone")
+    ended(below)
 
 
 def test_every_setting_that_the_agents_readme_lists_reaches_it(fresh):
