@@ -12,7 +12,7 @@
 namespace caisson::worker {
 
 // openat2(2), asked again where the kernel says so; errno as it is left, -1 on failure. ENOSYS in sessions without a mount
-// namespace before Linux 6.10 (SECURITY.md, T0 and T1).
+// namespace before Linux 6.10 (launcher/confine/README.md, T0 and T1).
 [[nodiscard]] int openat2(int dir, const char* path, const open_how& how);
 
 // As the client means it: relative paths start at the home. Errors: empty, NUL.

@@ -1,5 +1,5 @@
 // The confinement log of one session: NDJSON, one record a line, numbered and hash-chained, appended by the launcher
-// alone. Format, segments and verification: SECURITY.md, "Audit log".
+// alone. Format, segments and verification: launcher/audit/README.md.
 #pragma once
 
 #include <cstddef>

@@ -39,7 +39,7 @@ void verify_prepare();
 [[nodiscard]] nlohmann::json mechanisms_json(const Plan& plan, const Verified& verified, const std::vector<StepRecord>& steps,
                                              const ProbeResults* canary);
 
-// The session's report (see SECURITY.md, "Confinement report").
+// The session's report: each mechanism's state, with what it was verified by, and what remains open (launcher/attest/README.md).
 [[nodiscard]] nlohmann::json report_json(const Plan& plan, const Verified& verified,
                                          const std::vector<StepRecord>& template_steps, const std::vector<StepRecord>& steps,
                                          const ProbeResults* canary = nullptr);

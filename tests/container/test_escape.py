@@ -171,7 +171,7 @@ def keep(found):
     table = verdicts.cells_table(found)
     verdicts.CELLS.append(table)
     if os.environ.get("CAISSON_UPDATE") == "1":
-        path = ROOT / "SECURITY.md"
+        path = ROOT / "tests/escape/README.md"
         path.write_text(verdicts.replaced(path.read_text(), verdicts.CELLS_BEGIN, verdicts.CELLS_END, table))
 
 

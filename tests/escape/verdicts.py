@@ -1,4 +1,4 @@
-"""What the parts of the leg found, tier by tier: counts, what each claim of a statement rests on, the table of SECURITY.md."""
+"""What the parts of the leg found, tier by tier: counts, what each claim of a statement rests on, the tables of README.md."""
 
 import collections
 import json
@@ -96,7 +96,7 @@ def counts_table(tiers):
     return "\n".join(lines)
 
 
-def security_table(tiers):
+def open_table(tiers):
     """Counts by area, then what is open by residual id. No errnos and no controls: they differ from machine to machine. A case
     that proves nothing on one machine may on the next, so that only what is open is counted apart; counts_table tells the rest."""
     tiers = sorted(tiers, key=lambda tier: ORDER.index(tier.name))
