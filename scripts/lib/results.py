@@ -3,8 +3,9 @@
 
   results.py ctest JUNIT GTEST_DIR     ctest's own file, and one file per GoogleTest executable with its single cases
   results.py pytest JUNIT
+  results.py failed FOLDER                     all result files below it: each failure with its reason, for the end of the run
 
-Prints the skips and failures to stderr and "passed failed skipped" to stdout. An executable that died before it could
+The first two print skips and failures to stderr and "passed failed skipped" to stdout. An executable that died before it could
 write its file counts as one failure: ctest knows of it.
 """
 import pathlib
@@ -39,8 +40,28 @@ def count(cases, counts: dict) -> None:
             note(state, f"{case.get('classname', '')}.{case.get('name', '')}".strip("."), why)
 
 
+def reason(text: str) -> list[str]:
+    """The lines that say why: of a pytest traceback those of the error, else the first ones."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    return [line[:240] for line in ([line for line in lines if line.startswith("E  ")] or lines)[:12]]
+
+
+def failed(folder: pathlib.Path) -> None:
+    for file in sorted(folder.rglob("*.xml")):
+        if file.with_suffix("").is_dir():  # the single cases are in there
+            continue
+        for case in xml.parse(file).iter("testcase"):
+            if outcome(case)[0] == "failed":
+                print(f"failed: {case.get('classname', '')}.{case.get('name', '')}", file=sys.stderr)
+                text = next((child.text or child.get("message") or "" for child in case if child.tag in ("failure", "error")), "")
+                print("\n".join(f"    {line}" for line in reason(text)), file=sys.stderr)
+
+
 def main() -> int:
     kind, junit = sys.argv[1], pathlib.Path(sys.argv[2])
+    if kind == "failed":
+        failed(junit)
+        return 0
     counts = {"passed": 0, "failed": 0, "skipped": 0}
     if not junit.is_file():
         print("    no result file: the leg did not run to its end", file=sys.stderr)
