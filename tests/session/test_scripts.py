@@ -41,7 +41,8 @@ def test_every_failure_is_named_with_its_reason_at_the_end(tmp_path):
     (tmp_path / "test_it.py").write_text("def test_good(): pass\ndef test_bad(): assert {'KS-20': 'too slow'} == {}\n")
     results = tmp_path / "results/guest-6.1/results.xml"
     subprocess.run([sys.executable, "-m", "pytest", "-q", "--junitxml", results, tmp_path], capture_output=True, check=False, timeout=60)
-    said = subprocess.run([ROOT / "scripts/lib/results.py", "failed", tmp_path / "results"], capture_output=True, text=True, check=True, timeout=60)
+    said = subprocess.run([sys.executable, ROOT / "scripts/lib/results.py", "failed", tmp_path / "results"],
+                          capture_output=True, text=True, check=True, timeout=60)
     first, *why = said.stderr.splitlines()
     assert first.startswith("failed: ") and first.endswith("test_it.test_bad")
     assert "{'KS-20': 'too slow'}" in why[0]
