@@ -10,7 +10,7 @@ import signal
 import socket
 import time
 
-from harness import Refused, descendants, eventually
+from harness import Refused, below, descendants, eventually
 
 MAX_MESSAGE = 64 * 1024
 PIDFD_GETFD = 438
@@ -157,9 +157,9 @@ def counts(launcher):
 
 
 def settled(launcher, seconds=10):
-    """The counts when they no longer change."""
+    """The counts when they no longer change, and the sweep of logs at the launcher's start, a process for a moment, is over."""
     end, before = time.monotonic() + seconds, None
-    while (now := counts(launcher)) != before and time.monotonic() < end:
+    while ((now := counts(launcher)) != before or below(launcher.pid, "caisson-logs")) and time.monotonic() < end:
         before = now
         time.sleep(0.01)
     return now
