@@ -26,8 +26,8 @@ namespace caisson::sys {
 [[nodiscard]] Result<Fd> pidfd_open(pid_t pid);
 // pidfd_send_signal(2), Linux 5.1.
 [[nodiscard]] Status pidfd_send_signal(int pidfd, int signal);
-// waitpid(2) until this child of ours has ended, over interrupting signals: its wait status; -1 where the pid is no child of
-// ours. Async-signal-safe.
+// Waits for our child to end, across interrupting signals (waitpid(2)). Returns its wait status, or -1 if the pid is not our
+// child. Async-signal-safe.
 int reap(pid_t child);
 [[nodiscard]] Result<std::pair<Fd, Fd>> pipe();            // read end, write end; O_CLOEXEC
 [[nodiscard]] Result<std::pair<Fd, Fd>> seqpacket_pair();  // SOCK_CLOEXEC | SOCK_NONBLOCK on the first only

@@ -19,7 +19,7 @@ struct ChildArgs {
   const char* home_dir = nullptr;  // where a workspace's own home is mounted
   int status = -1;                 // write end of the status pipe
   int go = -1;                     // read end: the parent has written the id maps; then, that the first process may go on
-  int go_write = -1;               // write end, for the child that forks the first process; who reads `go` closes it first
+  int go_write = -1;               // write end, for the child that forks the first process; a reader of `go` closes it first
   int handover = -1;               // socket to which the made descriptors are sent
   int user_ns = -1, net_ns = -1, mount_ns = -1;
   int landlock = -1;                       // prepared ruleset
