@@ -38,7 +38,7 @@ def broken_links(page: pathlib.Path):
 
 def broken_names(file: pathlib.Path):
     for name, section in PAGE.findall(file.read_text()):
-        page = next((base / name for base in (ROOT, file.parent, file.parent.parent) if (base / name).exists()), None)
+        page = next((base / name for base in (ROOT, file.parent) if (base / name).exists()), None)
         if page is None:
             yield f"'{name}' does not exist"
         elif section and section not in headings(page):

@@ -66,6 +66,18 @@ std::string segment_suffix(unsigned number) {
   return "-" + std::string(digits.size() < 6 ? 6 - digits.size() : 0, '0') + digits;
 }
 
+std::string session_id(std::uint64_t number) {
+  char id[kIdSize + 1];
+  std::snprintf(id, sizeof id, "s-%016lx", number);
+  return id;
+}
+
+std::uint64_t session_number(std::string_view id) {
+  std::uint64_t number = 0;
+  if (id.size() == kIdSize) std::from_chars(id.data() + 2, id.data() + kIdSize, number, 16);
+  return id == session_id(number) ? number : 0;
+}
+
 std::string root_text(std::string_view file, std::uint64_t count, std::string_view head) {
   return std::string("caisson-audit-root:1\n").append(file).append("\n").append(std::to_string(count)).append("\n").append(head);
 }

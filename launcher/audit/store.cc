@@ -53,9 +53,7 @@ struct Share {
 };
 
 std::int64_t begun_ns(const std::string& session) {
-  unsigned second = 0;
-  std::from_chars(session.data() + 2, session.data() + 10, second, 16);
-  return std::int64_t{second} * 1'000'000'000;
+  return static_cast<std::int64_t>(session_number(session) >> 32) * 1'000'000'000;
 }
 
 // A session with our uid may make a file unreadable: what it says would then count for nothing.

@@ -32,8 +32,12 @@ bool write_text(const char* path, const char* text) {
   return ok;
 }
 
-void hand_over(const ChildArgs& args, const int* fds, std::size_t count, StepWriter& steps) {
+// A builder's last act.
+[[noreturn]] void hand_over(const ChildArgs& args, const int* fds, std::size_t count, StepWriter& steps) {
   if (scm::send(args.handover, "f", 1, fds, count) != 1) steps.failed(Step::done, errno);
+  steps.done(Step::done);
+  steps.flush();
+  ::_exit(0);
 }
 
 }  // namespace
@@ -290,9 +294,6 @@ void workspace_child(const ChildArgs& args) {
   const int fds[4] = {open_ns("user", steps, Step::user_ns), open_ns("net", steps, Step::net_ns),
                       open_ns("mnt", steps, Step::mount_ns), mount_stage(*args.plan, args.stage_dir, args.home_dir, steps)};
   hand_over(args, fds, fds[3] < 0 ? 3 : 4, steps);
-  steps.done(Step::done);
-  steps.flush();
-  ::_exit(0);
 }
 
 void template_child(const ChildArgs& args) {
@@ -314,9 +315,6 @@ void template_child(const ChildArgs& args) {
     count = 2;
   }
   hand_over(args, fds, count, steps);
-  steps.done(Step::done);
-  steps.flush();
-  ::_exit(0);
 }
 
 void session_child(const ChildArgs& args) {

@@ -3,8 +3,6 @@
 
 #include <signal.h>
 
-#include <cerrno>
-
 #include "launcher/base/sys.h"
 #include "launcher/confine/build.h"
 

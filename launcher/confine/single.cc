@@ -2,8 +2,8 @@
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
+#include "launcher/base/sys.h"
 #include "launcher/confine/child.h"
 #include "launcher/confine/fork.h"
 #include "launcher/confine/landlock.h"
@@ -54,11 +54,7 @@ class NetMaker {
     return error;
   }
   // No process but ours may be in the session when its first command runs.
-  int reap() {
-    while (::waitpid(pid_, nullptr, 0) < 0)
-      if (errno != EINTR) return errno;
-    return 0;
-  }
+  int reap() { return sys::reap(pid_) == -1 ? ECHILD : 0; }
 
  private:
   [[noreturn]] void make() {

@@ -76,7 +76,9 @@ void Manager::record_dropped(Refusals& refusals) {
     record(audit::Event::request_refused, {{"dropped", count}, {"what", "refused like those before, too often to record each"}});
 }
 
-Result<Manager::Entry*> Manager::find(const ipc::Connection& connection, const json::Value& body) {
+Result<Manager::Entry*> Manager::find(const ipc::Connection& connection, const json::Value& body,
+                                      std::initializer_list<std::string_view> fields) {
+  if (fields.size() != 0) TRY(only(body, fields));
   TRY_ASSIGN(const std::string id, need_string(body, "session"));
   const auto it = entries_.find(id);
   const bool visible = it != entries_.end() && it->second->owner != 0 &&
@@ -88,11 +90,7 @@ Result<Manager::Entry*> Manager::find(const ipc::Connection& connection, const j
 
 void Manager::on_request(ipc::Connection& c, ipc::Connection::Request request) {
   using ipc::Op;
-  struct Row {
-    Op op;
-    Answer Manager::* answer;
-  };
-  static constexpr Row kAnswers[] = {
+  static constexpr std::pair<Op, Answer Manager::*> kAnswers[] = {
       {Op::hello, &Manager::answer_hello},
       {Op::session_create, &Manager::answer_create},
       {Op::session_exec, &Manager::answer_exec},
@@ -116,8 +114,9 @@ void Manager::on_request(ipc::Connection& c, ipc::Connection::Request request) {
       {Op::policy_reload, &Manager::answer_reload},
       {Op::agent_restart, &Manager::answer_agent_restart},
   };
-  static_assert(std::ranges::equal(kAnswers, ipc::kOps, {}, &Row::op, &ipc::OpRow::op));  // so an op is an index of both
-  answered(c, request, (this->*kAnswers[static_cast<std::size_t>(request.op)].answer)(c, request));
+  static_assert(std::ranges::equal(kAnswers, ipc::kOps, {}, &std::pair<Op, Answer Manager::*>::first,
+                                   &ipc::OpRow::op));  // so an op is an index of both
+  answered(c, request, (this->*kAnswers[static_cast<std::size_t>(request.op)].second)(c, request));
 }
 
 void Manager::answered(ipc::Connection& c, const ipc::Connection::Request& request, Result<json::Value> done) {
@@ -143,8 +142,7 @@ Result<json::Value> Manager::answer_hello(ipc::Connection& c, const ipc::Connect
     return fail(Code::protocol, "this launcher speaks protocol " + std::to_string(ipc::kProtocolVersion));
   std::vector<Fd> fds;
   if (keep && clients_.at(c.number()).role == Role::agent) {
-    TRY_ASSIGN(Fd file, keep_file(*keep));
-    fds.push_back(std::move(file));
+    TRY_ASSIGN(fds.emplace_back(), keep_file(*keep));
   }
   c.opened();
   json::Value names = json::Value::array();
@@ -268,8 +266,7 @@ Task<Result<json::Value>> Manager::create_session(Created wanted, Workspace* wor
 }
 
 Result<json::Value> Manager::answer_exec(ipc::Connection& c, const ipc::Connection::Request& request) {
-  TRY(only(request.body, {"session", "argv", "cwd", "env", "stdin", "pty", "hard_timeout_ms", "keep"}));
-  TRY_ASSIGN(Entry * entry, find(c, request.body));
+  TRY_ASSIGN(Entry * entry, find(c, request.body, {"session", "argv", "cwd", "env", "stdin", "pty", "hard_timeout_ms", "keep"}));
   Session& session = *entry->session;
   if (session.state() != State::running) return fail(Code::not_found, "the session has ended");
   TRY(runs(*entry->workspace));
@@ -306,8 +303,7 @@ Result<json::Value> Manager::answer_exec(ipc::Connection& c, const ipc::Connecti
 }
 
 Result<json::Value> Manager::answer_signal(ipc::Connection& c, const ipc::Connection::Request& request) {
-  TRY_ASSIGN(const Entry* entry, find(c, request.body));
-  TRY(only(request.body, {"session", "exec", "signal"}));
+  TRY_ASSIGN(const Entry* entry, find(c, request.body, {"session", "exec", "signal"}));
   TRY_ASSIGN(const std::string label, need_string(request.body, "exec"));
   TRY_ASSIGN(const std::string name, need_string(request.body, "signal"));
   TRY_ASSIGN(const int number, signal_number(name));
@@ -354,13 +350,11 @@ Task<Result<json::Value>> Manager::reload_for(Role role) {
   for (const auto& p : found) problems.push_back(p.text());
   const std::int64_t end = sys::monotonic_us();
   next_reload_us_ = end + std::max(kReloadUs, 3 * (end - now));  // also where reading hangs, most of the time is the others'
-  json::Value answer{{"accepted", problems.empty()}, {"old", before}, {"new", policies_digest_}, {"problems", problems}};
-  co_return answer;
+  co_return json::Value{{"accepted", problems.empty()}, {"old", before}, {"new", policies_digest_}, {"problems", problems}};
 }
 
 Result<json::Value> Manager::answer_stat(ipc::Connection& c, const ipc::Connection::Request& request) {
-  TRY_ASSIGN(const Entry* entry, find(c, request.body));
-  TRY(only(request.body, {"session"}));
+  TRY_ASSIGN(const Entry* entry, find(c, request.body, {"session"}));
   json::Value answer = stat(*entry);
   // For `caisson policy learn`. Processes of the host are no business of the agent.
   if (clients_.at(c.number()).role == Role::operator_) answer["pid"] = entry->session->pid();
@@ -368,16 +362,14 @@ Result<json::Value> Manager::answer_stat(ipc::Connection& c, const ipc::Connecti
 }
 
 Result<json::Value> Manager::answer_report(ipc::Connection& c, const ipc::Connection::Request& request) {
-  TRY_ASSIGN(const Entry* entry, find(c, request.body));
-  TRY(only(request.body, {"session"}));
+  TRY_ASSIGN(const Entry* entry, find(c, request.body, {"session"}));
   return json::Value{{"workspace", entry->workspace->name},
                      {"isolation", entry->request.value("isolation", "")},
                      {"report", entry->session->report()}};
 }
 
 Result<json::Value> Manager::answer_destroy(ipc::Connection& c, const ipc::Connection::Request& request) {
-  TRY_ASSIGN(Entry * entry, find(c, request.body));
-  TRY(only(request.body, {"session", "reason"}));
+  TRY_ASSIGN(Entry * entry, find(c, request.body, {"session", "reason"}));
   TRY_ASSIGN(const auto reason, json::get_string(request.body, "reason"));
   entry->destroyers.emplace_back(c.number(), request.id);
   if (reason) entry->destroy_reason = reason->substr(0, kMaxLabel);

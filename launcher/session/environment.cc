@@ -3,15 +3,6 @@
 #include <algorithm>
 
 namespace caisson::session {
-namespace {
-
-// "LD_*" names a prefix, anything else one variable.
-bool matches(const std::string& pattern, const std::string& name) {
-  if (pattern.ends_with('*')) return name.starts_with(std::string_view(pattern).substr(0, pattern.size() - 1));
-  return name == pattern;
-}
-
-}  // namespace
 
 Result<std::vector<std::string>> make_environment(const policy::Environment& rules,
                                                   const std::map<std::string, std::optional<std::string>>& asked) {
@@ -22,7 +13,10 @@ Result<std::vector<std::string>> make_environment(const policy::Environment& rul
   for (const auto& [name, value] : asked) {
     if (name.empty() || name.find('=') != std::string::npos || name.find('\0') != std::string::npos)
       return fail(Code::invalid_argument, "environment variable " + quote(name) + ": not a name");
-    if (std::ranges::any_of(rules.client_deny, [&n = name](const std::string& p) { return matches(p, n); }))
+    // "LD_*" names a prefix, anything else one variable.
+    if (std::ranges::any_of(rules.client_deny, [&n = name](std::string_view p) {
+          return p.ends_with('*') ? n.starts_with(p.substr(0, p.size() - 1)) : n == p;
+        }))
       return fail(Code::permission_denied,
                   "environment variable " + quote(name) + " may not be set by a request (env.client_deny of the policy)");
     if (value) out.push_back(name + "=" + *value);

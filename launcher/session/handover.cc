@@ -98,8 +98,7 @@ Result<json::Value> Manager::answer_adopt(ipc::Connection& c, const ipc::Connect
 }
 
 Result<json::Value> Manager::answer_exec_adopt(ipc::Connection& c, const ipc::Connection::Request& request) {
-  TRY(only(request.body, {"session", "exec"}));
-  TRY_ASSIGN(Entry * entry, find(c, request.body));
+  TRY_ASSIGN(Entry * entry, find(c, request.body, {"session", "exec"}));
   TRY_ASSIGN(const std::string label, need_string(request.body, "exec"));
   const auto kept = entry->kept.find(label);
   if (kept == entry->kept.end() || entry->owner != c.number())
@@ -107,9 +106,8 @@ Result<json::Value> Manager::answer_exec_adopt(ipc::Connection& c, const ipc::Co
   json::Value ends = json::Value::array();
   std::vector<Fd> fds;
   for (const auto& [name, fd] : kept->second.ends) {
-    TRY_ASSIGN(Fd copy, copy_of(fd));
+    TRY_ASSIGN(fds.emplace_back(), copy_of(fd));
     ends.push_back(name);
-    fds.push_back(std::move(copy));
   }
   c.reply(request.id, {{"exec", label}, {"ends", std::move(ends)}}, std::move(fds));
   if (!kept->second.exit.is_null()) c.event(kept->second.exit);
@@ -117,8 +115,7 @@ Result<json::Value> Manager::answer_exec_adopt(ipc::Connection& c, const ipc::Co
 }
 
 Result<json::Value> Manager::answer_exec_release(ipc::Connection& c, const ipc::Connection::Request& request) {
-  TRY(only(request.body, {"session", "exec", "end"}));
-  TRY_ASSIGN(Entry * entry, find(c, request.body));
+  TRY_ASSIGN(Entry * entry, find(c, request.body, {"session", "exec", "end"}));
   TRY_ASSIGN(const std::string label, need_string(request.body, "exec"));
   TRY_ASSIGN(const auto end, json::get_string(request.body, "end"));
   if (entry->owner != c.number()) return fail(Code::not_found, "no such session");

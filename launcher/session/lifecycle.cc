@@ -2,7 +2,6 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 
 #include "launcher/attest/base64url.h"
@@ -58,9 +57,8 @@ Result<Manager::Entry*> Manager::start(Workspace& workspace, const std::string& 
   if (static_cast<std::size_t>(given) >= settings_.max_sessions)
     return fail(Code::limit, "more than " + std::to_string(settings_.max_sessions) + " sessions");
   // Sorts by time, which is all that the audit directory is ordered by.
-  char second[9];
-  std::snprintf(second, sizeof second, "%08x", static_cast<unsigned>(sys::realtime_ns() / 1'000'000'000));
-  const std::string id = std::string(confine::CgroupRoot::kSessionPrefix) + second + sys::random_hex(4);
+  const auto second = static_cast<std::uint64_t>(sys::realtime_ns() / 1'000'000'000);
+  const std::string id = audit::session_id(second << 32 | std::stoul(sys::random_hex(4), nullptr, 16));
   std::optional<confine::Cgroup> cgroup;
   if (cgroups_ && prepared->plan->cgroup) {
     TRY_ASSIGN(cgroup, cgroups_->make(id, prepared->plan->policy->limits, prepared->plan->disks,
@@ -141,7 +139,8 @@ Status Manager::assign(Entry& entry) {
     entry.log.reset();
     return written;
   }
-  logs_.insert(session.id());
+  const std::uint64_t number = audit::session_number(session.id());
+  logs_.insert(std::ranges::lower_bound(logs_, number), number);
   if (session.state() != State::idle) return {};
   return entry.log->append_prepared(audit::Event::session_start, std::exchange(entry.start, {}));
 }

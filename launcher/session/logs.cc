@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "launcher/audit/sweeper.h"
@@ -28,8 +29,9 @@ void Manager::sweep() {
   logs_.clear();
   std::error_code error;
   for (std::filesystem::directory_iterator at(settings_.audit_dir, error), end; !error && at != end; at.increment(error))
-    if (const std::string name = at->path().filename(); name.starts_with("s-") && name.ends_with(".ndjson"))
-      logs_.insert(name.substr(0, audit::kIdSize));
+    if (const auto number = audit::session_number(at->path().stem().native()); number != 0 && at->path().extension() == ".ndjson")
+      logs_.push_back(number);
+  std::ranges::sort(logs_);
   sweep_full_ = std::max<std::uint64_t>(settings_.audit_max_bytes / 16, 1);
   if (const Status started = start_sweeper(); !started) {
     sys::say("caisson-launcher: audit logs are not swept: " + started.error().text());
@@ -85,7 +87,7 @@ Status Manager::hear_sweeper() {
   const std::string id = file.substr(0, audit::kIdSize);
   const bool root = buffer[0] == audit::kKeepRoot, go = !entries_.contains(id);
   if (go) record(root ? audit::Event::log_root : audit::Event::log_deleted, std::move(fields));
-  if (go && !root) logs_.erase(id);
+  if (go && !root) std::erase(logs_, audit::session_number(id));
   if (::send(sweeper_socket_.get(), go ? "y" : "n", 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1) return sys_error("answer caisson-logs");
   return {};
 }
@@ -97,9 +99,12 @@ Result<json::Value> Manager::answer_audit_list(ipc::Connection&, const ipc::Conn
   TRY_ASSIGN(const auto limit, json::get_int(request.body, "limit"));
   const auto most = static_cast<std::size_t>(std::clamp<std::int64_t>(limit.value_or(100), 1, kMaxLogsListed));
   json::Value list = json::Value::array();
-  for (auto at = before && !before->empty() ? logs_.lower_bound(*before) : logs_.end();
-       at != logs_.begin() && list.size() < most;)
-    --at, list.push_back({{"session", *at}, {"running", entries_.contains(*at)}});
+  const std::uint64_t first = before.value_or("").empty() ? ~0ULL : audit::session_number(*before);
+  if (first == 0) return fail(Code::invalid_argument, "'before' is not a session's id");
+  for (auto at = std::ranges::lower_bound(logs_, first); at != logs_.begin() && list.size() < most;) {
+    const std::string id = audit::session_id(*--at);
+    list.push_back({{"session", id}, {"running", entries_.contains(id)}});
+  }
   return json::Value{{"sessions", std::move(list)}};
 }
 
@@ -108,7 +113,8 @@ Result<json::Value> Manager::answer_audit_open(ipc::Connection& c, const ipc::Co
   TRY_ASSIGN(const std::string id, need_string(request.body, "session"));
   TRY_ASSIGN(const auto segment, json::get_int(request.body, "segment"));
   if (segment && (*segment < 0 || *segment > kMaxSegment)) return fail(Code::invalid_argument, "'segment' is out of range");
-  if (!logs_.contains(id)) return fail(Code::not_found, "no log of session " + quote(id, 64));
+  if (!std::ranges::binary_search(logs_, audit::session_number(id)))
+    return fail(Code::not_found, "no log of session " + quote(id, 64));
   const std::string suffix = segment.value_or(0) == 0 ? "" : audit::segment_suffix(static_cast<unsigned>(*segment));
   std::vector<Fd> fds;
   TRY_ASSIGN(fds.emplace_back(),

@@ -236,7 +236,9 @@ class Manager {
   void on_refused(const ipc::Connection& connection, const json::Value& body, const Error& error);
   void record_dropped(Refusals& refusals);
   [[nodiscard]] json::Value stat(const Entry& entry) const;
-  [[nodiscard]] Result<Entry*> find(const ipc::Connection& connection, const json::Value& body);
+  // The session that a request is about. fields: the only ones that the request may have.
+  [[nodiscard]] Result<Entry*> find(const ipc::Connection& connection, const json::Value& body,
+                                    std::initializer_list<std::string_view> fields = {});
   ipc::Connection* connection(std::uint64_t number);
 
   const Settings settings_;
@@ -268,9 +270,9 @@ class Manager {
   mutable ProcessTree tree_;
   mutable std::int64_t tree_until_us_ = 0;
   bool weighing_ = false;
-  std::set<std::string> logs_;    // sessions that have one
-  Fd sweeper_, sweeper_socket_;   // of caisson-logs, while it runs
-  std::uint64_t sweep_full_ = 0;  // bytes that may be written before the next
+  std::vector<std::uint64_t> logs_;  // numbers of the sessions that have one, sorted: there may be 65,536 and more
+  Fd sweeper_, sweeper_socket_;      // of caisson-logs, while it runs
+  std::uint64_t sweep_full_ = 0;     // bytes that may be written before the next
   Loop::TimerId sweep_timer_ = 0;
   std::function<void()> shut_down_, restart_agent_;
   Fd keep_;  // memory in which an agent leaves word for the next; never read nor mapped here

@@ -189,7 +189,7 @@ void kill_uid(uid_t uid) {
     if (::setresuid(sys::kEndingUid, uid, sys::kEndingUid) == 0 && ::geteuid() == uid) ::kill(-1, SIGKILL);
     ::_exit(0);
   }
-  if (pid > 0) (void)sys::reap(pid);
+  if (pid > 0) sys::reap(pid);
 }
 
 void kill_tree(pid_t root, uid_t uid, int rounds) {

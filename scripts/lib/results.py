@@ -3,7 +3,7 @@
 
   results.py ctest JUNIT GTEST_DIR     ctest's own file, and one file per GoogleTest executable with its single cases
   results.py pytest JUNIT
-  results.py failed FOLDER                     all result files below it: each failure with its reason, for the end of the run
+  results.py failed RESULTS            of all legs' files: each failure with its reason, for the end of the run
 
 The first two print skips and failures to stderr and "passed failed skipped" to stdout. An executable that died before it could
 write its file counts as one failure: ctest knows of it.
@@ -32,12 +32,18 @@ def outcome(case: xml.Element) -> tuple[str, str]:
     return "passed", ""
 
 
-def count(cases, counts: dict) -> None:
-    for case in cases:
-        state, why = outcome(case)
-        counts[state] += 1
-        if state != "passed":
-            note(state, f"{case.get('classname', '')}.{case.get('name', '')}".strip("."), why)
+def single(junit: pathlib.Path, folder: pathlib.Path | None):
+    """The single cases of a result file. ctest's file names executables, whose cases are in the folder unless one ended too early."""
+    for test in xml.parse(junit).iter("testcase"):
+        details = folder / f"{test.get('name')}.xml" if folder else None
+        cases = list(xml.parse(details).iter("testcase")) if details and details.is_file() else None
+        yield from cases or []
+        if cases is None or (outcome(test)[0] == "failed" and not any(outcome(case)[0] == "failed" for case in cases)):
+            yield test
+
+
+def name_of(case: xml.Element) -> str:
+    return f"{case.get('classname', '')}.{case.get('name', '')}".strip(".")
 
 
 def reason(text: str) -> list[str]:
@@ -46,15 +52,13 @@ def reason(text: str) -> list[str]:
     return [line[:240] for line in ([line for line in lines if line.startswith("E  ")] or lines)[:12]]
 
 
-def failed(folder: pathlib.Path) -> None:
-    for file in sorted(folder.rglob("*.xml")):
-        if file.with_suffix("").is_dir():  # the single cases are in there
-            continue
-        for case in xml.parse(file).iter("testcase"):
+def failed(results: pathlib.Path) -> None:
+    for file in sorted([*results.glob("*.xml"), *results.glob("*/results.xml")]):
+        folder = file.with_suffix("")
+        for case in single(file, folder if folder.is_dir() else None):
             if outcome(case)[0] == "failed":
-                print(f"failed: {case.get('classname', '')}.{case.get('name', '')}", file=sys.stderr)
                 text = next((child.text or child.get("message") or "" for child in case if child.tag in ("failure", "error")), "")
-                print("\n".join(f"    {line}" for line in reason(text)), file=sys.stderr)
+                print("\n    ".join([f"failed: {name_of(case)}", *reason(text)]), file=sys.stderr)
 
 
 def main() -> int:
@@ -66,16 +70,12 @@ def main() -> int:
     if not junit.is_file():
         print("    no result file: the leg did not run to its end", file=sys.stderr)
         counts["failed"] = 1
-    elif kind == "pytest":
-        count(xml.parse(junit).iter("testcase"), counts)
     else:
-        for test in xml.parse(junit).iter("testcase"):
-            details = pathlib.Path(sys.argv[3]) / f"{test.get('name')}.xml"
-            before = counts["failed"]
-            if details.is_file():
-                count(xml.parse(details).iter("testcase"), counts)
-            if not details.is_file() or (outcome(test)[0] == "failed" and counts["failed"] == before):
-                count([test], counts)
+        for case in single(junit, pathlib.Path(sys.argv[3]) if kind == "ctest" else None):
+            state, why = outcome(case)
+            counts[state] += 1
+            if state != "passed":
+                note(state, name_of(case), why)
     print(counts["passed"], counts["failed"], counts["skipped"])
     return 0
 

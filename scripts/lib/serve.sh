@@ -8,7 +8,16 @@ container_state() { "${ENGINE[@]}" container inspect -f '{{.State.Status}}' "$NA
 container_image() { "${ENGINE[@]}" container inspect -f '{{.Image}}' "$NAME" 2>/dev/null || true; }
 image_id() { "${ENGINE[@]}" image inspect -f '{{.Id}}' "$IMAGE" 2>/dev/null || true; }
 container_logs() { "${ENGINE[@]}" logs "$NAME" 2>&1; }
-remove_container() { "${ENGINE[@]}" rm -f "$NAME" >/dev/null 2>&1 || true; }
+
+# podman's own clean-up of a container that ends may still hold a mount of it (EBUSY): it is asked again.
+remove_container() {
+  local said end=$((SECONDS + 10))
+  while ! said=$("${ENGINE[@]}" rm -f "$NAME" 2>&1); do
+    case $said in *[Nn]"o such container"*) return 0 ;; esac
+    [ $SECONDS -lt $end ] || die "container $NAME cannot be removed: $said"
+    sleep 0.2
+  done
+}
 
 # The settings that pass from the caller's environment into the container, when set.
 PASSED=(SANDBOX_API_KEY CAISSON_AUTH CAISSON_ALLOW_HOST CAISSON_PRESET CAISSON_MOUNTS WORKSPACE TZ MAX_SHELL_SESSIONS MAX_JUPYTER_SESSIONS CAISSON_KERNEL_POOL PYTHON_VERSION)

@@ -7,6 +7,12 @@ def pss_kib(pid):
         return int(re.search(r"^Pss:\s+(\d+)", file.read(), re.M)[1])
 
 
+def anonymous_kib(pid):
+    """Memory that it made itself. Unlike PSS it is not less while a child that was forked a moment ago shares it."""
+    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+        return int(re.search(r"^Anonymous:\s+(\d+)", file.read(), re.M)[1])
+
+
 def children(pid):
     with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
         return [int(p) for p in file.read().split()]

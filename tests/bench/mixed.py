@@ -1,6 +1,6 @@
 """mixed.py URL KEY LAUNCHER-PID [SECONDS]: eight clients who call everything there is, each in sessions of its own, for SECONDS (60), and one
 who makes and ends a thousand sessions a minute.
-Counts calls and failures, and watches what launcher, agent and file worker keep: memory (PSS), descriptors, processes below them."""
+Counts calls and failures, and watches what launcher, agent and file worker keep: memory of their own, descriptors, processes below them."""
 import http.client
 import json
 import os
@@ -10,7 +10,7 @@ import threading
 import time
 import urllib.parse
 
-from memory import below, children, name, pss_kib
+from memory import anonymous_kib, below, children, name
 
 CLIENTS, SESSIONS_A_MINUTE = 8, 1000
 url, key, launcher = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -87,8 +87,8 @@ class Maker(Client):
 
 
 def kept(pid):
-    """PSS in KiB, and descriptors."""
-    return pss_kib(pid), len(os.listdir(f"/proc/{pid}/fd"))
+    """KiB of its own, and descriptors."""
+    return anonymous_kib(pid), len(os.listdir(f"/proc/{pid}/fd"))
 
 
 def worker():
@@ -111,9 +111,9 @@ total = sum(map(len, times.values()))
 for what, took in sorted(times.items()):
     took.sort()
     print(f"{what:20s} {len(took):6d} calls   p50 {took[len(took) // 2] * 1e3:7.1f} ms   p99 {took[len(took) * 99 // 100] * 1e3:7.1f} ms")
-for at, (pss, fds), (agent_pss, agent_fds), (worker_pss, worker_fds), count in samples:
-    print(f"{at:5.0f} s   launcher {pss / 1024:6.1f} MiB, {fds:3d} descriptors   agent {agent_pss / 1024:6.1f} MiB, {agent_fds:3d}   "
-          f"file worker {worker_pss / 1024:6.1f} MiB, {worker_fds:3d}   {count:3d} children")
+for at, (kib, fds), (agent_kib, agent_fds), (worker_kib, worker_fds), count in samples:
+    print(f"{at:5.0f} s   launcher {kib / 1024:6.1f} MiB, {fds:3d} descriptors   agent {agent_kib / 1024:6.1f} MiB, {agent_fds:3d}   "
+          f"file worker {worker_kib / 1024:6.1f} MiB, {worker_fds:3d}   {count:3d} children")
 for failure in failures[:10]:
     print("FAILED", failure)
 # The first samples are from before everything was used once.

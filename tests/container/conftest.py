@@ -82,17 +82,25 @@ def engine_run(engine: str, image: str, check=True):
               'split_runtime "${RUN_FLAGS[*]-}"; echo ${ENGINE[@]} $RUNTIME_FLAG run --pull=never $REST_FLAGS', check=check, timeout=300)
 
 
+def remove(engine: str, name: str) -> None:
+    """Nothing may be left of it. podman's own clean-up of a container that ends may still hold a mount (EBUSY): it is asked again."""
+    end = time.monotonic() + 10
+    while (done := sh(engine, "rm", "-f", "-t", "0", name, check=False)).returncode != 0 and "no such container" not in done.stderr.lower():
+        assert time.monotonic() < end, done.stderr
+        time.sleep(0.2)
+
+
 @contextlib.contextmanager
 def with_flags(engine: str, image: str, name: str, flags: list, key: str = "a-key-of-the-container-tests"):
     """A container that is started by the engine itself, with these flags: a Served, which may not serve yet, or have ended."""
     url = f"127.0.0.1:{free_port()}"
-    sh(engine, "rm", "-f", "-t", "0", name, check=False)
+    remove(engine, name)
     try:
         run = engine_run(engine, image).stdout.split()
         sh(*run, "-d", "--name", name, "-p", f"{url}:8080", "-e", f"SANDBOX_API_KEY={key}", *flags, image)
         yield Served(engine, name, {"url": f"http://{url}", "api_key": key}, "")
     finally:
-        sh(engine, "rm", "-f", "-t", "0", name, check=False)
+        remove(engine, name)
 
 
 @pytest.fixture(scope="session")
@@ -136,7 +144,7 @@ def start(engine, image):
 
     yield run
     for name in names:
-        sh(engine, "rm", "-f", "-t", "0", name, check=False)
+        remove(engine, name)
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 """An image that is built with PYTHON_VERSIONS has these as kernels, and for /v1/code."""
 
 import pytest
-from conftest import RUN, sh
+from conftest import RUN, remove, sh
 
 VERSIONS = ["3.10", "3.12"]  # of 3.10 something is mended
 ENVIRONMENT = {"PYTHON_VERSIONS": " ".join(VERSIONS), "CAISSON_IMAGE": "caisson-test-python"}
@@ -18,7 +18,7 @@ def with_python(engine, image, start):
     assert done.returncode == 0, done.stderr
     served = start(**ENVIRONMENT)
     yield served
-    sh(engine, "rm", "-f", "-t", "0", served.name)
+    remove(engine, served.name)
     sh(engine, "rmi", ENVIRONMENT["CAISSON_IMAGE"], check=False)
 
 

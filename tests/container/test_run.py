@@ -5,7 +5,7 @@ import shutil
 
 import httpx
 
-from conftest import ROOT, RUN, sh
+from conftest import ROOT, RUN, remove, sh
 
 
 def test_a_key_is_generated_and_needed(served):
@@ -86,7 +86,7 @@ def test_home_in_a_volume_outlives_the_container(start, engine):
         assert start("--home", volume).bash("cat note")["stdout"] == "kept\n"
     finally:
         for name in sh(engine, "ps", "-aq", "--filter", f"volume={volume}").stdout.split():
-            sh(engine, "rm", "-f", "-t", "0", name, check=False)
+            remove(engine, name)
         sh(engine, "volume", "rm", volume, check=False)
 
 

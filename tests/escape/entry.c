@@ -111,9 +111,9 @@ static int random_storm(const struct attack* row) {
   const uint64_t seed = decoy_number("seed") > 0 ? (uint64_t)decoy_number("seed") : 88172645463325252ULL;
   const time_t end = time(NULL) + 50;
   // A random call may close the working directory to its own user: not the one that other cases work in.
-  char own[32];
-  snprintf(own, sizeof own, "storm-%d", (int)getpid());
-  if (mkdir(own, 0700) != 0 || chdir(own) != 0) return undecided("no directory of its own");
+  // A process id would not name it apart from an earlier try's: each session begins its own at 1.
+  char own[] = "storm-XXXXXX";
+  if (mkdtemp(own) == NULL || chdir(own) != 0) return undecided("no directory of its own");
   for (uint64_t round = 1; total[0] < row->a && time(NULL) < end; ++round) {
     total[1] = 0;
     const pid_t child = fork();
@@ -124,7 +124,13 @@ static int random_storm(const struct attack* row) {
       _exit(0);
     }
     if (child < 0) return undecided("no process");
-    for (int i = 0; i < 200 && waitpid(child, NULL, WNOHANG) == 0; ++i) usleep(5000);
+    // A call that blocks takes a tenth of a second, not the time of the calls after it.
+    long seen = -1;
+    for (int still = 0; still < 20 && time(NULL) < end && waitpid(child, NULL, WNOHANG) == 0; ++still) {
+      if (seen != total[1]) still = 0;
+      seen = total[1];
+      usleep(5000);
+    }
     kill(-child, SIGKILL);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);

@@ -10,7 +10,7 @@ import signal
 import socket
 import time
 
-from harness import Refused, below, descendants, eventually
+from harness import Refused, below, descendants, eventually, state_of
 
 MAX_MESSAGE = 64 * 1024
 PIDFD_GETFD = 438
@@ -55,10 +55,7 @@ class Seat:
         os.kill(self.pid, number)
 
     def alive(self):
-        try:
-            return pathlib.Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-        except OSError:
-            return False
+        return state_of(self.pid) not in (None, "Z")
 
     def raw(self, data, fds=()):
         ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []

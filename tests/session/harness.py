@@ -38,17 +38,20 @@ def eventually(fact, seconds=10.0, what="the fact"):
         time.sleep(0.01)
 
 
+def state_of(pid):
+    """The letter of /proc/<pid>/stat; None where there is no such process."""
+    try:
+        text = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    return text[text.rindex(")") + 2]
+
+
 def ended(pids, seconds=5):
     """Waits until none of these processes runs. A zombie has ended: when the machine's PID 1 reaps it is not ours to say."""
 
     def running():
-        found = {}
-        for pid in pids:
-            with contextlib.suppress(OSError):
-                text = pathlib.Path(f"/proc/{pid}/stat").read_text()
-                if text[text.rindex(")") + 2] not in "ZX":
-                    found[pid] = text
-        return found
+        return {p: processes().get(p) for p in pids if state_of(p) not in (None, "Z", "X")}
 
     with contextlib.suppress(AssertionError):
         eventually(lambda: not running(), seconds)

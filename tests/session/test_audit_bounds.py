@@ -256,6 +256,10 @@ def test_a_client_gets_a_descriptor_for_reading_and_never_of_the_launchers_log(l
     assert control.call("audit_list", limit=1, before=newest["session"])[0]["sessions"] == [before]
     oldest = control.call("audit_list", limit=500)[0]["sessions"][-1]["session"]
     assert control.call("audit_list", before=oldest)[0]["sessions"] == []
+    for name in ("launcher", "s-0000000000000000", oldest.upper(), oldest + "0"):
+        with pytest.raises(Refused) as refused:
+            control.call("audit_list", before=name)
+        assert refused.value.error["code"] == "invalid_argument"
     with pytest.raises(Refused) as refused:
         control.call("audit_open", session=session, segment=7)
     assert refused.value.error["code"] == "not_found"
