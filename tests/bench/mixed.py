@@ -1,9 +1,10 @@
-"""mixed.py URL KEY LAUNCHER-PID [SECONDS]: eight clients who call everything there is, each in sessions of its own, for SECONDS (60), and one
+"""mixed.py URL KEY LAUNCHER-PID AUDIT-DIR [SECONDS]: eight clients who call everything there is, each in sessions of its own, for SECONDS (60), and one
 who makes and ends a thousand sessions a minute.
 Counts calls and failures, and watches what launcher, agent and file worker keep: memory of their own, descriptors, processes below them."""
 import http.client
 import json
 import os
+import pathlib
 import random
 import sys
 import threading
@@ -14,7 +15,8 @@ from memory import anonymous_kib, below, children, name
 
 CLIENTS, SESSIONS_A_MINUTE = 8, 1000
 url, key, launcher = sys.argv[1], sys.argv[2], int(sys.argv[3])
-seconds = float(sys.argv[4]) if len(sys.argv) > 4 else 60
+audit = pathlib.Path(sys.argv[4])
+seconds = float(sys.argv[5]) if len(sys.argv) > 5 else 60
 server = urllib.parse.urlsplit(url).netloc
 SAMPLE_S = 5 if seconds <= 300 else 60
 times: dict[str, list[float]] = {}
@@ -119,8 +121,9 @@ for failure in failures[:10]:
 # The first samples are from before everything was used once.
 middle, last = samples[len(samples) // 3], samples[-1]
 growth = [(last[i][0] - middle[i][0]) / 1024 for i in (1, 2, 3)]
-made = len(times["session, close"])
-print(f"{made * 60 / samples[-1][0]:.0f} sessions made and ended a minute")
+asked = len(times["session, close"])
+ended = sum(line.count('"event":"session_end"') for log in audit.glob("launcher*.ndjson") for line in log.open())
+print(f"sessions made and ended a minute: {ended * 60 / samples[-1][0]:.0f}, of which the ninth client's {asked * 60 / samples[-1][0]:.0f}")
 print(f"{total} calls of {CLIENTS + 1} clients in {samples[-1][0]:.0f} s ({total / samples[-1][0]:.0f} a second), {len(failures)} failed   target 0   "
       f"{'MISSED' if failures else 'held'}")
 print(f"memory in the last two thirds: launcher {growth[0]:+.1f} MiB, agent {growth[1]:+.1f} MiB, file worker {growth[2]:+.1f} MiB")
