@@ -13,6 +13,7 @@
 #include "launcher/audit/redact.h"
 #include "launcher/base/hash.h"
 #include "launcher/base/sys.h"
+#include "launcher/base/word.h"
 
 namespace caisson::audit {
 namespace {
@@ -22,9 +23,8 @@ constexpr std::string_view kNames =
     "boot agent_start agent_exit agent_violation client_violation request_refused session_request session_start "
     "session_refused exec_request exec_start exec_refused exec_exit exec_signal limit_hit session_end policy_reload "
     "workspace_create workspace_end workspace_pause workspace_resume segment_end segment_start segment_removed log_deleted "
-    "log_root denial denials_dropped "
-    "denial_audit_closed path_refusal auditor_start auditor_exit";
-static_assert(std::ranges::count(kNames, ' ') == static_cast<int>(Event::auditor_exit));
+    "log_root denial denials_dropped denial_audit_closed path_refusal auditor_start auditor_exit";
+static_assert(count_words(kNames) == static_cast<int>(Event::auditor_exit) + 1);
 // On disk before append returns. The rest is in the page cache then: a power cut may take it, a crash not.
 bool lasting(Event event) { return event == Event::boot || event == Event::segment_removed || event == Event::log_deleted; }
 constexpr std::string_view kReserved[] = {"seq", "time", "mono_us", "event", "prev", "hash"};
@@ -82,11 +82,7 @@ std::string root_text(std::string_view file, std::uint64_t count, std::string_vi
   return std::string("caisson-audit-root:1\n").append(file).append("\n").append(std::to_string(count)).append("\n").append(head);
 }
 
-std::string_view event_name(Event event) {
-  std::string_view rest = kNames;
-  for (int before = static_cast<int>(event); before > 0; --before) rest.remove_prefix(rest.find(' ') + 1);
-  return rest.substr(0, rest.find(' '));
-}
+std::string_view event_name(Event event) { return word(kNames, static_cast<std::size_t>(event)); }
 
 Result<Log> Log::start(Log log) {
   if (!plain_name(log.name_)) return fail(Code::invalid_argument, "audit log name " + quote(log.name_));

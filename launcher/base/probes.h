@@ -36,6 +36,11 @@ enum class Probe : std::uint32_t {
   descriptors,   // how many of 5 to 255 are open: 0-2, the launcher's socket and a signalfd are init's own
 };
 inline constexpr std::size_t kProbeCount = static_cast<std::size_t>(Probe::descriptors) + 1;
+// Their names in reports and statements, in this order.
+inline constexpr char kProbeNames[] =
+    "read_ungranted write_read_only write_root write_proc proc_sys read_init kill_launcher parent_is_init connect_launcher "
+    "connect_metadata socket_vsock socket_mptcp unshare_user keyctl io_uring personality tiocsti unknown_call i386_call x32_call "
+    "set_uid_0 chroot raise_limit no_new_privs descriptors";
 
 struct Targets {
   std::int32_t launcher;  // pid, as the launcher sees itself

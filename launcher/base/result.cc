@@ -6,14 +6,15 @@
 #include <cstring>
 #include <iterator>
 
+#include "launcher/base/word.h"
+
 namespace caisson {
 namespace {
 
 // In the order of the enumerators. The exit status is two more, as `caisson --help` says.
-constexpr std::string_view kCodes[] = {
-    "invalid_argument", "not_found", "permission_denied", "already_exists", "unavailable", "limit", "timeout",
-    "protocol",         "io",        "internal"};
-static_assert(std::size(kCodes) == static_cast<std::size_t>(Code::internal) + 1);
+constexpr std::string_view kCodes =
+    "invalid_argument not_found permission_denied already_exists unavailable limit timeout protocol io internal";
+static_assert(count_words(kCodes) == static_cast<int>(Code::internal) + 1);
 
 struct ErrnoRow {
   Code code;
@@ -29,7 +30,7 @@ constexpr ErrnoRow kErrnoCodes[] = {{Code::not_found, {ENOENT, ESRCH, ENOTDIR}},
 
 }  // namespace
 
-std::string_view code_name(Code code) { return kCodes[static_cast<std::size_t>(code)]; }
+std::string_view code_name(Code code) { return word(kCodes, static_cast<std::size_t>(code)); }
 int code_exit_status(Code code) { return static_cast<int>(code) + 2; }
 
 std::string errno_name(int sys) {

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "launcher/base/result.h"
+#include "launcher/base/word.h"
 #include "launcher/confine/fork_refusal.h"
 
 namespace caisson::confine {
@@ -17,11 +18,7 @@ namespace {
 
 using init::Probe;
 
-constexpr const char* kNames[init::kProbeCount] = {
-    "read_ungranted", "write_read_only",  "write_root",       "write_proc",   "proc_sys",     "read_init",    "kill_launcher",
-    "parent_is_init", "connect_launcher", "connect_metadata", "socket_vsock", "socket_mptcp", "unshare_user", "keyctl",
-    "io_uring",       "personality",      "tiocsti",          "unknown_call", "i386_call",    "x32_call",     "set_uid_0",
-    "chroot",         "raise_limit",      "no_new_privs",     "descriptors"};
+static_assert(count_words(init::kProbeNames) == init::kProbeCount);
 
 // What a plan claims of a probe. Signals are negative: -SIGSYS.
 struct Claim {
@@ -107,8 +104,6 @@ ProbeResults without_system(ProbeResults results) {
   return results;
 }
 
-const char* probe_name(Probe probe) { return kNames[static_cast<std::size_t>(probe)]; }
-
 std::string probe_answer(const ProbeResult& result) {
   if (result.signal != 0) return signal_text(result.signal);
   return result.error != 0 ? std::string(errno_name(result.error)) : std::to_string(result.value);
@@ -122,7 +117,7 @@ std::optional<std::string> canary_fault(const Plan& plan, const ProbeResults& re
     if (c->value) wanted = std::to_string(*c->value);
     for (const int answer : c->accepted)
       wanted += (wanted.empty() ? "" : " or ") + (answer < 0 ? signal_text(-answer) : std::string(errno_name(answer)));
-    return std::string("canary ") + kNames[i] + ": " + probe_answer(results[i]) + ", where " +
+    return std::string("canary ").append(word(init::kProbeNames, i)) + ": " + probe_answer(results[i]) + ", where " +
            std::string(mechanism_name(c->mechanism)) + " is to give " + wanted + fork_refusal(results[i].error);
   }
   return std::nullopt;
@@ -132,7 +127,9 @@ nlohmann::json canary_json(const Plan& plan, const ProbeResults& results) {
   nlohmann::json out = nlohmann::json::array();
   for (std::size_t i = 0; i < results.size(); ++i)
     if (const auto c = claim(plan, static_cast<Probe>(i)); c && results[i].error != kNotAsked)
-      out.push_back({{"probe", kNames[i]}, {"mechanism", mechanism_name(c->mechanism)}, {"answer", probe_answer(results[i])}});
+      out.push_back({{"probe", word(init::kProbeNames, i)},
+                     {"mechanism", mechanism_name(c->mechanism)},
+                     {"answer", probe_answer(results[i])}});
   return out;
 }
 

@@ -25,7 +25,6 @@ using ProbeResults = std::array<ProbeResult, init::kProbeCount>;
 
 // What holds of it for a session that has the container's own system where `results` are of one with a copy (system_packages).
 [[nodiscard]] ProbeResults without_system(ProbeResults results);
-[[nodiscard]] const char* probe_name(init::Probe probe);
 // "EPERM", "SIGSYS", "0".
 [[nodiscard]] std::string probe_answer(const ProbeResult& result);
 // The first probe whose result is not what the plan claims: "canary unshare_user: 0, where seccomp is to answer EPERM".

@@ -1,25 +1,45 @@
 #include "launcher/policy/fields.h"
 
+#include <iterator>
 #include <unordered_map>
 
 namespace caisson::policy {
 namespace {
 
 constexpr std::uint64_t kMax64 = ~0ULL;
-constexpr std::string_view kMechanismNames =
-    "user_ns mount_ns pid_ns ipc_ns uts_ns net_ns cgroup_ns proc cgroup io rlimits uid capabilities no_new_privs landlock "
-    "seccomp fds env denial_audit";
 
 using enum Type;
 using enum Widens;
 constexpr auto kAny = Form::any;
 constexpr auto kPath = Form::path;
 
-// A member of Limits, whose bounds are in kLimits: a request's are checked by them, too.
-consteval Field limit(std::string_view pointer, std::string_view fallback, std::string_view doc) {
-  for (const LimitRow& row : kLimits)
-    if (pointer.substr(pointer.rfind('/') + 1) == row.name)
-      return {pointer, integer, kAny, "", row.least, row.most, fallback, larger, doc};
+// A number as JSON.
+class Decimal {
+ public:
+  constexpr explicit Decimal(std::uint64_t value) {
+    do text_[--first_] = static_cast<char>('0' + value % 10);
+    while ((value /= 10) != 0);
+  }
+  [[nodiscard]] constexpr std::string_view view() const { return {text_ + first_, sizeof text_ - first_}; }
+
+ private:
+  char text_[20]{};
+  std::size_t first_ = sizeof text_;
+};
+
+// The defaults of Limits and Audit, which stand there alone.
+template <std::size_t kRow>
+constexpr Decimal kLimitDefault{Limits{}.*kLimits[kRow].member};
+constexpr Decimal kMaxBytesDefault{Audit{}.max_bytes}, kKeepDaysDefault{Audit{}.keep_days};
+
+// A member of Limits. Its bounds are in kLimits, which requests are checked by, too.
+template <std::size_t kRow = 0>
+consteval Field limit(std::string_view pointer, std::string_view doc) {
+  if constexpr (kRow < std::size(kLimits)) {
+    const LimitRow& row = kLimits[kRow];
+    if (pointer.substr(pointer.rfind('/') + 1) != row.name) return limit<kRow + 1>(pointer, doc);
+    return {pointer, integer, kAny, "", row.least, row.most, kLimitDefault<kRow>.view(), larger, doc};
+  }
   throw "no such limit";
 }
 
@@ -32,9 +52,9 @@ constexpr Field kPolicy[] = {
     {"/weaken/*/field", text, Form::pointer, "", 1, 4200, kRequired, never,
      "The field, such as `/limits/processes`; for a grant, `/grants` and its path: `/grants/srv/data`."},
     {"/weaken/*/why", text, kAny, "", 8, 1000, kRequired, never, "The reason; repeated in the audit log of every session."},
-    {"/min_tier", choice, kAny, "T1 T0 T2 T3", 0, 0, "\"T1\"", smaller, "The weakest tier in which a session may start."},
-    {"/require", list, kAny, kMechanismNames, 0, 18, "[]", removed, "Mechanisms without which no session starts."},
-    {"/disable", list, kAny, kMechanismNames, 0, 18, "[]", added,
+    {"/min_tier", choice, kAny, kTierNames, 0, 0, "\"T1\"", smaller, "The weakest tier in which a session may start."},
+    {"/require", list, kAny, kMechanismNames, 0, kMechanismCount, "[]", removed, "Mechanisms without which no session starts."},
+    {"/disable", list, kAny, kMechanismNames, 0, kMechanismCount, "[]", added,
      "Mechanisms that are switched off. Needs a `weaken` entry in base.json too."},
     {"/grants", objects, kAny, "", 0, kMaxGrants, "[]", Widens::grants,
      "What a session sees of the container; nothing else is visible. The longest path wins; merged by path."},
@@ -79,23 +99,21 @@ constexpr Field kPolicy[] = {
      "`loopback`: an own network namespace with lo; where none can be had, internet sockets are refused. `none`: they "
      "are always refused."},
     {"/limits", object, kAny, "", 0, 0, "{}", never, "Hard limits of one session. There is no \"unlimited\"."},
-    limit("/limits/processes", "512", "Processes and threads."),
-    limit("/limits/memory_bytes", "2147483648", "Memory: the cgroup's, or without cgroup v2 what a watchdog adds up."),
-    limit("/limits/cpu_percent", "200", "Processor time; 100 is one core. Needs cgroup v2."),
-    limit("/limits/open_files", "1024", "Open files of each process."),
-    limit("/limits/file_size_bytes", "4294967296", "Size of any file written."),
-    limit("/limits/cpu_seconds", "3600", "Processor seconds of each process."),
-    limit("/limits/tmp_bytes", "536870912", "Size of each private tmpfs: /dev/shm, private /tmp and home."),
-    limit("/limits/tmp_inodes", "65536", "Files in each private tmpfs."),
-    limit("/limits/packages_bytes", "1073741824", "What `system_packages` may take of memory, in each workspace."),
-    limit("/limits/session_seconds", "86400", "Life of the session, by the clock."),
-    limit("/limits/execs", "64", "Commands that run at once."),
-    limit("/limits/io_read_bytes_per_second", "1125899906842624",
+    limit("/limits/processes", "Processes and threads."),
+    limit("/limits/memory_bytes", "Memory: the cgroup's, or without cgroup v2 what a watchdog adds up."),
+    limit("/limits/cpu_percent", "Processor time; 100 is one core. Needs cgroup v2."),
+    limit("/limits/open_files", "Open files of each process."),
+    limit("/limits/file_size_bytes", "Size of any file written."),
+    limit("/limits/cpu_seconds", "Processor seconds of each process."),
+    limit("/limits/tmp_bytes", "Size of each private tmpfs: /dev/shm, private /tmp and home."),
+    limit("/limits/tmp_inodes", "Files in each private tmpfs."),
+    limit("/limits/packages_bytes", "What `system_packages` may take of memory, in each workspace."),
+    limit("/limits/session_seconds", "Life of the session, by the clock."),
+    limit("/limits/execs", "Commands that run at once."),
+    limit("/limits/io_read_bytes_per_second",
           "Bytes a second read from the disk of the home. Without it: no limit. Needs cgroup v2 with the io controller, and a "
-          "home on "
-          "a disk; "
-          "where these are not, the mechanism `io` is unavailable."),
-    limit("/limits/io_write_bytes_per_second", "1125899906842624", "The same, written."),
+          "home on a disk; where these are not, the mechanism `io` is unavailable."),
+    limit("/limits/io_write_bytes_per_second", "The same, written."),
     {"/env", object, kAny, "", 0, 0, "{}", never, "The environment of commands. Nothing is inherited."},
     {"/env/set", map, Form::env_name, "", 0, 64, "{}", never, "Always given."},
     {"/env/client_deny", list, Form::env_pattern, "", 0, 100, "[]", removed,
@@ -110,10 +128,10 @@ constexpr Field kPolicy[] = {
     {"/audit/paths", choice, kAny, "off observe", 0, 0, "\"off\"", smaller,
      "`observe`: paths that the mount tree or Landlock refuses are advisory records. Every call that names a file then waits for "
      "two processes, and the auditor's part that answers may read the session's memory. Needs `denials` and a mount namespace."},
-    {"/audit/max_bytes", integer, kAny, "", 1048576, 1ULL << 40, "67108864", smaller,
+    {"/audit/max_bytes", integer, kAny, "", 1048576, 1ULL << 40, kMaxBytesDefault.view(), smaller,
      "Disk space of one session's log. It is written in segments of an eighth; when the next would not fit, the oldest is "
      "deleted, and a record in the chain says which records went."},
-    {"/audit/keep_days", integer, kAny, "", 1, 36500, "30", smaller,
+    {"/audit/keep_days", integer, kAny, "", 1, 36500, kKeepDaysDefault.view(), smaller,
      "Days for which a log is kept after its session's end. The launcher's own log says which were deleted."},
     {"/audit/on_full", choice, kAny, "stop stderr", 0, 0, "\"stop\"", larger,
      "When a record cannot be written. `stop`: the session ends, and none starts. `stderr`: it goes on, and its records go "

@@ -1,5 +1,4 @@
-// The vocabulary that policy and confinement share: tiers and mechanisms. Names are the ones in policy files, reports
-// and audit records; each list is closed and has one table in terms.cc.
+// The vocabulary that policy and confinement share: tiers and mechanisms. Each list is closed.
 #pragma once
 
 #include <optional>
@@ -35,6 +34,12 @@ enum class Mechanism {
   denial_audit,  // refused system calls are on record: no wall, but a policy may require it
 };
 inline constexpr int kMechanismCount = static_cast<int>(Mechanism::denial_audit) + 1;
+
+// The names in the order of the enumerators: in policy files, reports and audit records.
+inline constexpr std::string_view kTierNames = "T1 T0 T2 T3";
+inline constexpr std::string_view kMechanismNames =
+    "user_ns mount_ns pid_ns ipc_ns uts_ns net_ns cgroup_ns proc cgroup io rlimits uid capabilities no_new_privs landlock "
+    "seccomp fds env denial_audit";
 
 [[nodiscard]] std::string_view tier_name(Tier tier);            // "T2"
 [[nodiscard]] std::optional<Tier> tier_from(std::string_view);  // "T2" -> Tier::t2

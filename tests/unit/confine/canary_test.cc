@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "launcher/base/word.h"
 #include "tests/unit/confine/tiers.h"
 
 namespace caisson::confine {
@@ -48,7 +49,7 @@ TEST_P(Canary, NoticesEveryProbeThatSucceeds) {
     one[i] = {0, 7, 0};
     if (const auto fault = canary_fault(*plan, one)) {
       ++noticed;
-      EXPECT_NE(fault->find(probe_name(static_cast<Probe>(i))), std::string::npos) << *fault;
+      EXPECT_NE(fault->find(word(init::kProbeNames, i)), std::string::npos) << *fault;
     }
   }
   EXPECT_EQ(noticed, claimed.size());
@@ -60,7 +61,7 @@ TEST_P(Canary, TakesNoErrnoOfABrokenProbeForAWall) {
     ProbeResults one = good;
     one[i] = {EFAULT, 0, 0};
     if (canary_fault(*plan, good) == std::nullopt && canary_json(*plan, good).size() == good.size())
-      EXPECT_TRUE(canary_fault(*plan, one)) << probe_name(static_cast<Probe>(i));
+      EXPECT_TRUE(canary_fault(*plan, one)) << word(init::kProbeNames, i);
   }
 }
 

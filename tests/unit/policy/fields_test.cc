@@ -51,6 +51,8 @@ TEST(Fields, MechanismsAreThoseOfTheTerms) {
   const auto names = split(find_field(policy_fields(), "/require")->allowed);
   ASSERT_EQ(names.size(), static_cast<std::size_t>(kMechanismCount));
   for (const auto& name : names) EXPECT_TRUE(mechanism_from(name)) << name;
+  for (const char* all_of_them : {"/require", "/disable"})
+    EXPECT_EQ(find_field(policy_fields(), all_of_them)->max, names.size()) << all_of_them;
 }
 
 TEST(Fields, TierChoicesAreInTheOrderOfTheEnum) {
