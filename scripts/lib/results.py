@@ -4,6 +4,7 @@
   results.py ctest JUNIT GTEST_DIR     ctest's own file, and one file per GoogleTest executable with its single cases
   results.py pytest JUNIT
   results.py failed RESULTS            of all legs' files: each failure with its reason, for the end of the run
+  results.py slowest RESULTS           and the tests that took longest
 
 The first two print skips and failures to stderr and "passed failed skipped" to stdout. An executable that died before it could
 write its file counts as one failure: ctest knows of it.
@@ -11,6 +12,8 @@ write its file counts as one failure: ctest knows of it.
 import pathlib
 import sys
 import xml.etree.ElementTree as xml
+
+SLOWEST = 20  # tests that are listed
 
 
 def note(kind: str, name: str, text: str | None) -> None:
@@ -52,19 +55,30 @@ def reason(text: str) -> list[str]:
     return [line[:240] for line in ([line for line in lines if line.startswith("E  ")] or lines)[:12]]
 
 
-def failed(results: pathlib.Path) -> None:
+def every(results: pathlib.Path):
+    """The single cases of all legs."""
     for file in sorted([*results.glob("*.xml"), *results.glob("*/results.xml")]):
         folder = file.with_suffix("")
-        for case in single(file, folder if folder.is_dir() else None):
-            if outcome(case)[0] == "failed":
-                text = next((child.text or child.get("message") or "" for child in case if child.tag in ("failure", "error")), "")
-                print("\n    ".join([f"failed: {name_of(case)}", *reason(text)]), file=sys.stderr)
+        yield from single(file, folder if folder.is_dir() else None)
+
+
+def failed(results: pathlib.Path) -> None:
+    for case in every(results):
+        if outcome(case)[0] == "failed":
+            text = next((child.text or child.get("message") or "" for child in case if child.tag in ("failure", "error")), "")
+            print("\n    ".join([f"failed: {name_of(case)}", *reason(text)]), file=sys.stderr)
+
+
+def slowest(results: pathlib.Path) -> None:
+    """pytest counts what a fixture takes to the first test that needs it."""
+    for case in sorted(every(results), key=lambda case: -float(case.get("time") or 0))[:SLOWEST]:
+        print(f"    {float(case.get('time') or 0):6.1f} s  {name_of(case)}", file=sys.stderr)
 
 
 def main() -> int:
     kind, junit = sys.argv[1], pathlib.Path(sys.argv[2])
-    if kind == "failed":
-        failed(junit)
+    if kind in ("failed", "slowest"):
+        {"failed": failed, "slowest": slowest}[kind](junit)
         return 0
     counts = {"passed": 0, "failed": 0, "skipped": 0}
     if not junit.is_file():

@@ -37,13 +37,25 @@ def test_all_legs_get_everything():
     assert packages() == packages("all") == packages("unit", "session", "hostile", "escape", "api", "container", "guest")
 
 
-def test_every_failure_is_named_with_its_reason_at_the_end(tmp_path):
-    (tmp_path / "test_it.py").write_text("def test_good(): pass\ndef test_bad(): assert {'KS-20': 'too slow'} == {}\n")
+def results_of(tmp_path, what, tests):
+    """What results.py says at the end of a run of these tests."""
+    (tmp_path / "test_it.py").write_text(tests)
     results = tmp_path / "results/guest-6.1/results.xml"
     subprocess.run([sys.executable, "-m", "pytest", "-q", "--junitxml", results, tmp_path], capture_output=True, check=False, timeout=60)
-    said = subprocess.run([sys.executable, ROOT / "scripts/lib/results.py", "failed", tmp_path / "results"],
-                          capture_output=True, text=True, check=True, timeout=60)
-    first, *why = said.stderr.splitlines()
+    return subprocess.run([sys.executable, ROOT / "scripts/lib/results.py", what, tmp_path / "results"],
+                          capture_output=True, text=True, check=True, timeout=60).stderr
+
+
+def test_every_failure_is_named_with_its_reason_at_the_end(tmp_path):
+    said = results_of(tmp_path, "failed", "def test_good(): pass\ndef test_bad(): assert {'KS-20': 'too slow'} == {}\n")
+    first, *why = said.splitlines()
     assert first.startswith("failed: ") and first.endswith("test_it.test_bad")
     assert "{'KS-20': 'too slow'}" in why[0]
-    assert "test_good" not in said.stderr
+    assert "test_good" not in said
+
+
+def test_the_slowest_tests_come_first_in_their_list(tmp_path):
+    said = results_of(tmp_path, "slowest", "import time\ndef test_one(): pass\ndef test_two(): time.sleep(0.3)\n")
+    first, second = said.splitlines()
+    assert first.endswith("test_it.test_two") and float(first.split()[0]) >= 0.3
+    assert second.endswith("test_it.test_one")
