@@ -22,7 +22,7 @@
 #include "agent/routes/tool_probe.h"
 #include "agent/seal.h"
 #include "agent/session/config.h"
-#include "agent/session/tenants.h"
+#include "agent/session/workspaces.h"
 #include "agent/settings.h"
 
 namespace caisson {
@@ -73,19 +73,19 @@ void launcher_gone(const Error& error) {
 struct Agent {
   Agent(asio::io_context& io, const Settings& settings, Fd launcher_fd)
       : launcher(io.get_executor(), std::move(launcher_fd), launcher_gone),
-        tenants(launcher, session::config_from_env()),
+        workspaces(launcher, session::config_from_env()),
         sandbox({.user = settings.user, .workspace = settings.workspace, .timezone = settings.timezone, .port = settings.port}),
         services{.status = &status,
                  .sandbox = &sandbox,
                  .launcher = &launcher,
-                 .bash = &tenants.standard()->bash,
-                 .shell = &tenants.standard()->shell,
-                 .watches = &tenants.standard()->watches,
-                 .file = &tenants.standard()->file,
-                 .jupyter = &tenants.standard()->jupyter,
-                 .code = &tenants.standard()->code,
-                 .box = &tenants.standard()->box,
-                 .tenants = &tenants},
+                 .bash = &workspaces.standard()->bash,
+                 .shell = &workspaces.standard()->shell,
+                 .watches = &workspaces.standard()->watches,
+                 .file = &workspaces.standard()->file,
+                 .jupyter = &workspaces.standard()->jupyter,
+                 .code = &workspaces.standard()->code,
+                 .box = &workspaces.standard()->box,
+                 .workspaces = &workspaces},
         app(services,
             {.api_key = settings.api_key,
              .auth_off = settings.auth_off,
@@ -94,7 +94,7 @@ struct Agent {
             routes::all_routes()),
         server(io, app) {}
   bridge::LauncherClient launcher;
-  session::Tenants tenants;
+  session::Workspaces workspaces;
   routes::AgentStatus status;
   routes::SandboxInfo sandbox;
   routes::Services services;
@@ -105,15 +105,15 @@ struct Agent {
 // What the operator's environment names. A failure is said and does not keep the server from its work: no wall depends on it.
 asio::awaitable<void> run_hooks(Agent& agent, const Settings& settings, std::string_view event) {
   if (settings.restarted) co_return;
-  session::Hooks& hooks = agent.tenants.standard()->box.hooks;
+  session::Hooks& hooks = agent.workspaces.standard()->box.hooks;
   const Status done = co_await hooks.run(std::string(event), bridge::no_deadline());
   if (!done) log::error(done.error().text());
 }
 
-task<void> go_on(session::Tenants& tenants) {
-  CO_TRY(co_await tenants.look());
-  CO_TRY(co_await tenants.wake(tenants.standard()));  // what is asked of it below would wait
-  co_return co_await tenants.take_up();
+task<void> go_on(session::Workspaces& workspaces) {
+  CO_TRY(co_await workspaces.look());
+  CO_TRY(co_await workspaces.wake(workspaces.standard()));  // what is asked of it below would wait
+  co_return co_await workspaces.take_up();
 }
 
 // The first message to the launcher must be hello, so no request is accepted before its answer.
@@ -122,13 +122,13 @@ task<void> serve(Agent& agent, const Settings& settings) {
   if (!greeting) die(std::move(greeting).error().wrap("greet the launcher"));
   agent.sandbox.set_places(greeting->home, settings.workspace.empty() ? greeting->workspace : settings.workspace);
   // An agent that cannot go on with what is there serves nothing: the next one may.
-  if (Status done = co_await go_on(agent.tenants); !done) die(std::move(done).error().wrap("go on from the agent before"));
+  if (Status done = co_await go_on(agent.workspaces); !done) die(std::move(done).error().wrap("go on from the agent before"));
   co_await run_hooks(agent, settings, session::Hooks::kInit);
   co_await run_hooks(agent, settings, session::Hooks::kPreServices);
   agent.server.start();
   CO_TRY(co_await routes::probe_until_ready(agent.services));
   co_await run_hooks(agent, settings, session::Hooks::kPostReady);
-  session::JupyterService& jupyter = agent.tenants.standard()->jupyter;
+  session::JupyterService& jupyter = agent.workspaces.standard()->jupyter;
   if (jupyter.config().prepare_at_start) CO_TRY(co_await jupyter.prepare());
   co_return Status{};
 }
@@ -148,7 +148,7 @@ task<void> stop_on_signal(Agent& agent, const Settings& settings) {
   agent.status = {.ready = false, .reason = "the server is stopping"};
   spawn(agent.launcher.executor(), "last sessions", end_sessions(agent, agent.launcher.living()));  // hooks have theirs later
   using asio::experimental::awaitable_operators::operator&&;
-  auto both = agent.server.stop(kGrace) && agent.tenants.shut_down(bridge::deadline_after(settings.shutdown_seconds));
+  auto both = agent.server.stop(kGrace) && agent.workspaces.shut_down(bridge::deadline_after(settings.shutdown_seconds));
   co_await std::move(both);
   leave(0);
 }
@@ -162,7 +162,7 @@ Status run() {
   TRY_ASSIGN(Fd launcher_fd, launcher_socket());
   asio::io_context io(1);
   Agent agent(io, settings, std::move(launcher_fd));
-  for (session::Hook& hook : hooks) TRY(agent.tenants.standard()->box.hooks.add(std::move(hook)));
+  for (session::Hook& hook : hooks) TRY(agent.workspaces.standard()->box.hooks.add(std::move(hook)));
   TRY_ASSIGN(const unsigned short port, agent.server.listen(settings.bind, settings.port));
   log::info("caisson-agent " CAISSON_VERSION " listens on " + settings.bind + " port " + std::to_string(port) +
             (settings.auth_off ? ", WITHOUT authentication (CAISSON_AUTH=none)" : ""));

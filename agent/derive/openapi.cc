@@ -78,7 +78,7 @@ Value workspace_parameter() {
   return {{"name", "X-Caisson-Workspace"},
           {"in", "header"},
           {"required", false},
-          {"description", "Whose sessions; 404 when there is no such workspace"},
+          {"description", "The workspace of the request; 404 if it does not exist"},
           {"schema", {{"type", "string"}, {"title", "Workspace"}, {"default", "default"}}}};
 }
 
@@ -106,7 +106,7 @@ constexpr Refusal kRefusals[] = {
     {"400", "BadRequest", "The request cannot be read, or names two workspaces", always},
     {"401", "Unauthorized", "No or wrong API key", keyed},
     {"403", "Forbidden", "Not from this origin, or not to this host; or not possible here", always},
-    {"404", "NotFound", "There is no such workspace, session or other thing that was named",
+    {"404", "NotFound", "The named workspace, session or other object does not exist",
      [](const Route& r) { return has_workspace(r) || has_path_parameter(r); }},
     {"409", "Conflict", "What is there does not permit it", [](const Route& r) { return (r.flags & routes::kConflict) != 0; }},
     {"413", "ContentTooLarge", "The body is larger than is taken", has_body},

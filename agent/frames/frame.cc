@@ -47,13 +47,13 @@ Status Decoder::take_head(std::string_view& bytes) {
   if (text_.size() < wanted_) return {};
   auto parsed = json::parse(text_, {.max_bytes = limits_.head_bytes, .max_depth = 32, .max_values = limits_.head_values});
   text_ = std::string();
-  if (!parsed) return broken("a head that is no JSON: " + parsed.error().what);
-  if (!parsed->is_object()) return broken("a head that is no object");
+  if (!parsed) return broken("a head that is not JSON: " + parsed.error().what);
+  if (!parsed->is_object()) return broken("a head that is not an object");
   auto size = json::get_int(*parsed, "bytes");
   const std::int64_t said = size ? size->value_or(0) : -1;
   if (said < 0 || static_cast<std::uint64_t>(said) > limits_.body_bytes)
     return fail(said < 0 ? Code::protocol : Code::limit,
-                "a head whose bytes are no number of 0 to " + std::to_string(limits_.body_bytes));
+                "a head whose 'bytes' is not a number from 0 to " + std::to_string(limits_.body_bytes));
   frame_.head = std::move(*parsed);
   wanted_ = static_cast<std::size_t>(size->value_or(0));
   frame_.body.reserve(std::min(wanted_, kReserved));

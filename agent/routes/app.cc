@@ -4,7 +4,7 @@
 
 #include "agent/http/failure.h"
 #include "agent/http/log.h"
-#include "agent/session/tenants.h"
+#include "agent/session/workspaces.h"
 
 namespace caisson::routes {
 namespace {
@@ -18,17 +18,17 @@ http::Response to_response(Result<http::Response> result) {
 
 class RouteExchange final : public http::Exchange {
  public:
-  RouteExchange(http::Request head, const Services& services, session::TenantPtr tenant, const Route& route, http::Pairs cors)
-      : Exchange(std::move(head)), services_(services), tenant_(std::move(tenant)), route_(route) {
-    if (tenant_) {
-      workspace = tenant_->name;
-      services_.bash = &tenant_->bash;
-      services_.shell = &tenant_->shell;
-      services_.file = &tenant_->file;
-      services_.watches = &tenant_->watches;
-      services_.jupyter = &tenant_->jupyter;
-      services_.code = &tenant_->code;
-      services_.box = &tenant_->box;
+  RouteExchange(http::Request head, const Services& services, session::WorkspacePtr of, const Route& route, http::Pairs cors)
+      : Exchange(std::move(head)), services_(services), workspace_(std::move(of)), route_(route) {
+    if (workspace_) {
+      workspace = workspace_->name;
+      services_.bash = &workspace_->bash;
+      services_.shell = &workspace_->shell;
+      services_.file = &workspace_->file;
+      services_.watches = &workspace_->watches;
+      services_.jupyter = &workspace_->jupyter;
+      services_.code = &workspace_->code;
+      services_.box = &workspace_->box;
     }
     response_headers = std::move(cors);
     body_limit = route.body_limit;
@@ -49,7 +49,7 @@ class RouteExchange final : public http::Exchange {
 
  private:
   Services services_;
-  const session::TenantPtr tenant_;  // kept for as long as a handler works with its services
+  const session::WorkspacePtr workspace_;  // kept for as long as a handler works with its services
   const Route& route_;
 };
 
@@ -101,25 +101,25 @@ asio::awaitable<http::Admission> App::admit(http::Request head) {
     co_return told;
   }
   head.params = std::move(match.params);
-  session::TenantPtr tenant;
-  if (!is_public && match.route->scope != Scope::workspaces && services_.tenants != nullptr) {
+  session::WorkspacePtr workspace;
+  if (!is_public && match.route->scope != Scope::workspaces && services_.workspaces != nullptr) {
     const auto named =
         std::ranges::count(head.headers, kWorkspaceHeader, [](const auto& h) { return std::string_view(h.first); });
     if (named > 1) co_return http::error_response(400, "X-Caisson-Workspace is given more than once");
     if (named == 1) {
       std::string name(*head.header(kWorkspaceHeader));
-      auto found = co_await services_.tenants->find(std::move(name));
+      auto found = co_await services_.workspaces->find(std::move(name));
       if (!found && found.error().code == Code::not_found) co_return http::error_response(404, "Workspace not found");
       if (!found) co_return http::internal_failure(found.error().text());
-      tenant = std::move(*found);
+      workspace = std::move(*found);
     }
   }
-  if (!is_public && wakes(match.route->scope) && services_.tenants != nullptr) {
-    const session::TenantPtr meant = tenant ? tenant : services_.tenants->standard();
-    const Status awake = co_await services_.tenants->wake(meant);
+  if (!is_public && wakes(match.route->scope) && services_.workspaces != nullptr) {
+    const session::WorkspacePtr meant = workspace ? workspace : services_.workspaces->standard();
+    const Status awake = co_await services_.workspaces->wake(meant);
     if (!awake) co_return http::internal_failure(awake.error().text());
   }
-  co_return std::make_unique<RouteExchange>(std::move(head), services_, std::move(tenant), *match.route, std::move(cors));
+  co_return std::make_unique<RouteExchange>(std::move(head), services_, std::move(workspace), *match.route, std::move(cors));
 }
 
 // An empty configured key matches nothing: main.cc refuses to start without one unless auth is off.

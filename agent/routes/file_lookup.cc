@@ -40,7 +40,7 @@ struct Order {
 Order order_of(const std::optional<std::string>& asked, std::span<const std::string_view> known) {
   if (!asked) return {.by = std::string(known.front())};
   if (std::ranges::find(known, *asked) != known.end()) return {.by = *asked};
-  std::string hint = "There is no sort_by " + quote(*asked, 64) + ": sorted by " + std::string(known.front()) + ". Known are:";
+  std::string hint = "Unknown sort_by " + quote(*asked, 64) + ": sorted by " + std::string(known.front()) + ". Known values:";
   for (const std::string_view name : known) hint.append(" ").append(name);
   return {.by = std::string(known.front()), .hint = std::move(hint)};
 }

@@ -129,10 +129,10 @@ struct FileListResult {
 template <>
 struct Schema<FileSearchRequest> {
   static constexpr std::string_view name = "FileSearchRequest";
-  static constexpr auto fields = std::tuple{
-      field("file", &FileSearchRequest::file, "Path; a relative one starts at the home"),
-      field("regex", &FileSearchRequest::regex, "Regular expression, as ripgrep has them"),
-      field("sudo", &FileSearchRequest::sudo, "Refused by policy when true: there is no root in a session").defaulted()};
+  static constexpr auto fields =
+      std::tuple{field("file", &FileSearchRequest::file, "Path; a relative one starts at the home"),
+                 field("regex", &FileSearchRequest::regex, "Regular expression, as ripgrep has them"),
+                 field("sudo", &FileSearchRequest::sudo, "Refused when true: a session has no root").defaulted()};
 };
 
 template <>
@@ -162,21 +162,21 @@ struct Schema<FileFindResult> {
 template <>
 struct Schema<FileGrepRequest> {
   static constexpr std::string_view name = "FileGrepRequest";
-  static constexpr auto fields =
-      std::tuple{field("path", &FileGrepRequest::path, "File or directory"),
-                 field("pattern", &FileGrepRequest::pattern, "Regular expression of ripgrep, or a fixed string"),
-                 field("include", &FileGrepRequest::include, "Globs of files to search"),
-                 field("exclude", &FileGrepRequest::exclude, "Globs of files and directories to leave out"),
-                 field("case_insensitive", &FileGrepRequest::case_insensitive, "Upper and lower case are the same").defaulted(),
-                 field("fixed_strings", &FileGrepRequest::fixed_strings, "The pattern is no regular expression").defaulted(),
-                 field("context_before", &FileGrepRequest::context_before, "Lines before each match").min(0).max(20).defaulted(),
-                 field("context_after", &FileGrepRequest::context_after, "Lines after each match").min(0).max(20).defaulted(),
-                 field("max_results", &FileGrepRequest::max_results, "Matches in the answer").min(1).max(10000).defaulted(),
-                 field("max_file_size", &FileGrepRequest::max_file_size, "Larger files are left out: 500K, 1M, 2G").defaulted(),
-                 field("multiline", &FileGrepRequest::multiline, "A match may span lines, and . takes line breaks").defaulted(),
-                 field("offset", &FileGrepRequest::offset, "Matches to leave out at the start").min(0).defaulted(),
-                 field("type", &FileGrepRequest::type, "Type of files, as ripgrep names them: py, js, rust"),
-                 field("recursive", &FileGrepRequest::recursive, "Directories below as well").defaulted()};
+  static constexpr auto fields = std::tuple{
+      field("path", &FileGrepRequest::path, "File or directory"),
+      field("pattern", &FileGrepRequest::pattern, "Regular expression of ripgrep, or a fixed string"),
+      field("include", &FileGrepRequest::include, "Globs of files to search"),
+      field("exclude", &FileGrepRequest::exclude, "Globs of files and directories to leave out"),
+      field("case_insensitive", &FileGrepRequest::case_insensitive, "Upper and lower case are the same").defaulted(),
+      field("fixed_strings", &FileGrepRequest::fixed_strings, "The pattern is plain text, not a regular expression").defaulted(),
+      field("context_before", &FileGrepRequest::context_before, "Lines before each match").min(0).max(20).defaulted(),
+      field("context_after", &FileGrepRequest::context_after, "Lines after each match").min(0).max(20).defaulted(),
+      field("max_results", &FileGrepRequest::max_results, "Matches in the answer").min(1).max(10000).defaulted(),
+      field("max_file_size", &FileGrepRequest::max_file_size, "Larger files are left out: 500K, 1M, 2G").defaulted(),
+      field("multiline", &FileGrepRequest::multiline, "A match may span lines, and . takes line breaks").defaulted(),
+      field("offset", &FileGrepRequest::offset, "Matches to leave out at the start").min(0).defaulted(),
+      field("type", &FileGrepRequest::type, "Type of files, as ripgrep names them: py, js, rust"),
+      field("recursive", &FileGrepRequest::recursive, "Directories below as well").defaulted()};
 };
 
 template <>

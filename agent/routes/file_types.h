@@ -120,7 +120,7 @@ struct Schema<FileReadRequest> {
       std::tuple{field("file", &FileReadRequest::file, "Path; a relative one starts at the home"),
                  field("start_line", &FileReadRequest::start_line, "First line, from 0; negative: from the end"),
                  field("end_line", &FileReadRequest::end_line, "Line behind the last one"),
-                 field("sudo", &FileReadRequest::sudo, "Refused by policy when true: there is no root in a session").defaulted()};
+                 field("sudo", &FileReadRequest::sudo, "Refused when true: a session has no root").defaulted()};
 };
 
 template <>
@@ -133,16 +133,16 @@ struct Schema<FileReadResult> {
 template <>
 struct Schema<FileWriteRequest> {
   static constexpr std::string_view name = "FileWriteRequest";
-  static constexpr auto fields = std::tuple{
-      field("file", &FileWriteRequest::file, "Path; a relative one starts at the home. Missing directories are made"),
-      field("content", &FileWriteRequest::content, "Text, or base64 of bytes"),
-      field("encoding", &FileWriteRequest::encoding, "utf-8; base64; raw: one byte for each character up to U+00FF")
-          .one_of(kEncodings)
-          .defaulted(),
-      field("append", &FileWriteRequest::append, "Add to what is there").defaulted(),
-      field("leading_newline", &FileWriteRequest::leading_newline, "Line break in front (utf-8 only)").defaulted(),
-      field("trailing_newline", &FileWriteRequest::trailing_newline, "Line break at the end (utf-8 only)").defaulted(),
-      field("sudo", &FileWriteRequest::sudo, "Refused by policy when true: there is no root in a session").defaulted()};
+  static constexpr auto fields =
+      std::tuple{field("file", &FileWriteRequest::file, "Path; a relative one starts at the home. Missing directories are made"),
+                 field("content", &FileWriteRequest::content, "Text, or base64 of bytes"),
+                 field("encoding", &FileWriteRequest::encoding, "utf-8; base64; raw: one byte for each character up to U+00FF")
+                     .one_of(kEncodings)
+                     .defaulted(),
+                 field("append", &FileWriteRequest::append, "Add to what is there").defaulted(),
+                 field("leading_newline", &FileWriteRequest::leading_newline, "Line break in front (utf-8 only)").defaulted(),
+                 field("trailing_newline", &FileWriteRequest::trailing_newline, "Line break at the end (utf-8 only)").defaulted(),
+                 field("sudo", &FileWriteRequest::sudo, "Refused when true: a session has no root").defaulted()};
 };
 
 template <>
@@ -155,11 +155,11 @@ struct Schema<FileWriteResult> {
 template <>
 struct Schema<FileReplaceRequest> {
   static constexpr std::string_view name = "FileReplaceRequest";
-  static constexpr auto fields = std::tuple{
-      field("file", &FileReplaceRequest::file, "Path; a relative one starts at the home"),
-      field("old_str", &FileReplaceRequest::old_str, "Text to be replaced, wherever it is"),
-      field("new_str", &FileReplaceRequest::new_str, "What takes its place"),
-      field("sudo", &FileReplaceRequest::sudo, "Refused by policy when true: there is no root in a session").defaulted()};
+  static constexpr auto fields =
+      std::tuple{field("file", &FileReplaceRequest::file, "Path; a relative one starts at the home"),
+                 field("old_str", &FileReplaceRequest::old_str, "Text to be replaced, wherever it is"),
+                 field("new_str", &FileReplaceRequest::new_str, "What takes its place"),
+                 field("sudo", &FileReplaceRequest::sudo, "Refused when true: a session has no root").defaulted()};
 };
 
 template <>

@@ -37,7 +37,7 @@ struct Schema<session::Hook> {
                  field("command", &session::Hook::command, "Shell command; its beginning where it is longer").max_length(4096),
                  field("timeout", &session::Hook::timeout, "Seconds after which it is killed").defaulted(),
                  field("priority", &session::Hook::priority, "Lower ones run earlier").defaulted(),
-                 field("source", &session::Hook::source, "Who set it: env or api").defaulted(),
+                 field("source", &session::Hook::source, "Where it was set: env or api").defaulted(),
                  field("end", &session::Hook::end, "How its last run ended; null where it has not run")};
 };
 

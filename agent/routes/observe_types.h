@@ -105,7 +105,7 @@ struct Schema<ObservationStatus> {
                  field("ends_at", &ObservationStatus::ends_at, "When it ends by itself").format("date-time"),
                  field("interval_seconds", &ObservationStatus::interval_seconds, "Between samples"),
                  field("last_sample_at", &ObservationStatus::last_sample_at, "When the last one was taken").format("date-time"),
-                 field("runtime_dir", &ObservationStatus::runtime_dir, "Where the API has it; there is no directory"),
+                 field("runtime_dir", &ObservationStatus::runtime_dir, "For compatibility; the directory does not exist"),
                  field("report_count", &ObservationStatus::report_count, "Reports that can be had").defaulted()};
 };
 template <>
@@ -117,7 +117,7 @@ struct Schema<ObservationStartResult> {
                  field("started_at", &ObservationStartResult::started_at, "When it began").format("date-time"),
                  field("ends_at", &ObservationStartResult::ends_at, "When it ends by itself").format("date-time"),
                  field("interval_seconds", &ObservationStartResult::interval_seconds, "Between samples"),
-                 field("runtime_dir", &ObservationStartResult::runtime_dir, "Where the API has it; there is no directory")};
+                 field("runtime_dir", &ObservationStartResult::runtime_dir, "For compatibility; the directory does not exist")};
 };
 template <>
 struct Schema<ObservationStopResult> {

@@ -13,7 +13,7 @@ class FileService;
 class FileWatches;
 class JupyterService;
 class ShellService;
-class Tenants;
+class Workspaces;
 }  // namespace caisson::session
 
 namespace caisson::routes {
@@ -32,7 +32,7 @@ struct Services {
   session::JupyterService* jupyter = nullptr;
   session::CodeService* code = nullptr;
   session::Box* box = nullptr;  // session/box.h. From `bash` to here: of the workspace that the request names
-  session::Tenants* tenants = nullptr;
+  session::Workspaces* workspaces = nullptr;
 };
 
 }  // namespace caisson::routes

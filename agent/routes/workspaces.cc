@@ -1,9 +1,9 @@
 // /v1/workspaces: the units of tenancy. A request names one with X-Caisson-Workspace; these routes do not read it. Unlike a
 // failing tool, what cannot be done here has an HTTP status of its own.
+#include "agent/session/workspaces.h"
 #include "agent/bridge/launcher_client.h"
 #include "agent/routes/table.h"
 #include "agent/routes/workspaces_types.h"
-#include "agent/session/tenants.h"
 
 namespace caisson::routes {
 namespace {
@@ -52,7 +52,7 @@ task<http::Response> list(Call call) {
 }
 
 task<http::Response> create(Call call, WorkspaceCreate body) {
-  if (call.services.tenants != nullptr && call.services.tenants->resetting(body.name))
+  if (call.services.workspaces != nullptr && call.services.workspaces->resetting(body.name))
     co_return http::error_response(409, "workspace " + quote(body.name) + " is being reset");
   auto made = co_await call.services.launcher->workspace_create(encode(body));
   if (!made) co_return refusal(made.error());
@@ -60,7 +60,7 @@ task<http::Response> create(Call call, WorkspaceCreate body) {
 }
 
 task<http::Response> reset(Call call) {
-  auto made = co_await call.services.tenants->reset(std::string(call.request.param("name")));
+  auto made = co_await call.services.workspaces->reset(std::string(call.request.param("name")));
   if (!made) co_return refusal(made.error());
   co_return http::ok(shown(std::move(*made), *call.services.launcher), "Workspace reset");
 }
@@ -77,9 +77,9 @@ task<http::Response> destroy(Call call) {
   std::string name(call.request.param("name"));
   // Its hooks run while its files are there. What fails of them is in its audit log, and no reason to keep it.
   if (name != "default")
-    if (const auto tenant = co_await call.services.tenants->find(name)) {
-      (void)co_await call.services.tenants->wake(*tenant);
-      (void)co_await (*tenant)->box.hooks.end();
+    if (const auto workspace = co_await call.services.workspaces->find(name)) {
+      (void)co_await call.services.workspaces->wake(*workspace);
+      (void)co_await (*workspace)->box.hooks.end();
     }
   const Status ended = co_await call.services.launcher->workspace_destroy(std::move(name), "deleted by the client");
   if (!ended) co_return refusal(ended.error());
@@ -87,15 +87,15 @@ task<http::Response> destroy(Call call) {
 }
 
 task<http::Response> pause(Call call) {
-  const Status done = co_await call.services.tenants->pause(std::string(call.request.param("name")));
+  const Status done = co_await call.services.workspaces->pause(std::string(call.request.param("name")));
   if (!done) co_return refusal(done.error());
   co_return co_await one(call);
 }
 
 task<http::Response> resume(Call call) {
-  auto tenant = co_await call.services.tenants->find(std::string(call.request.param("name")));
-  if (!tenant) co_return refusal(tenant.error());
-  const Status done = co_await call.services.tenants->wake(*tenant);
+  auto workspace = co_await call.services.workspaces->find(std::string(call.request.param("name")));
+  if (!workspace) co_return refusal(workspace.error());
+  const Status done = co_await call.services.workspaces->wake(*workspace);
   if (!done) co_return refusal(done.error());
   co_return co_await one(call);
 }

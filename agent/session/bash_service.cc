@@ -93,17 +93,17 @@ task<BashService::SessionPtr> BashService::create(CreateParams params) {
     co_return existing;
   }
   CO_TRY(co_await make_room());
-  if (config_.workspace.empty()) config_.workspace = launcher_.greeting().workspace;
+  if (config_.directory.empty()) config_.directory = launcher_.greeting().workspace;
   auto session = std::make_shared<BashSession>();
   {
     const Counted<std::size_t> creating(creating_);
     const bool isolated = params.isolated.value_or(false);
-    CO_TRY_ASSIGN(session->handle, co_await launcher_.session_create("bash", id, config_.tenant, isolated, 0, true));
+    CO_TRY_ASSIGN(session->handle, co_await launcher_.session_create("bash", id, config_.workspace, isolated, 0, true));
   }
   session->id = id;
   session->implicit = params.implicit;
   // WORKSPACE is a folder of the shared home.
-  session->working_dir = absolute_dir(session->handle->isolated ? launcher_.greeting().home : config_.workspace, params.exec_dir);
+  session->working_dir = absolute_dir(session->handle->isolated ? launcher_.greeting().home : config_.directory, params.exec_dir);
   session->snapshot_path = params.snapshot_path;
   session->touch();
   session->created_ns = session->last_used_ns;
@@ -156,7 +156,7 @@ task<void> BashService::rest(BashService* self, std::shared_ptr<Life> life, Sess
 task<void> BashService::wake(SessionPtr session) {
   if (session->handle) co_return Status{};
   const Counted<int> starting(session->starting);
-  CO_TRY_ASSIGN(auto handle, co_await launcher_.session_create("bash", session->id, config_.tenant, false, 0, true));
+  CO_TRY_ASSIGN(auto handle, co_await launcher_.session_create("bash", session->id, config_.workspace, false, 0, true));
   if (session->closed || session->handle) CO_TRY(co_await launcher_.session_destroy(handle, "duplicate"));
   if (session->closed) co_return fail(Code::not_found, "the session was closed meanwhile");
   if (!session->handle) hold(session, std::move(handle));

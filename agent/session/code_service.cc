@@ -46,10 +46,10 @@ CodeService::CodeService(bridge::LauncherClient& launcher, const Config& config)
       python_(context_, Language::python),
       node_(context_, Language::javascript) {}
 
-task<std::shared_ptr<const ToolInventory>> CodeService::inventory() { return toolchains_.get(context_->config.tenant); }
+task<std::shared_ptr<const ToolInventory>> CodeService::inventory() { return toolchains_.get(context_->config.workspace); }
 
 task<json::Value> CodeService::node_packages(std::string node) {
-  return toolchains_.node_packages(context_->config.tenant, std::move(node));
+  return toolchains_.node_packages(context_->config.workspace, std::move(node));
 }
 
 StatefulCode& CodeService::stateful(Language language) {
@@ -67,11 +67,11 @@ void CodeService::serve_workspace(const std::string& name) {
   pool_.forget();
   python_.forget_all();
   node_.forget_all();
-  context_->config.tenant = name;
+  context_->config.workspace = name;
 }
 
 task<CodeOutcome> CodeService::run(CodeJob job) {
-  const std::string& given = context_->config.workspace;
+  const std::string& given = context_->config.directory;
   const std::string base = given.empty() ? context_->launcher.greeting().workspace : given;
   const std::string nonce = sys::random_hex(16);
   json::Value frame = {{"nonce", nonce}, {"code", std::move(job.code)}, {"cwd", absolute_dir(base, job.cwd)}};

@@ -52,7 +52,7 @@ Config config_from_env() {
   config.prepare_at_start = std::getenv("CAISSON_KERNEL_POOL") != nullptr && config.prepared_kernels > 0;
   if (const char* version = std::getenv("PYTHON_VERSION"); version != nullptr) config.python_version = kernel_name(version);
   if (const char* user = std::getenv("USER"); user != nullptr && *user != '\0') config.user = user;
-  if (const char* workspace = std::getenv("WORKSPACE"); workspace != nullptr && *workspace == '/') config.workspace = workspace;
+  if (const char* workspace = std::getenv("WORKSPACE"); workspace != nullptr && *workspace == '/') config.directory = workspace;
   return config;
 }
 

@@ -28,8 +28,8 @@ struct Config {
   std::size_t total_cap_bytes = 256u << 20;  // CAISSON_OUTPUT_TOTAL_BYTES: kept of all commands of all workspaces together
   std::shared_ptr<OutputBudget> budget;      // the workspace's part of that, for all of its services; absent: each has its own
   std::size_t finished_commands = 32;        // a bash session remembers the output of that many
-  std::string workspace;                     // WORKSPACE: default directory; "": what the launcher says
-  std::string tenant = "default";            // the launcher's workspace that the sessions are made in
+  std::string directory;                     // WORKSPACE: where commands begin; "": what the launcher says
+  std::string workspace = "default";         // its name at the launcher
   std::string user = "gem";                  // USER: shown in prompts
 };
 

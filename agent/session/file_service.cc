@@ -29,7 +29,7 @@ FileService::~FileService() {
 }
 
 void FileService::serve_workspace(std::string name) {
-  config_.tenant = std::move(name);
+  config_.workspace = std::move(name);
   worker_ = nullptr;  // it ended with its workspace
   forgets_ = false;
 }
@@ -48,7 +48,7 @@ task<Worker::Pointer> FileService::start() {
   options.on_end = [this, life = life_](const Error&) {
     if (!life->over && on_worker_end) on_worker_end();
   };
-  co_return co_await Worker::start(launcher_, "file", "files", config_.tenant, std::move(request), std::move(options));
+  co_return co_await Worker::start(launcher_, "file", "files", config_.workspace, std::move(request), std::move(options));
 }
 
 task<Worker::Pointer> FileService::worker() {
@@ -72,9 +72,9 @@ task<Worker::Pointer> FileService::worker() {
   };
   starting_ = true;
   const Starting starting{this, life};
-  const std::string tenant = config_.tenant;
+  const std::string workspace = config_.workspace;
   CO_TRY_ASSIGN(Worker::Pointer made, co_await start());
-  if (life->over || tenant != config_.tenant) {  // its workspace has ended meanwhile
+  if (life->over || workspace != config_.workspace) {  // its workspace has ended meanwhile
     (void)co_await Worker::close(made, "not needed any more");
     co_return fail(Code::io, "the workspace has ended");
   }

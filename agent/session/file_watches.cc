@@ -21,7 +21,7 @@ bool known_type(const std::string& type) {
 }  // namespace
 
 FileWatches::FileWatches(FileService& files, bridge::LauncherClient& launcher, const Config& config)
-    : files_(files), budget_(config.budget), launcher_(launcher), idle_expiry_(config.idle_expiry), tenant_(config.tenant) {
+    : files_(files), budget_(config.budget), launcher_(launcher), idle_expiry_(config.idle_expiry), workspace_(config.workspace) {
   files_.on_event = [this](frames::Frame frame) { take(frame); };
   files_.on_worker_end = [this] { worker_ended(); };
   files_.in_use = [this] { return in_use(); };
@@ -62,7 +62,7 @@ asio::awaitable<FileWatches::Made> FileWatches::create(WatchParams params) {
   watcher->directory = json::flag_of(reply->head, "directory");
   watcher->exists = json::flag_of(reply->head, "exists");
   const WatchParams& asked = watcher->params;
-  watcher->record = Keep::make("watch", {{"tenant", tenant_},
+  watcher->record = Keep::make("watch", {{"workspace", workspace_},
                                          {"id", watcher->id},
                                          {"asked", asked.path},
                                          {"recursive", asked.recursive},
@@ -135,7 +135,7 @@ asio::awaitable<void> FileWatches::stop(Pointer watcher) {
 }
 
 void FileWatches::serve_workspace(std::string name) {
-  tenant_ = std::move(name);
+  workspace_ = std::move(name);
   for (const auto& [id, watcher] : watchers_) {
     watcher->stopped = true;
     watcher->record.erase();

@@ -92,7 +92,7 @@ class FileWatches {
   const std::shared_ptr<OutputBudget> budget_;  // absent: nobody else wants room
   bridge::LauncherClient& launcher_;
   const std::chrono::seconds idle_expiry_;
-  std::string tenant_;
+  std::string workspace_;
   std::map<std::string, Pointer> watchers_;
 };
 

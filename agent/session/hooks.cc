@@ -50,7 +50,7 @@ Status Hooks::add(Hook hook) {
 
 void Hooks::save(const Hook& hook) {
   if (hook.source != "api") return;
-  json::Value body{{"tenant", config_.tenant},
+  json::Value body{{"workspace", config_.workspace},
                    {"name", hook.name},
                    {"event", hook.event},
                    {"command", hook.command},
@@ -100,7 +100,7 @@ std::string Hooks::failures() const {
 }
 
 void Hooks::serve_workspace(std::string name) {
-  config_.tenant = std::move(name);
+  config_.workspace = std::move(name);
   hooks_.clear();
   kept_.clear();
   failed_.clear();
@@ -110,11 +110,11 @@ task<void> Hooks::run_one(bridge::LauncherClient& launcher, Config config, Hook 
                           std::shared_ptr<Turn> turn) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - bridge::Clock::now());
   const auto own = std::chrono::milliseconds(static_cast<std::int64_t>(hook.timeout * 1000));
-  OneRun run{.domain = "bash", .workspace = config.tenant, .label = "hook " + hook.name};
+  OneRun run{.domain = "bash", .workspace = config.workspace, .label = "hook " + hook.name};
   run.argv = {"bash", "-c", std::move(hook.command)};
   // The operator's runs the system's programs, whatever lies in a home that others write to. A client's is its own affair.
   if (hook.source == "env") run.argv.insert(run.argv.begin(), {"/usr/bin/env", kSystemPath});
-  run.cwd = config.workspace.empty() ? launcher.greeting().workspace : config.workspace;
+  run.cwd = config.directory.empty() ? launcher.greeting().workspace : config.directory;
   run.limit = std::max(std::min(own, left), std::chrono::milliseconds(1));
   std::string why;
   if (left.count() <= 0) {

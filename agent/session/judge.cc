@@ -89,7 +89,7 @@ task<Interpreter> take_in_turn(std::shared_ptr<CodeContext> context, WarmPool& p
     return pool.waiting() > 0 || (gone && *gone) || bridge::Clock::now() > until;
   };
   co_await context->quota->room(enough);
-  if (gone && *gone) co_return fail(Code::unavailable, "nobody waits for it");
+  if (gone && *gone) co_return fail(Code::unavailable, "the client has gone");
   co_return co_await pool.take(std::move(kind));
 }
 

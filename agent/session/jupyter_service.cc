@@ -45,10 +45,10 @@ JupyterService::~JupyterService() {
 }
 
 void JupyterService::serve_workspace(std::string name, std::string home) {
-  config_.workspace = std::move(home);
+  config_.directory = std::move(home);
   lost_.clear();
   flush();
-  config_.tenant = std::move(name);
+  config_.workspace = std::move(name);
 }
 
 void JupyterService::flush() {
@@ -58,12 +58,12 @@ void JupyterService::flush() {
 }
 
 const std::string& JupyterService::workspace() {
-  if (config_.workspace.empty()) config_.workspace = launcher_.greeting().workspace;
-  return config_.workspace;
+  if (config_.directory.empty()) config_.directory = launcher_.greeting().workspace;
+  return config_.directory;
 }
 
 Kernel::Place JupyterService::place_of(std::string label) const {
-  return {.workspace = config_.tenant,
+  return {.workspace = config_.workspace,
           .label = std::move(label),
           .most_output_bytes = config_.stream_cap_bytes,
           .budget = config_.budget};
@@ -284,7 +284,7 @@ task<JupyterService::Alone> JupyterService::start_alone(std::string cwd, PackedF
   ++alone_.used;
   Alone out;
   out.slot = std::shared_ptr<void>(nullptr, [quota = &alone_](void*) { quota->give_back(); });
-  if (gone && *gone) co_return fail(Code::unavailable, "nobody waits for it");
+  if (gone && *gone) co_return fail(Code::unavailable, "the client has gone");
   CO_TRY_ASSIGN(const KernelCatalog known, co_await catalog());
   CO_TRY_ASSIGN(KernelSpec spec, resolve(known, ""));
   Kernel::Place place = place_of("run_jupyter");

@@ -65,7 +65,7 @@ task<void> KernelPool::start_one(std::shared_ptr<Shared> shared) {
   auto started = co_await Kernel::start(shared->launcher, std::move(wanted.place), std::move(wanted.spec), std::move(wanted.cwd));
   --shared->starting;
   if (started && (shared->over || generation != shared->generation)) {
-    end(shared, std::move(*started), "prepared for what nobody wants any more");
+    end(shared, std::move(*started), "prepared for a request that has gone");
   } else if (started) {
     const Kernel* const key = started->get();
     const std::weak_ptr<Shared> weak = shared;

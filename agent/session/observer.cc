@@ -26,7 +26,7 @@ Observer::Observer(bridge::LauncherClient& launcher, const Config& config)
       most_bytes_(config.total_cap_bytes / kShare),
       budget_(budget_of(config)),
       share_(budget_->share()),
-      meter_(std::make_shared<Meter>(launcher, config.tenant, user_)),
+      meter_(std::make_shared<Meter>(launcher, config.workspace, user_)),
       changed_(launcher.executor()) {}
 
 Observer::~Observer() {

@@ -75,12 +75,12 @@ Result<std::vector<Package>> parse_packages(std::string_view text) {
 }
 
 PackageLists::PackageLists(bridge::LauncherClient& launcher, Config config) : launcher_(launcher), config_(std::move(config)) {
-  serve_workspace(config_.tenant, config_.workspace);
+  serve_workspace(config_.workspace, config_.directory);
 }
 
 void PackageLists::serve_workspace(std::string name, std::string home) {
-  config_.workspace = std::move(home);
-  config_.tenant = std::move(name);
+  config_.directory = std::move(home);
+  config_.workspace = std::move(name);
   for (auto& entry : entries_) entry = std::make_shared<Entry>(launcher_.executor());
 }
 
@@ -99,10 +99,10 @@ task<std::vector<Package>> PackageLists::list(PackageManager manager) {
 
 task<void> PackageLists::find_out(PackageLists* self, std::shared_ptr<Entry> entry, PackageManager manager) {
   const bool python = manager == PackageManager::pip;
-  OneRun run{.domain = "bash", .workspace = self->config_.tenant, .label = python ? "python packages" : "nodejs packages"};
+  OneRun run{.domain = "bash", .workspace = self->config_.workspace, .label = python ? "python packages" : "nodejs packages"};
   if (python) run.argv = {"python3", "-c", kPython};
   else run.argv = {"node", "-e", kNodejs};
-  run.cwd = self->config_.workspace.empty() ? self->launcher_.greeting().workspace : self->config_.workspace;
+  run.cwd = self->config_.directory.empty() ? self->launcher_.greeting().workspace : self->config_.directory;
   run.limit = kLimit;
   run.kept_bytes = kMaxBytes;
   entry->found = co_await ask(self->launcher_, std::move(run));

@@ -13,7 +13,7 @@ Result<PackedFiles> pack_files(const std::map<std::string, std::string>& base64)
   PackedFiles out;
   for (const auto& [path, content] : base64) {
     const auto bytes = frames::base64_decode(content);
-    if (!bytes) return fail(Code::invalid_argument, "cannot be put in place: file " + quote(path) + ": its content is no base64");
+    if (!bytes) return fail(Code::invalid_argument, "file " + quote(path) + " cannot be written: its content is not base64");
     out.add(path, *bytes);
   }
   return out;

@@ -78,7 +78,7 @@ task<ReplService::Created> ReplService::create(CreateParams params) {
   Created known{find(id), false};
   if (known.session) co_return known;
   CO_TRY(co_await make_room());
-  const std::string& given = context_->config.workspace;
+  const std::string& given = context_->config.directory;
   const std::string base = given.empty() ? context_->launcher.greeting().workspace : given;
   auto session = std::make_shared<ReplSession>(context_->launcher.executor(), id, language_);
   session->version = std::move(params.interpreter);

@@ -64,7 +64,7 @@ task<void> ShellSession::start_bash(Pointer self, bool read_rc) {
                             .user = self->config_.user};
   bridge::ExecRequest request;
   request.argv = shell_argv(self->for_person);
-  request.cwd = self->config_.workspace;
+  request.cwd = self->config_.directory;
   request.env["TERM"] = self->for_person ? "xterm-256color" : "xterm";
   request.pty = self->size_;
   request.keep = self->record_.keep() != nullptr;

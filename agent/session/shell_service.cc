@@ -59,12 +59,12 @@ task<ShellService::SessionPtr> ShellService::create(CreateParams params) {
   }
   const std::string id = params.id.empty() ? sys::random_hex(16) : params.id;
   CO_TRY(co_await make_room(params.implicit));
-  if (config_.workspace.empty()) config_.workspace = launcher_.greeting().workspace;
+  if (config_.directory.empty()) config_.directory = launcher_.greeting().workspace;
   std::shared_ptr<bridge::SessionHandle> handle;
   {
     const Counted<std::size_t> creating(creating_);
     const bool isolated = params.isolated.value_or(false);
-    CO_TRY_ASSIGN(handle, co_await launcher_.session_create("shell", id, config_.tenant, isolated, 0, true));
+    CO_TRY_ASSIGN(handle, co_await launcher_.session_create("shell", id, config_.workspace, isolated, 0, true));
   }
   if (SessionPtr winner = table_.find(id)) {  // two requests with one id at the same time
     CO_TRY(co_await launcher_.session_destroy(handle, "duplicate"));
@@ -72,7 +72,7 @@ task<ShellService::SessionPtr> ShellService::create(CreateParams params) {
     co_return winner;
   }
   // WORKSPACE is a folder of the shared home.
-  const std::string& home = handle->isolated ? launcher_.greeting().home : config_.workspace;
+  const std::string& home = handle->isolated ? launcher_.greeting().home : config_.directory;
   ShellSession::Setup setup{.id = id,
                             .implicit = params.implicit,
                             .for_person = params.for_person,
@@ -112,7 +112,7 @@ bool ShellService::restore(const std::shared_ptr<bridge::SessionHandle>& handle,
                             .cwd = json::text_of(body, "cwd"),
                             .preserve_symlinks = json::flag_of(body, "preserve_symlinks"),
                             .size = {size("cols", 120), size("rows", 40)}};
-  if (config_.workspace.empty()) config_.workspace = launcher_.greeting().workspace;
+  if (config_.directory.empty()) config_.directory = launcher_.greeting().workspace;
   auto session = std::make_shared<ShellSession>(launcher_, config_, budget_, std::move(setup), handle);
   session->restore(std::move(parts));
   insert(session);

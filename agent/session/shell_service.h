@@ -40,8 +40,8 @@ class ShellService {
 
   // From now on sessions are made in this workspace of the launcher's. There is none when it is called.
   void serve_workspace(std::string name, std::string home) {
-    config_.tenant = std::move(name);
-    config_.workspace = std::move(home);
+    config_.workspace = std::move(name);
+    config_.directory = std::move(home);
   }
 
   void hold(bool still) {

@@ -76,8 +76,8 @@ void ShellSession::touch() {
 }
 
 std::string ShellSession::ps1() const {
-  const bool standard = config_.tenant == "default";  // whose WORKSPACE may be a folder of the home
-  return prompt_text(config_.user, standard ? launcher_.greeting().home : config_.workspace, cwd_);
+  const bool standard = config_.workspace == "default";  // whose WORKSPACE may be a folder of the home
+  return prompt_text(config_.user, standard ? launcher_.greeting().home : config_.directory, cwd_);
 }
 
 ConsoleEntry ShellSession::entry_of(const ShellCommand& command, std::size_t max_characters) const {

@@ -38,8 +38,8 @@ task<SoloSession::Pointer> SoloSession::create(std::shared_ptr<CodeContext> cont
     co_return fail(Code::limit,
                    "all " + std::to_string(quota.most) + " sessions for code of this workspace are in use (MAX_CODE_SESSIONS)");
   ++quota.used;
-  auto made = co_await context->launcher.session_create(std::move(place.domain), std::move(place.label), context->config.tenant,
-                                                        place.isolated, place.memory_bytes, place.keep);
+  auto made = co_await context->launcher.session_create(
+      std::move(place.domain), std::move(place.label), context->config.workspace, place.isolated, place.memory_bytes, place.keep);
   if (!made) {
     quota.give_back();
     co_return std::unexpected(std::move(made).error());

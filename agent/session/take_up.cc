@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "agent/http/log.h"
-#include "agent/session/tenants.h"
+#include "agent/session/workspaces.h"
 #include "launcher/base/fields.h"
 
 namespace caisson::session {
@@ -21,7 +21,7 @@ std::vector<Keep::Left> of_session(Kept& kept, const std::string& kind, const st
 
 struct Restored {
   bridge::LeftSession session;
-  TenantPtr tenant;
+  WorkspacePtr workspace;
   std::string kind = "";  // of its record
   ReplService* repls = nullptr;
   std::optional<Keep::Left> kernel = std::nullopt;
@@ -38,13 +38,14 @@ bool restore(Restored& one, Kept& kept) {
   }
   if (known.size() != 1) return false;
   Keep::Left& left = known.front();
-  if (one.kind == "bash") return one.tenant->bash.restore(handle, std::move(left), of_session(kept, "bash-command", handle->id));
+  if (one.kind == "bash")
+    return one.workspace->bash.restore(handle, std::move(left), of_session(kept, "bash-command", handle->id));
   if (one.kind == "shell")
-    return one.tenant->shell.restore(
+    return one.workspace->shell.restore(
         handle, {std::move(left), of_session(kept, "shell-console", handle->id), of_session(kept, "shell-command", handle->id)});
   if (one.kind == "repl") {
     std::vector<Keep::Left> program = of_session(kept, "bash-command", handle->id);
-    one.repls = &one.tenant->code.repls(json::text_of(left.body, "language"));
+    one.repls = &one.workspace->code.repls(json::text_of(left.body, "language"));
     return program.size() == 1 && one.repls->restore(handle, std::move(left), std::move(program.front()));
   }
   one.kernel = std::move(left);
@@ -52,21 +53,21 @@ bool restore(Restored& one, Kept& kept) {
 }
 
 task<void> attach(Restored one) {
-  if (one.kind == "bash") co_return co_await one.tenant->bash.attach(one.session);
-  if (one.kind == "shell") co_return co_await one.tenant->shell.attach(one.session);
+  if (one.kind == "bash") co_return co_await one.workspace->bash.attach(one.session);
+  if (one.kind == "shell") co_return co_await one.workspace->shell.attach(one.session);
   if (one.kind == "repl") co_return co_await one.repls->attach(one.session);
-  co_return co_await one.tenant->jupyter.take_up(one.session, std::move(*one.kernel));
+  co_return co_await one.workspace->jupyter.take_up(one.session, std::move(*one.kernel));
 }
 
-task<void> look_again(TenantPtr tenant) {
-  const std::vector<FileWatches::Pointer> watchers = tenant->watches.all();
-  for (const FileWatches::Pointer& watcher : watchers) co_await tenant->watches.attach(watcher);
+task<void> look_again(WorkspacePtr workspace) {
+  const std::vector<FileWatches::Pointer> watchers = workspace->watches.all();
+  for (const FileWatches::Pointer& watcher : watchers) co_await workspace->watches.attach(watcher);
   co_return Status{};
 }
 
 }  // namespace
 
-task<void> Tenants::take_up() {
+task<void> Workspaces::take_up() {
   Fd file = launcher_.take_keep();
   if (!file) co_return Status{};
   Kept kept;
@@ -78,31 +79,31 @@ task<void> Tenants::take_up() {
     log::error("nothing outlives this agent: " + opened.error().text());
   }
   CO_TRY_ASSIGN(const std::vector<bridge::LeftSession> sessions, co_await launcher_.session_adopt());
-  std::map<std::string, TenantPtr> whose;  // nullptr: there is no such workspace
+  std::map<std::string, WorkspacePtr> whose;  // nullptr: there is no such workspace
   const auto names = [&](const auto& add) {
     for (const bridge::LeftSession& session : sessions) add(session.handle->workspace);
     for (const char* kind : {"hook", "watch"})
-      for (const Keep::Left& left : kept[kind]) add(json::text_of(left.body, "tenant"));
+      for (const Keep::Left& left : kept[kind]) add(json::text_of(left.body, "workspace"));
   };
   names([&](const std::string& name) { whose.emplace(name, nullptr); });
-  for (auto& [name, tenant] : whose)
-    if (auto found = co_await find(name)) tenant = std::move(*found);
+  for (auto& [name, workspace] : whose)
+    if (auto found = co_await find(name)) workspace = std::move(*found);
   std::map<std::string, std::string> made;
   for (const Keep::Left& left : kept["workspace"]) made[json::text_of(left.body, "name")] = json::text_of(left.body, "made");
   for (const char* kind : {"hook", "watch"})
     for (Keep::Left& left : kept[kind]) {
-      const std::string name = json::text_of(left.body, "tenant");
-      const TenantPtr& tenant = whose.at(name);
-      if (!tenant || (tenant != standard_ && tenant->made != made[name])) continue;
-      if (left.kind == "hook") tenant->box.hooks.restore(std::move(left));
-      else tenant->watches.restore(std::move(left));
+      const std::string name = json::text_of(left.body, "workspace");
+      const WorkspacePtr& workspace = whose.at(name);
+      if (!workspace || (workspace != standard_ && workspace->made != made[name])) continue;
+      if (left.kind == "hook") workspace->box.hooks.restore(std::move(left));
+      else workspace->watches.restore(std::move(left));
     }
   // First all that had been read and not yet written down: the next read is into the same memory.
   std::vector<Restored> restored;
   for (const bridge::LeftSession& session : sessions) {
-    const TenantPtr& tenant = whose.at(session.handle->workspace);
-    Restored one{session, tenant};
-    if (tenant && !session.handle->ended && restore(one, kept)) restored.push_back(std::move(one));
+    const WorkspacePtr& workspace = whose.at(session.handle->workspace);
+    Restored one{session, workspace};
+    if (workspace && !session.handle->ended && restore(one, kept)) restored.push_back(std::move(one));
     else (void)co_await launcher_.session_destroy(session.handle, "agent_restart");  // made for a client who was not told
   }
   kept.clear();
@@ -113,9 +114,10 @@ task<void> Tenants::take_up() {
       (void)co_await launcher_.session_destroy(session.handle, "agent_restart");  // the first error is the one to report
     }
   }
-  for (const TenantPtr& tenant : known()) {
-    tenant->shell.hold(tenant->paused);  // the default one was woken before its sessions were known
-    if (!tenant->paused && !tenant->watches.all().empty()) spawn(launcher_.executor(), "watchers go on", look_again(tenant));
+  for (const WorkspacePtr& workspace : known()) {
+    workspace->shell.hold(workspace->paused);  // the default one was woken before its sessions were known
+    if (!workspace->paused && !workspace->watches.all().empty())
+      spawn(launcher_.executor(), "watchers go on", look_again(workspace));
   }
   if (!sessions.empty()) log::info("goes on with " + std::to_string(restored.size()) + " sessions of the agent before");
   co_return Status{};

@@ -231,8 +231,7 @@ task<void> Worker::read_output(Pointer self) {
     if (error) break;
     if (self->held_) continue;
     Result<ReadEnd> turn = self->read_turn();
-    if (self->turns_without_room_ > self->options_.most_turns_without_room)
-      turn = fail(Code::limit, "there is no room for what it sends");
+    if (self->turns_without_room_ > self->options_.most_turns_without_room) turn = fail(Code::limit, "no room for its output");
     if (!turn) {
       const bool flood = turn.error().code == Code::limit;
       self->end(Error(Code::io, self->name_ + " broke its protocol: " + turn.error().what),

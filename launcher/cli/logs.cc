@@ -75,7 +75,7 @@ Result<audit::Filter> filter_of(const Args& args) {
 
 int status_of(std::uint64_t broken) {
   if (broken == 0) return 0;
-  std::fprintf(stderr, "caisson: %s lines are no records: run caisson audit verify\n", std::to_string(broken).c_str());
+  std::fprintf(stderr, "caisson: %s lines are not records: run caisson audit verify\n", std::to_string(broken).c_str());
   return kExitBrokenLog;
 }
 

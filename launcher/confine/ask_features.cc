@@ -22,7 +22,7 @@ Task<Result<Features>> ask_features(Loop& loop) {
   Features features;
   reader(mark, features);
   if (mark != policy::frozen_mark() || !reader.whole())
-    co_return fail(Code::protocol, "caisson-probe: its answer is none of this version");
+    co_return fail(Code::protocol, "caisson-probe: the answer is from another version");
   ask_cgroup(features);
   co_return features;
 }

@@ -43,10 +43,10 @@ Result<Filter> read_filter(std::string_view answer) {
   std::string mark, error, program;
   Filter filter;
   reader(mark, error, program, filter.refusals);
-  if (mark != policy::frozen_mark() || !reader.whole()) return fail(Code::protocol, "its answer is none of this version");
+  if (mark != policy::frozen_mark() || !reader.whole()) return fail(Code::protocol, "the answer is from another version");
   if (!error.empty()) return fail(Code::invalid_argument, error);
   if (program.empty() || program.size() % sizeof(sock_filter) != 0 || program.size() / sizeof(sock_filter) > BPF_MAXINSNS)
-    return fail(Code::protocol, "its answer is no filter");
+    return fail(Code::protocol, "the answer is not a valid filter");
   filter.program.resize(program.size() / sizeof(sock_filter));
   std::memcpy(filter.program.data(), program.data(), program.size());
   return filter;

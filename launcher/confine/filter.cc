@@ -317,7 +317,7 @@ Result<Filter> asked_filter(std::string_view request) {
   reader(mark, refusal, ungoverned, asked);
   if (mark != policy::frozen_mark() || !reader.whole() || refusal > static_cast<int>(Refusal::observe) ||
       ungoverned > static_cast<int>(Ungoverned::truncation))
-    return fail(Code::protocol, "this is no question of this version");
+    return fail(Code::protocol, "the request is from another version");
   TRY_ASSIGN(auto sets, asked_sets(asked));
   if (ungoverned != 0) sets.push_back(stands_in(static_cast<Ungoverned>(ungoverned)));
   TRY_ASSIGN(Program program, compile_seccomp(sets, static_cast<Refusal>(refusal)));

@@ -84,7 +84,7 @@ class Planner {
     if (features_.proc_sys_writable && !features_.uid_remapped)
       residual(
           "proc-sys-writable",
-          "/proc/sys is writable for root of this container, whose ids are the host's: who takes the launcher over has the host");
+          "root of this container is the host's root and can write to /proc/sys: control of the launcher is control of the host");
     shared_namespaces();
 
     plan_.inet = plan_.net_ns && policy_.network == policy::Network::loopback;
@@ -178,9 +178,9 @@ class Planner {
   }
 
   Status paths() {
-    residual("file-locks",
-             "a file that can be read can be locked, in grants for reading, too: who waits for locks on granted files can be "
-             "held up");
+    residual(
+        "file-locks",
+        "a file that can be read can be locked, also in read-only grants: a session can block others that wait for the lock");
     if (policy_.home == policy::Scope::workspace && !place_.home_quota)
       residual("home-quota", "the home has no quota but its filesystem's");
     if (policy_.system_packages && (!plan_.pid_ns || place_.system.empty()))

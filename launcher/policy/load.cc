@@ -28,8 +28,8 @@ enum class Lines { no, yes };
 std::string trust_fault(const struct stat& st, uid_t reader) {
   if (reader != 0) return {};  // an unprivileged launcher gives nobody more than they have
   if (st.st_uid != 0)
-    return "belongs to uid " + std::to_string(st.st_uid) + ", not to root, who could then be made to allow anything (chown root)";
-  if ((st.st_mode & 022) != 0) return "can be written by others than root (chmod go-w)";
+    return "belongs to uid " + std::to_string(st.st_uid) + ", not to root: its owner could widen every session (chown root)";
+  if ((st.st_mode & 022) != 0) return "is writable by users other than root (chmod go-w)";
   return {};
 }
 

@@ -66,7 +66,7 @@ static void check_preset(const Source& source, Problems& problems) {
     if (field.widens == Widens::never && field.type != Type::object && !other && !field.pointer.contains('*') &&
         at(source.doc, field.pointer) != nullptr)
       problems.add(source, std::string(field.pointer),
-                   "cannot be in a preset, which is laid over every domain: it knows no more or less");
+                   "cannot be in a preset: a preset applies to every domain, and this field has no stricter value");
   }
 }
 
@@ -134,7 +134,7 @@ void check_widening(const Value& parent, const Source& child, const std::string&
   for (std::size_t i = 0; i < weaken.size(); ++i) {
     const auto field = weaken[i]["field"].get<std::string>();
     const std::string pointer = "/weaken/" + std::to_string(i) + "/field";
-    if (!listed.insert(field).second) problems.add(child, pointer, "is there twice: " + quote(field));
+    if (!listed.insert(field).second) problems.add(child, pointer, "is listed twice: " + quote(field));
     else if (std::ranges::find(known, field) == known.end())
       problems.add(child, pointer, "weakens nothing: this file gives no more of " + quote(field) + " than " + parent_name,
                    nearest(field, known));

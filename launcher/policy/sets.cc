@@ -87,7 +87,7 @@ void resolve_sets(Policy& policy, const Source& source, const Sets& sets, Proble
       const auto [it, fresh] = rules.emplace(rule.name, &rule);
       if (!fresh && (rule.any_of.empty() || it->second->any_of.empty()))
         problems.add(source, "/syscalls/allow",
-                     "two sets have a rule for " + quote(rule.name) + ", and one of them would void the other's");
+                     "two sets have a rule for " + quote(rule.name) + ", and one of them would cancel the other's");
     }
 
   std::vector<std::string> names;

@@ -135,7 +135,7 @@ class Validator {
         continue;
       }
       const auto& text = v[i].get_ref<const std::string&>();
-      if (!seen.insert(text).second) add(here(), "is there twice: " + quote(text, 64));
+      if (!seen.insert(text).second) add(here(), "is listed twice: " + quote(text, 64));
       else if (!f.allowed.empty()) one_of(text, f, here());
       else if (const auto fault = form_fault(f.form, text)) add(here(), fault->what, fault->meant);
     }

@@ -224,7 +224,7 @@ Task<Result<Manager::Entry*>> Manager::find_place(Created& wanted, Workspace& wo
 
 // What may have come about while its domain was made ready.
 Status Manager::still_wanted(const Created& wanted, const Workspace& workspace) {
-  if (connection(wanted.client) == nullptr) return fail(Code::unavailable, "nobody waits for it");
+  if (connection(wanted.client) == nullptr) return fail(Code::unavailable, "the client has gone");
   if (!workspace.ending.empty()) return fail(Code::not_found, "no such workspace " + quote(workspace.name, 80));
   return runs(workspace);
 }

@@ -26,11 +26,12 @@ constexpr std::int64_t kSilentUs = 600'000'000;  // it may have 65,536 logs to l
 // At the start, every hour, and when a sixteenth of the room has been written since.
 void Manager::sweep() {
   if (sweeper_) return;  // its end is the time for the next
-  logs_.clear();
   std::error_code error;
-  for (std::filesystem::directory_iterator at(settings_.audit_dir, error), end; !error && at != end; at.increment(error))
-    if (const auto number = audit::session_number(at->path().stem().native()); number != 0 && at->path().extension() == ".ndjson")
-      logs_.push_back(number);
+  // Those of earlier launchers, once: what comes and goes later is known, and 65,536 names take 50 ms to read.
+  if (logs_.empty())
+    for (std::filesystem::directory_iterator at(settings_.audit_dir, error), end; !error && at != end; at.increment(error))
+      if (const std::string name = at->path().filename(); name.ends_with(".ndjson"))
+        if (const auto number = audit::session_number(name.substr(0, name.size() - 7))) logs_.push_back(number);
   std::ranges::sort(logs_);
   sweep_full_ = std::max<std::uint64_t>(settings_.audit_max_bytes / 16, 1);
   if (const Status started = start_sweeper(); !started) {

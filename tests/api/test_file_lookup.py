@@ -87,7 +87,7 @@ def test_find_takes_names_at_any_depth(api, tree):
 def test_an_order_that_is_not_known_is_the_usual_one_and_said(api, tree, operation, more, usual, known):
     ask = lambda **fields: api.post(f"/v1/file/{operation}", {"path": tree, **more, **fields}).json()  # noqa: E731
     other = ask(sort_by="colour")
-    assert other["success"] is True and "colour" in other["hint"] and other["hint"].endswith(f"Known are: {known}")
+    assert other["success"] is True and "colour" in other["hint"] and other["hint"].endswith(f"Known values: {known}")
     assert other["data"] == ask()["data"] == ask(sort_by=usual)["data"]
     assert all(ask(sort_by=by)["hint"] is None for by in [*known.split(), None])
 

@@ -64,7 +64,7 @@ def test_who_compiles_filters_reaches_no_file_at_all(place, inject):
     with subprocess.Popen([LAUNCHER.parent / "caisson-policies", "--filter"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as compiler:
         assert inject(waiting(compiler.pid, "read", 0), *calls) == calls
         compiler.stdin.close()
-        assert b"no question of this version" in compiler.stdout.read()
+        assert b"request is from another version" in compiler.stdout.read()
     assert compiler.returncode == 0
 
 

@@ -168,8 +168,8 @@ TEST_P(WorkerNonsense, EndsTheWorkerAndItsSession) {
 INSTANTIATE_TEST_SUITE_P(Kinds, WorkerNonsense,
                          ::testing::Values(std::pair("raw(b'hello, world, this is no frame')", "a head of 1819043176 bytes"),
                                            std::pair("raw(struct.pack('<I', 0))", "a head of 0 bytes"),
-                                           std::pair("raw(struct.pack('<I', 4) + b'{{{{')", "no JSON"),
-                                           std::pair("raw(struct.pack('<I', 2) + b'[]')", "no object"),
+                                           std::pair("raw(struct.pack('<I', 4) + b'{{{{')", "not JSON"),
+                                           std::pair("raw(struct.pack('<I', 2) + b'[]')", "not an object"),
                                            std::pair("give({'id': 77})", "no request"), std::pair("give({'id': '1'})", "id"),
                                            std::pair("give({'id': h['id'], 'bytes': -1})", "bytes"),
                                            std::pair("give({'id': h['id'], 'bytes': 1 << 40})", "bytes")));

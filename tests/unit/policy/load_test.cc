@@ -79,7 +79,7 @@ TEST(Load, TypesAndBounds) {
             "rlimits uid capabilities no_new_privs landlock seccomp fds env denial_audit; meant 'seccomp'?");
   EXPECT_EQ(dir.with("\"umask\": 22"), Texts{"d.json:2 /umask: must be a string of three octal digits, such as \"022\""});
   EXPECT_EQ(dir.with("\"proc_shared_fallback\": \"yes\""), Texts{"d.json:2 /proc_shared_fallback: must be true or false"});
-  EXPECT_EQ(dir.with("\"devices\": [\"null\", \"null\"]"), Texts{"d.json:2 /devices/1: is there twice: 'null'"});
+  EXPECT_EQ(dir.with("\"devices\": [\"null\", \"null\"]"), Texts{"d.json:2 /devices/1: is listed twice: 'null'"});
   EXPECT_EQ(dir.with("\"hostname\": \"a b\""), Texts{"d.json:2 /hostname: not a host name of one label: 'a b'"});
   EXPECT_EQ(dir.with("\"env\": {\"set\": {\"A-B\": \"x\"}}"),
             Texts{"d.json:2 /env/set/A-B: not the name of an environment variable: 'A-B'"});
@@ -200,11 +200,10 @@ TEST(Load, FilesThatOthersMayWriteAreRefusedAsRoot) {
   Directory dir;
   const std::string file = dir.path() + "/d.json";
   ::chmod(file.c_str(), 0664);
-  EXPECT_EQ(dir.problems(), Texts{"d.json: can be written by others than root (chmod go-w)"});
+  EXPECT_EQ(dir.problems(), Texts{"d.json: is writable by users other than root (chmod go-w)"});
   ::chmod(file.c_str(), 0644);
   if (::chown(file.c_str(), 1000, 0) != 0) GTEST_SKIP() << "cannot chown";
-  EXPECT_EQ(dir.problems(),
-            Texts{"d.json: belongs to uid 1000, not to root, who could then be made to allow anything (chown root)"});
+  EXPECT_EQ(dir.problems(), Texts{"d.json: belongs to uid 1000, not to root: its owner could widen every session (chown root)"});
 }
 
 TEST(Load, ADirectoryThatIsNotThere) {

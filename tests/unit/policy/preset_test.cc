@@ -111,9 +111,8 @@ TEST_F(Preset, SpeaksToDomainsThatLackWhatItTakesAway) {
 }
 
 TEST_F(Preset, HoldsOnlyWhatCanBeMoreOrLess) {
-  EXPECT_EQ(
-      problems(R"({"hostname": "x"})"),
-      Texts{"presets/p.json:1 /hostname: cannot be in a preset, which is laid over every domain: it knows no more or less"});
+  EXPECT_EQ(problems(R"({"hostname": "x"})"), Texts{"presets/p.json:1 /hostname: cannot be in a preset: a preset applies to "
+                                                    "every domain, and this field has no stricter value"});
   EXPECT_EQ(problems(R"({"extends": "base"})").size(), 1U);
   EXPECT_EQ(problems(R"({"env": {"set": {"PATH": "/x"}}})").size(), 1U);
 }

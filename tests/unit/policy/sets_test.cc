@@ -111,7 +111,7 @@ TEST_F(TwoSets, NetworkNoneTakesTheNetworkOutEverywhere) {
 TEST_F(TwoSets, OneRuleMustNotVoidAnother) {
   dir.write("seccomp/net.json", R"({"name": "net", "why": "for the tests", "allow": [{"names": ["socket"]}]})");
   EXPECT_EQ(dir.problems(),
-            Texts{"base.json:1 /syscalls/allow: two sets have a rule for 'socket', and one of them would void the other's"});
+            Texts{"base.json:1 /syscalls/allow: two sets have a rule for 'socket', and one of them would cancel the other's"});
 }
 
 }  // namespace

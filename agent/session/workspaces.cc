@@ -1,4 +1,4 @@
-#include "agent/session/tenants.h"
+#include "agent/session/workspaces.h"
 
 #include <algorithm>
 
@@ -14,7 +14,7 @@ constexpr std::size_t kShare = 4;
 constexpr std::chrono::seconds kLastWords{3}, kResetWait{60};
 
 Config named_config(Config config, std::string home) {
-  config.workspace = std::move(home);  // WORKSPACE is a folder of the default one
+  config.directory = std::move(home);  // WORKSPACE is a folder of the default one
   config.total_cap_bytes = std::max(config.total_cap_bytes / kShare, std::min(config.total_cap_bytes, std::size_t{1} << 20));
   config.warm_sessions = std::min<std::size_t>(config.warm_sessions, 1);
   config.stream_cap_bytes = std::min(config.stream_cap_bytes, config.total_cap_bytes);
@@ -31,8 +31,8 @@ Config with_budget(Config config, const std::shared_ptr<http::Budget>& kept) {
 
 }  // namespace
 
-Tenant::Tenant(bridge::LauncherClient& launcher, const Config& config)
-    : name(config.tenant),
+Workspace::Workspace(bridge::LauncherClient& launcher, const Config& config)
+    : name(config.workspace),
       bash(launcher, config),
       shell(launcher, config),
       file(launcher, config),
@@ -41,7 +41,7 @@ Tenant::Tenant(bridge::LauncherClient& launcher, const Config& config)
       code(launcher, config),
       box(launcher, config) {}
 
-void Tenant::become(const std::string& new_name, const std::string& home) {
+void Workspace::become(const std::string& new_name, const std::string& home) {
   name = new_name;
   paused = false;
   bash.serve_workspace(new_name, home);
@@ -53,29 +53,29 @@ void Tenant::become(const std::string& new_name, const std::string& home) {
   box.serve_workspace(new_name, home);
 }
 
-Tenants::Tenants(bridge::LauncherClient& launcher, Config config)
+Workspaces::Workspaces(bridge::LauncherClient& launcher, Config config)
     : launcher_(launcher),
       kept_(std::make_shared<http::Budget>(config.total_cap_bytes, kLeast)),
       config_(std::move(config)),
-      standard_(std::make_shared<Tenant>(launcher, with_budget(config_, kept_))),
+      standard_(std::make_shared<Workspace>(launcher, with_budget(config_, kept_))),
       settled_(launcher.executor()) {
   launcher_.on_workspace_end([this](const std::string& name) { ended(name); });
   launcher_.on_policy_reload([this] { policies_changed(); });
   launcher_.on_session_end([this](const bridge::SessionHandle& session) {
-    for (const TenantPtr& tenant : known())
-      if (tenant->name == session.workspace) tenant->box.observer.session_ended(session);
+    for (const WorkspacePtr& workspace : known())
+      if (workspace->name == session.workspace) workspace->box.observer.session_ended(session);
   });
 }
 
-Tenants::~Tenants() {
+Workspaces::~Workspaces() {
   launcher_.on_workspace_end(nullptr);
   launcher_.on_policy_reload(nullptr);
   launcher_.on_session_end(nullptr);
 }
 
-std::vector<TenantPtr> Tenants::known() const {
-  std::vector<TenantPtr> out{standard_};
-  for (const auto& [name, tenant] : named_) out.push_back(tenant);
+std::vector<WorkspacePtr> Workspaces::known() const {
+  std::vector<WorkspacePtr> out{standard_};
+  for (const auto& [name, workspace] : named_) out.push_back(workspace);
   return out;
 }
 
@@ -93,29 +93,31 @@ struct Ending {
   bridge::Notifier changed;
 };
 
-task<void> end_one(Tenants& tenants, TenantPtr tenant, bridge::Clock::time_point deadline, std::shared_ptr<Ending> all) {
-  if (!tenant->box.hooks.list(Hooks::kShutdown).empty()) (void)co_await tenants.wake(tenant);  // if not, its hooks say so
-  Status done = co_await tenant->box.hooks.run(std::string(Hooks::kShutdown), deadline);
+task<void> end_one(Workspaces& workspaces, WorkspacePtr workspace, bridge::Clock::time_point deadline,
+                   std::shared_ptr<Ending> all) {
+  if (!workspace->box.hooks.list(Hooks::kShutdown).empty())
+    (void)co_await workspaces.wake(workspace);  // if not, its hooks say so
+  Status done = co_await workspace->box.hooks.run(std::string(Hooks::kShutdown), deadline);
   --all->running;
   all->changed.notify_all();
-  if (!done) co_return std::unexpected(std::move(done).error().wrap("workspace " + tenant->name));
+  if (!done) co_return std::unexpected(std::move(done).error().wrap("workspace " + workspace->name));
   co_return done;
 }
 
 }  // namespace
 
-asio::awaitable<void> Tenants::shut_down(bridge::Clock::time_point deadline) {
+asio::awaitable<void> Workspaces::shut_down(bridge::Clock::time_point deadline) {
   auto all = std::make_shared<Ending>(launcher_.executor());
-  for (const TenantPtr& tenant : known()) {
+  for (const WorkspacePtr& workspace : known()) {
     ++all->running;
-    spawn(launcher_.executor(), "shutdown hooks", end_one(*this, tenant, deadline, all));
+    spawn(launcher_.executor(), "shutdown hooks", end_one(*this, workspace, deadline, all));
   }
   // What was killed at the deadline is still to be said; the launcher waits longer.
   while (all->running > 0)
     if (!co_await all->changed.wait_until(deadline + kLastWords)) break;
 }
 
-task<TenantPtr> Tenants::find(std::string name) {
+task<WorkspacePtr> Workspaces::find(std::string name) {
   if (name == kDefault) co_return standard_;
   const bridge::Clock::time_point patience = bridge::Clock::now() + kResetWait;
   while (resetting_.contains(name))
@@ -128,85 +130,85 @@ task<TenantPtr> Tenants::find(std::string name) {
   const std::string home = there->value("home", launcher_.greeting().home);
   if (const auto known = named_.find(name); known != named_.end()) co_return known->second;  // asked for twice at once
   // A request that was under way when its workspace ended holds the slot: it must not wake up in another's.
-  const auto idle = std::ranges::find_if(free_, [](const TenantPtr& slot) { return slot.use_count() == 1; });
-  TenantPtr tenant;
+  const auto idle = std::ranges::find_if(free_, [](const WorkspacePtr& slot) { return slot.use_count() == 1; });
+  WorkspacePtr workspace;
   if (idle != free_.end()) {
-    tenant = std::move(*idle);
+    workspace = std::move(*idle);
     free_.erase(idle);
-    tenant->become(name, home);
+    workspace->become(name, home);
   } else {
     Config config = with_budget(named_config(config_, home), kept_);
-    config.tenant = name;
-    tenant = std::make_shared<Tenant>(launcher_, config);
+    config.workspace = name;
+    workspace = std::make_shared<Workspace>(launcher_, config);
   }
-  tenant->paused = is_paused(*there);
+  workspace->paused = is_paused(*there);
   // A workspace of the same name that was made later is another one.
-  tenant->made = there->value("created_at", "");
-  tenant->record = Keep::make("workspace", {{"name", name}, {"made", tenant->made}});
-  named_[name] = tenant;
-  co_return tenant;
+  workspace->made = there->value("created_at", "");
+  workspace->record = Keep::make("workspace", {{"name", name}, {"made", workspace->made}});
+  named_[name] = workspace;
+  co_return workspace;
 }
 
 // However its holder ends, the next may begin.
-struct Tenants::Pacing {
-  Pacing(Tenants& of, TenantPtr whose) : tenants(of), tenant(std::move(whose)) { tenant->pacing = true; }
+struct Workspaces::Pacing {
+  Pacing(Workspaces& of, WorkspacePtr whose) : workspaces(of), workspace(std::move(whose)) { workspace->pacing = true; }
   ~Pacing() {
-    tenant->pacing = false;
-    tenants.settled_.notify_all();
+    workspace->pacing = false;
+    workspaces.settled_.notify_all();
   }
   Pacing(const Pacing&) = delete;
   Pacing& operator=(const Pacing&) = delete;
-  Tenants& tenants;
-  const TenantPtr tenant;
+  Workspaces& workspaces;
+  const WorkspacePtr workspace;
 };
 
-task<void> Tenants::await_pace(TenantPtr tenant) {
+task<void> Workspaces::await_pace(WorkspacePtr workspace) {
   const bridge::Clock::time_point patience = bridge::Clock::now() + kResetWait;
-  while (tenant->pacing)
+  while (workspace->pacing)
     if (!co_await settled_.wait_until(patience)) co_return fail(Code::timeout, "the workspace is being paused or resumed");
   co_return Status{};
 }
 
-task<void> Tenants::pause(std::string name) {
-  CO_TRY_ASSIGN(const TenantPtr tenant, co_await find(name));
-  CO_TRY(co_await await_pace(tenant));
-  if (tenant->paused) co_return Status{};
-  const Pacing pacing(*this, tenant);
-  tenant->shell.hold(true);  // before: what is stopped cannot be ended
+task<void> Workspaces::pause(std::string name) {
+  CO_TRY_ASSIGN(const WorkspacePtr workspace, co_await find(name));
+  CO_TRY(co_await await_pace(workspace));
+  if (workspace->paused) co_return Status{};
+  const Pacing pacing(*this, workspace);
+  workspace->shell.hold(true);  // before: what is stopped cannot be ended
   const Status done = co_await launcher_.workspace_pause(name);
   // Without an answer in time it may still come to that: then a wake() is asked for it.
-  tenant->paused = (done || done.error().code == Code::timeout) && tenant->name == name;
-  if (!tenant->paused) tenant->shell.hold(false);
+  workspace->paused = (done || done.error().code == Code::timeout) && workspace->name == name;
+  if (!workspace->paused) workspace->shell.hold(false);
   CO_TRY(done);
   co_return Status{};
 }
 
-task<void> Tenants::wake(TenantPtr tenant) {
-  CO_TRY(co_await await_pace(tenant));
-  if (!tenant->paused) co_return Status{};
-  const Pacing pacing(*this, tenant);
-  const std::string name = tenant->name;
+task<void> Workspaces::wake(WorkspacePtr workspace) {
+  CO_TRY(co_await await_pace(workspace));
+  if (!workspace->paused) co_return Status{};
+  const Pacing pacing(*this, workspace);
+  const std::string name = workspace->name;
   CO_TRY(co_await launcher_.workspace_resume(name));
-  tenant->paused = false;
-  tenant->shell.hold(false);
+  workspace->paused = false;
+  workspace->shell.hold(false);
   co_return Status{};
 }
 
-task<void> Tenants::look() {
+task<void> Workspaces::look() {
   CO_TRY_ASSIGN(const std::vector<json::Value> all, co_await launcher_.workspace_list());
   standard_->paused =
       std::ranges::any_of(all, [](const json::Value& w) { return w.value("name", "") == kDefault && is_paused(w); });
   co_return Status{};
 }
 
-task<json::Value> Tenants::reset(std::string name) {
+task<json::Value> Workspaces::reset(std::string name) {
   if (resetting_.contains(name)) co_return fail(Code::already_exists, "workspace " + quote(name) + " is being reset");
   struct Under {
-    Tenants& tenants;
+    Workspaces& workspaces;
     const std::string name;
     ~Under() {
-      tenants.resetting_.erase(name);
-      tenants.settled_.notify_all();
+      workspaces.resetting_.erase(name);
+      workspaces.settled_.notify_all();
     }
   };
   resetting_.insert(name);
@@ -226,7 +228,7 @@ task<json::Value> Tenants::reset(std::string name) {
 }
 
 // Its sessions have ended before it, and each has left its table.
-void Tenants::ended(const std::string& name) {
+void Workspaces::ended(const std::string& name) {
   auto node = named_.extract(name);
   if (node.empty()) return;
   node.mapped()->record.erase();
@@ -235,10 +237,10 @@ void Tenants::ended(const std::string& name) {
 }
 
 // A session that was prepared before has the old policy, and may not serve a request that comes after; nor may what it saw.
-void Tenants::policies_changed() {
-  for (const TenantPtr& tenant : known()) {
-    tenant->code.flush();
-    tenant->jupyter.flush();
+void Workspaces::policies_changed() {
+  for (const WorkspacePtr& workspace : known()) {
+    workspace->code.flush();
+    workspace->jupyter.flush();
   }
 }
 
