@@ -110,6 +110,13 @@ def test_the_list_filters_by_state_and_domain(api, log):
     assert api.http.get(BASE, params={"state": "dead"}).status_code == 422
 
 
+@pytest.mark.parametrize("query", ["after=x", "after=s-0123456789ABCDEF", "domain=" + "x" * 65, "limit=1001"])
+def test_a_wrong_parameter_of_the_list_is_named(api, query):
+    answer = api.http.get(f"{BASE}?{query}")
+    assert answer.status_code == 422 and answer.json()["detail"][0]["loc"] == ["query", query.split("=")[0]]
+    assert "must" in answer.json()["detail"][0]["msg"]
+
+
 def test_what_is_no_session_is_404_and_the_launchers_own_log_is_none(api):
     for id in ("launcher", "launcher.ndjson", "s-0000000000000000", "..%2Flauncher"):
         assert api.http.get(f"{BASE}/{id}").json() in (NOT_FOUND, {"success": False, "message": "Not Found", "data": None}), id
