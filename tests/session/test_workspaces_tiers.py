@@ -147,11 +147,12 @@ def test_processes_of_one_are_reached_by_nothing_from_the_other(both, pair, atta
 def test_a_signal_to_everybody_reaches_the_own_workspace_alone(both, pair):
     attacker, victim = pair
     fds, _ = both.holds(victim, "print('ready', flush=True)")
-    both.control.start(attacker, "/usr/bin/python3", "-I", "-c", "import os; os.kill(-1, 9)")
+    _, sent = both.control.start(attacker, "/usr/bin/python3", "-I", "-c", "import os; os.kill(-1, 9); print('sent')")
+    os.read(sent[1], 100)  # or nothing, where the signal ended its session as well
     eventually(lambda: "python3" not in own_pids(both, "a").values(), what="the attacker has ended")
     assert both.control.output(victim, "echo", "there") == "there\n"
     assert "python3" in own_pids(both, "b").values()
-    close(fds)
+    close([*fds, *sent])
 
 
 def test_an_abstract_socket_of_one_cannot_be_connected_to_from_the_other(both, pair):
