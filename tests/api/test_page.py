@@ -18,12 +18,16 @@ class Page:
         driver.get(f"{api.url}/caisson/?api_key={api.key}")
         eventually(lambda: "tier" in self.text("#boot"))
 
-    def all(self, selector: str):
-        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+    def count(self, selector: str) -> int:
+        return len(self.driver.find_elements(By.CSS_SELECTOR, selector))
 
+    # The page redraws itself: what a node says is read in one step, not of a node that may be gone.
     def text(self, selector: str) -> str:
-        # The page redraws itself: textContent in one step, not a node that may be gone.
         return self.driver.execute_script("return [...document.querySelectorAll(arguments[0])].map(n => n.textContent).join('\\n')", selector)
+
+    def attributes(self, selector: str, name: str) -> set:
+        return set(self.driver.execute_script("return [...document.querySelectorAll(arguments[0])].map(n => n.getAttribute(arguments[1]))",
+                                              selector, name))
 
     def press(self, *keys: str):
         self.driver.switch_to.active_element.send_keys(*keys)
@@ -36,7 +40,7 @@ class Page:
         eventually(lambda: words in self.text("#sessions"))
         self.focus("#sessions")
         self.press(Keys.HOME)
-        for _ in self.all("#sessions li"):
+        for _ in range(self.count("#sessions li")):
             if words in self.text("#sessions [aria-selected=true]"):
                 return
             self.press(Keys.ARROW_DOWN)
@@ -77,7 +81,7 @@ def test_a_session_shows_its_walls_and_use(page, session):
     shown = page.text("#confinement")
     for wall in ("landlock", "capabilities", "/usr", "Not stopped"):
         assert wall in shown
-    assert {meter.get_attribute("aria-label") for meter in page.all("#use meter")} >= {"memory", "processes", "commands"}
+    eventually(lambda: page.attributes("#use meter", "aria-label") >= {"memory", "processes", "commands"})
     assert "loopback" in page.text("#use")
 
 
@@ -93,7 +97,7 @@ def test_what_a_session_writes_stays_text(page, api, session):
     page.choose(session)
     api.bash(f": {HOSTILE!r}", session_id=session)
     eventually(lambda: "onerror" in page.text("#records"))
-    assert page.driver.title == "Caisson" and not page.all("#records img")
+    assert page.driver.title == "Caisson" and not page.count("#records img")
 
 
 def test_an_ended_session_keeps_its_records(page, api):
