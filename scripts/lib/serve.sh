@@ -9,7 +9,7 @@ container_image() { "${ENGINE[@]}" container inspect -f '{{.Image}}' "$NAME" 2>/
 image_id() { "${ENGINE[@]}" image inspect -f '{{.Id}}' "$IMAGE" 2>/dev/null || true; }
 container_logs() { "${ENGINE[@]}" logs "$NAME" 2>&1; }
 
-# podman's own clean-up of a container that ends may still hold a mount of it (EBUSY): it is asked again.
+# podman may still be cleaning up a container that has just ended, and refuses to remove it (EBUSY): try again.
 remove_container() {
   local said end=$((SECONDS + 10))
   while ! said=$("${ENGINE[@]}" rm -f "$NAME" 2>&1); do

@@ -83,7 +83,7 @@ def engine_run(engine: str, image: str, check=True):
 
 
 def remove(engine: str, name: str) -> None:
-    """Nothing may be left of it. podman's own clean-up of a container that ends may still hold a mount (EBUSY): it is asked again."""
+    """podman may still be cleaning up a container that has just ended, and refuses to remove it (EBUSY): tries again."""
     end = time.monotonic() + 10
     while (done := sh(engine, "rm", "-f", "-t", "0", name, check=False)).returncode != 0 and "no such container" not in done.stderr.lower():
         assert time.monotonic() < end, done.stderr

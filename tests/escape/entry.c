@@ -111,7 +111,7 @@ static int random_storm(const struct attack* row) {
   const uint64_t seed = decoy_number("seed") > 0 ? (uint64_t)decoy_number("seed") : 88172645463325252ULL;
   const time_t end = time(NULL) + 50;
   // A random call may close the working directory to its own user: not the one that other cases work in.
-  // A process id would not name it apart from an earlier try's: each session begins its own at 1.
+  // Not named by the process id, which an earlier try may have had in its own session: that one's directory is still there.
   char own[] = "storm-XXXXXX";
   if (mkdtemp(own) == NULL || chdir(own) != 0) return undecided("no directory of its own");
   for (uint64_t round = 1; total[0] < row->a && time(NULL) < end; ++round) {
