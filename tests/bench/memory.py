@@ -24,7 +24,7 @@ def below(pid):
     for one in found:
         try:
             found += children(one)
-        except FileNotFoundError:  # ended since it was listed
+        except (FileNotFoundError, ProcessLookupError):  # ended since it was listed
             continue
     return found[1:]
 
@@ -34,5 +34,5 @@ def name(pid):
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             return file.read().split(b"\0")[0].decode(errors="replace")
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return ""
