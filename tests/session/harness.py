@@ -39,7 +39,7 @@ def eventually(fact, seconds=10.0, what="the fact"):
 
 
 def state_of(pid):
-    """The letter of /proc/<pid>/stat; None where there is no such process."""
+    """The state letter of /proc/<pid>/stat, or None if the process does not exist."""
     try:
         text = pathlib.Path(f"/proc/{pid}/stat").read_text()
     except OSError:
