@@ -12,6 +12,7 @@
 #include "agent/routes/table.h"
 #include "agent/session/counted.h"
 #include "launcher/base/fields.h"
+#include "launcher/base/session_id.h"
 
 namespace caisson::routes {
 namespace {
@@ -83,11 +84,6 @@ class Query {
   const http::Request& request_;
 };
 
-// As the launcher names sessions and their logs: "s-" and 16 hexadecimal digits.
-bool names_log(std::string_view id) {
-  return id.size() == 18 && id.starts_with("s-") && id.find_first_not_of("0123456789abcdef", 2) == std::string_view::npos;
-}
-
 AuditSession summary(const std::string& id, const AuditLog::Ends& ends) {
   AuditSession out{.id = id, .workspace = "default", .state = ends.running ? "running" : "ended", .bytes = ends.bytes};
   if (ends.first && json::text_of(ends.first->fields, "event") == "session_request") {
@@ -116,7 +112,7 @@ task<http::Response> list_sessions(Call call) {
   const std::string state = query.one_of("state", {"running", "ended"});
   const std::string domain(call.request.query_value("domain").value_or(""));
   std::string after(call.request.query_value("after").value_or(""));
-  if (!after.empty() && !names_log(after)) query.add("after", "value_error", "must be `next` of the answer before");
+  if (!after.empty() && session_number(after) == 0) query.add("after", "value_error", "must be `next` of the answer before");
   if (domain.size() > 64) query.add("domain", "string_too_long", "must have at most 64 characters");
   if (!query.issues.empty()) co_return validation_response(query.issues);
   AuditSessions out;

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 
 #include "launcher/audit/redact.h"
 #include "launcher/base/hash.h"
@@ -64,18 +63,6 @@ std::string stamp() {
 std::string segment_suffix(unsigned number) {
   const std::string digits = std::to_string(number);
   return "-" + std::string(digits.size() < 6 ? 6 - digits.size() : 0, '0') + digits;
-}
-
-std::string session_id(std::uint64_t number) {
-  char id[kIdSize + 1];
-  std::snprintf(id, sizeof id, "s-%016lx", number);
-  return id;
-}
-
-std::uint64_t session_number(std::string_view id) {
-  std::uint64_t number = 0;
-  if (id.size() == kIdSize) std::from_chars(id.data() + 2, id.data() + kIdSize, number, 16);
-  return id == session_id(number) ? number : 0;
 }
 
 std::string root_text(std::string_view file, std::uint64_t count, std::string_view head) {

@@ -120,10 +120,6 @@ class Log {
   bool poisoned_ = false;
 };
 
-// A session's id: "s-" and a number of 16 hexadecimal digits, of which the first 8 are the second of its beginning.
-inline constexpr std::size_t kIdSize = 18;
-[[nodiscard]] std::string session_id(std::uint64_t number);
-[[nodiscard]] std::uint64_t session_number(std::string_view id);  // 0: it is no session's id
 // Of the file's name, of a segment that was set aside: "-000001".
 [[nodiscard]] std::string segment_suffix(unsigned number);
 

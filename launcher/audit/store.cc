@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <map>
 #include <optional>
@@ -20,6 +19,7 @@
 #include "launcher/audit/log.h"
 #include "launcher/base/directory.h"
 #include "launcher/base/fields.h"
+#include "launcher/base/session_id.h"
 #include "launcher/base/sys.h"
 
 namespace caisson::audit {
@@ -73,13 +73,13 @@ std::map<std::string, Group> groups_of(const std::string& directory) {
   const auto dir = fd ? sys::read_directory(std::move(*fd)) : std::unexpected(std::move(fd).error());
   while (const char* entry = dir ? sys::next_name(dir->get()) : nullptr) {
     const std::string name = entry;
-    const bool session = name.starts_with("s-") && name.size() > kIdSize;
+    const bool session = name.starts_with("s-") && name.size() > kSessionIdSize;
     struct stat st{};
     if (!name.ends_with(".ndjson") || !(session || name.starts_with("launcher-")) ||
         ::fstatat(::dirfd(dir->get()), entry, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
       continue;
     if ((st.st_mode & S_IRUSR) == 0) (void)::fchmodat(::dirfd(dir->get()), entry, S_IRUSR | S_IWUSR, 0);
-    Group& group = out[session ? name.substr(0, kIdSize) : name];
+    Group& group = out[session ? name.substr(0, kSessionIdSize) : name];
     group.files.push_back(name);
     group.bytes += static_cast<std::uint64_t>(st.st_size);
   }
@@ -227,7 +227,7 @@ class Sweep {
       if (!record || !record->is_object()) continue;
       const std::string event = json::text_of(*record, "event");
       if (event != event_name(Event::session_end) && event != event_name(Event::log_root)) continue;
-      const auto of = sessions_.find(json::text_of(*record, "file").substr(0, kIdSize));
+      const auto of = sessions_.find(json::text_of(*record, "file").substr(0, kSessionIdSize));
       if (of == sessions_.end() || !of->second) continue;
       json::Value root = json::Value::object();
       for (const char* key : {"session", "workspace", "file", "count", "head", "reason", "key", "signature"})

@@ -1,5 +1,6 @@
 #include "launcher/policy/fields.h"
 
+#include <array>
 #include <iterator>
 #include <unordered_map>
 
@@ -16,7 +17,7 @@ constexpr auto kPath = Form::path;
 // A number as JSON.
 class Decimal {
  public:
-  constexpr explicit Decimal(std::uint64_t value) {
+  constexpr explicit Decimal(std::uint64_t value = 0) {
     do text_[--first_] = static_cast<char>('0' + value % 10);
     while ((value /= 10) != 0);
   }
@@ -28,18 +29,18 @@ class Decimal {
 };
 
 // The defaults of Limits and Audit, which stand there alone.
-template <std::size_t kRow>
-constexpr Decimal kLimitDefault{Limits{}.*kLimits[kRow].member};
-constexpr Decimal kMaxBytesDefault{Audit{}.max_bytes}, kKeepDaysDefault{Audit{}.keep_days};
+constexpr Decimal kMaxBytesDefault(Audit{}.max_bytes), kKeepDaysDefault(Audit{}.keep_days);
+constexpr auto kLimitDefaults = [] {
+  std::array<Decimal, std::size(kLimits)> out;
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = Decimal(Limits{}.*kLimits[i].member);
+  return out;
+}();
 
 // A member of Limits. Its bounds are in kLimits, which requests are checked by, too.
-template <std::size_t kRow = 0>
 consteval Field limit(std::string_view pointer, std::string_view doc) {
-  if constexpr (kRow < std::size(kLimits)) {
-    const LimitRow& row = kLimits[kRow];
-    if (pointer.substr(pointer.rfind('/') + 1) != row.name) return limit<kRow + 1>(pointer, doc);
-    return {pointer, integer, kAny, "", row.least, row.most, kLimitDefault<kRow>.view(), larger, doc};
-  }
+  for (std::size_t i = 0; i < std::size(kLimits); ++i)
+    if (const LimitRow& row = kLimits[i]; pointer.substr(pointer.rfind('/') + 1) == row.name)
+      return {pointer, integer, kAny, "", row.least, row.most, kLimitDefaults[i].view(), larger, doc};
   throw "no such limit";
 }
 

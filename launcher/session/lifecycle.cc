@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "launcher/attest/base64url.h"
+#include "launcher/base/session_id.h"
 #include "launcher/base/sys.h"
 #include "launcher/session/manager.h"
 
@@ -58,7 +59,7 @@ Result<Manager::Entry*> Manager::start(Workspace& workspace, const std::string& 
     return fail(Code::limit, "more than " + std::to_string(settings_.max_sessions) + " sessions");
   // Sorts by time, which is all that the audit directory is ordered by.
   const auto second = static_cast<std::uint64_t>(sys::realtime_ns() / 1'000'000'000);
-  const std::string id = audit::session_id(second << 32 | std::stoul(sys::random_hex(4), nullptr, 16));
+  const std::string id = session_id(second << 32 | std::stoul(sys::random_hex(4), nullptr, 16));
   std::optional<confine::Cgroup> cgroup;
   if (cgroups_ && prepared->plan->cgroup) {
     TRY_ASSIGN(cgroup, cgroups_->make(id, prepared->plan->policy->limits, prepared->plan->disks,
@@ -139,7 +140,7 @@ Status Manager::assign(Entry& entry) {
     entry.log.reset();
     return written;
   }
-  const std::uint64_t number = audit::session_number(session.id());
+  const std::uint64_t number = session_number(session.id());
   logs_.insert(std::ranges::lower_bound(logs_, number), number);
   if (session.state() != State::idle) return {};
   return entry.log->append_prepared(audit::Event::session_start, std::exchange(entry.start, {}));

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "launcher/audit/sweeper.h"
+#include "launcher/base/session_id.h"
 #include "launcher/base/sys.h"
 #include "launcher/confine/helper.h"
 #include "launcher/session/manager.h"
@@ -31,7 +32,7 @@ void Manager::sweep() {
   if (logs_.empty())
     for (std::filesystem::directory_iterator at(settings_.audit_dir, error), end; !error && at != end; at.increment(error))
       if (const std::string name = at->path().filename(); name.ends_with(".ndjson"))
-        if (const auto number = audit::session_number(name.substr(0, name.size() - 7))) logs_.push_back(number);
+        if (const auto number = session_number(name.substr(0, name.size() - 7))) logs_.push_back(number);
   std::ranges::sort(logs_);
   sweep_full_ = std::max<std::uint64_t>(settings_.audit_max_bytes / 16, 1);
   if (const Status started = start_sweeper(); !started) {
@@ -85,10 +86,10 @@ Status Manager::hear_sweeper() {
   if (size < 1) return fail(Code::io, "caisson-logs is gone");
   TRY_ASSIGN(json::Value fields, json::parse({buffer + 1, static_cast<std::size_t>(size) - 1}));
   TRY_ASSIGN(const std::string file, need_string(fields, "file"));
-  const std::string id = file.substr(0, audit::kIdSize);
+  const std::string id = file.substr(0, kSessionIdSize);
   const bool root = buffer[0] == audit::kKeepRoot, go = !entries_.contains(id);
   if (go) record(root ? audit::Event::log_root : audit::Event::log_deleted, std::move(fields));
-  if (go && !root) std::erase(logs_, audit::session_number(id));
+  if (go && !root) std::erase(logs_, session_number(id));
   if (::send(sweeper_socket_.get(), go ? "y" : "n", 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1) return sys_error("answer caisson-logs");
   return {};
 }
@@ -100,10 +101,10 @@ Result<json::Value> Manager::answer_audit_list(ipc::Connection&, const ipc::Conn
   TRY_ASSIGN(const auto limit, json::get_int(request.body, "limit"));
   const auto most = static_cast<std::size_t>(std::clamp<std::int64_t>(limit.value_or(100), 1, kMaxLogsListed));
   json::Value list = json::Value::array();
-  const std::uint64_t first = before.value_or("").empty() ? ~0ULL : audit::session_number(*before);
+  const std::uint64_t first = before.value_or("").empty() ? ~0ULL : session_number(*before);
   if (first == 0) return fail(Code::invalid_argument, "'before' is not a session's id");
   for (auto at = std::ranges::lower_bound(logs_, first); at != logs_.begin() && list.size() < most;) {
-    const std::string id = audit::session_id(*--at);
+    const std::string id = session_id(*--at);
     list.push_back({{"session", id}, {"running", entries_.contains(id)}});
   }
   return json::Value{{"sessions", std::move(list)}};
@@ -114,8 +115,7 @@ Result<json::Value> Manager::answer_audit_open(ipc::Connection& c, const ipc::Co
   TRY_ASSIGN(const std::string id, need_string(request.body, "session"));
   TRY_ASSIGN(const auto segment, json::get_int(request.body, "segment"));
   if (segment && (*segment < 0 || *segment > kMaxSegment)) return fail(Code::invalid_argument, "'segment' is out of range");
-  if (!std::ranges::binary_search(logs_, audit::session_number(id)))
-    return fail(Code::not_found, "no log of session " + quote(id, 64));
+  if (!std::ranges::binary_search(logs_, session_number(id))) return fail(Code::not_found, "no log of session " + quote(id, 64));
   const std::string suffix = segment.value_or(0) == 0 ? "" : audit::segment_suffix(static_cast<unsigned>(*segment));
   std::vector<Fd> fds;
   TRY_ASSIGN(fds.emplace_back(),
