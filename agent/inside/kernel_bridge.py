@@ -104,7 +104,7 @@ def place_files(where, files, body):
             with open(file["path"], "wb") as out:
                 out.write(body[:file["bytes"]])
         except (OSError, ValueError) as why:
-            raise RuntimeError("cannot be put in place: file %s: %s" % (file["path"], getattr(why, "strerror", None) or why))
+            raise RuntimeError("file %s cannot be written: %s" % (file["path"], getattr(why, "strerror", None) or why))
         body = body[file["bytes"]:]
 
 

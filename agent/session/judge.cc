@@ -99,7 +99,7 @@ std::uint64_t bytes_of(std::int64_t mib) {
   return mib < 1 ? 0 : static_cast<std::uint64_t>(std::min(mib, kMost)) << 20;
 }
 
-std::string refusal_of(const json::Value& why) { return "cannot be put in place: " + json::dump(why); }
+std::string refusal_of(const json::Value& why) { return "the files cannot be written: " + json::dump(why); }
 
 // The whole job of a Python that waits for one.
 std::string python_job(const JudgeJob& job, const JudgeLanguage& language, const std::string& dir, const std::string& nonce) {

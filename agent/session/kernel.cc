@@ -110,7 +110,7 @@ task<Kernel::Pointer> Kernel::start(bridge::LauncherClient& launcher, Place plac
         co_await Worker::call(self->worker_, std::move(head), std::move(files->body), bridge::deadline_after(kPlaceSeconds));
     std::string error = placed ? json::text_of(placed->head, "error") : placed.error().text();
     if (!error.empty()) {
-      (void)co_await Worker::close(self->worker_, "its files cannot be put in place");
+      (void)co_await Worker::close(self->worker_, "its files cannot be written");
       co_return fail(Code::invalid_argument, std::move(error));
     }
     head = json::Value::object();

@@ -253,7 +253,7 @@ def test_programs_test_their_own_servers_side_by_side(judge):
 def test_what_is_no_file_name_or_no_base64_is_no_verdict_in_any_language(judge):
     for files in ({"/usr/bin/x": ""}, {"a\0b": ""}, {"x": "?"}):
         got = judge("echo 1", "bash", files=files)
-        assert got["status"] == "SandboxError" and "cannot be put in place" in got["message"] and got["run_result"] is None, got
+        assert got["status"] == "SandboxError" and "cannot be written" in got["message"] and got["run_result"] is None, got
 
 
 def test_files_are_there_for_every_language(judge):
@@ -330,10 +330,10 @@ def test_a_notebook_ends_with_its_session(api, notebook):
     eventually(lambda: not [s for s in api.sessions() if s.get("label") == "run_jupyter"])
 
 
-def test_a_notebook_whose_files_cannot_be_put_in_place_is_not_run(notebook):
+def test_a_notebook_whose_files_cannot_be_written_is_not_run(notebook):
     for files in ({"/usr/bin/x": ""}, {"x": "?"}):
         got = notebook("1", files=files)
-        assert got["status"] == "SandboxError" and "cannot be put in place" in got["message"] and got["cells"] == [], got
+        assert got["status"] == "SandboxError" and "cannot be written" in got["message"] and got["cells"] == [], got
 
 
 def test_verdicts_side_by_side_are_right(judge):
