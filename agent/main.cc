@@ -21,8 +21,8 @@
 #include "agent/routes/table.h"
 #include "agent/routes/tool_probe.h"
 #include "agent/seal.h"
-#include "agent/session/config.h"
-#include "agent/session/workspaces.h"
+#include "agent/services/common/config.h"
+#include "agent/services/workspace/workspaces.h"
 #include "agent/settings.h"
 
 namespace caisson {
@@ -73,19 +73,13 @@ void launcher_gone(const Error& error) {
 struct Agent {
   Agent(asio::io_context& io, const Settings& settings, Fd launcher_fd)
       : launcher(io.get_executor(), std::move(launcher_fd), launcher_gone),
-        workspaces(launcher, session::config_from_env()),
+        workspaces(launcher, services::config_from_env()),
         sandbox({.user = settings.user, .workspace = settings.workspace, .timezone = settings.timezone, .port = settings.port}),
         services{.status = &status,
                  .sandbox = &sandbox,
                  .launcher = &launcher,
-                 .bash = &workspaces.standard()->bash,
-                 .shell = &workspaces.standard()->shell,
-                 .watches = &workspaces.standard()->watches,
-                 .file = &workspaces.standard()->file,
-                 .jupyter = &workspaces.standard()->jupyter,
-                 .code = &workspaces.standard()->code,
-                 .box = &workspaces.standard()->box,
-                 .workspaces = &workspaces},
+                 .workspaces = &workspaces,
+                 .workspace = workspaces.standard().get()},
         app(services,
             {.api_key = settings.api_key,
              .auth_off = settings.auth_off,
@@ -94,7 +88,7 @@ struct Agent {
             routes::all_routes()),
         server(io, app) {}
   bridge::LauncherClient launcher;
-  session::Workspaces workspaces;
+  services::Workspaces workspaces;
   routes::AgentStatus status;
   routes::SandboxInfo sandbox;
   routes::Services services;
@@ -105,12 +99,12 @@ struct Agent {
 // What the operator's environment names. A failure is said and does not keep the server from its work: no wall depends on it.
 asio::awaitable<void> run_hooks(Agent& agent, const Settings& settings, std::string_view event) {
   if (settings.restarted) co_return;
-  session::Hooks& hooks = agent.workspaces.standard()->box.hooks;
+  services::Hooks& hooks = agent.workspaces.standard()->hooks;
   const Status done = co_await hooks.run(std::string(event), bridge::no_deadline());
   if (!done) log::error(done.error().text());
 }
 
-task<void> go_on(session::Workspaces& workspaces) {
+task<void> go_on(services::Workspaces& workspaces) {
   CO_TRY(co_await workspaces.look());
   CO_TRY(co_await workspaces.wake(workspaces.standard()));  // what is asked of it below would wait
   co_return co_await workspaces.take_up();
@@ -118,17 +112,17 @@ task<void> go_on(session::Workspaces& workspaces) {
 
 // The first message to the launcher must be hello, so no request is accepted before its answer.
 task<void> serve(Agent& agent, const Settings& settings) {
-  auto greeting = co_await agent.launcher.hello(session::Keep::file_bytes());
+  auto greeting = co_await agent.launcher.hello(services::Keep::file_bytes());
   if (!greeting) die(std::move(greeting).error().wrap("greet the launcher"));
   agent.sandbox.set_places(greeting->home, settings.workspace.empty() ? greeting->workspace : settings.workspace);
   // An agent that cannot go on with what is there serves nothing: the next one may.
   if (Status done = co_await go_on(agent.workspaces); !done) die(std::move(done).error().wrap("go on from the agent before"));
-  co_await run_hooks(agent, settings, session::Hooks::kInit);
-  co_await run_hooks(agent, settings, session::Hooks::kPreServices);
+  co_await run_hooks(agent, settings, services::Hooks::kInit);
+  co_await run_hooks(agent, settings, services::Hooks::kPreServices);
   agent.server.start();
   CO_TRY(co_await routes::probe_until_ready(agent.services));
-  co_await run_hooks(agent, settings, session::Hooks::kPostReady);
-  session::JupyterService& jupyter = agent.workspaces.standard()->jupyter;
+  co_await run_hooks(agent, settings, services::Hooks::kPostReady);
+  services::JupyterService& jupyter = agent.workspaces.standard()->jupyter;
   if (jupyter.config().prepare_at_start) CO_TRY(co_await jupyter.prepare());
   co_return Status{};
 }
@@ -158,11 +152,11 @@ Status run() {
   settle_memory();
   raise_descriptor_limit();
   TRY_ASSIGN(const Settings settings, settings_from_env());
-  TRY_ASSIGN(std::vector<session::Hook> hooks, session::hooks_from_env());
+  TRY_ASSIGN(std::vector<services::Hook> hooks, services::hooks_from_env());
   TRY_ASSIGN(Fd launcher_fd, launcher_socket());
   asio::io_context io(1);
   Agent agent(io, settings, std::move(launcher_fd));
-  for (session::Hook& hook : hooks) TRY(agent.workspaces.standard()->box.hooks.add(std::move(hook)));
+  for (services::Hook& hook : hooks) TRY(agent.workspaces.standard()->hooks.add(std::move(hook)));
   TRY_ASSIGN(const unsigned short port, agent.server.listen(settings.bind, settings.port));
   log::info("caisson-agent " CAISSON_VERSION " listens on " + settings.bind + " port " + std::to_string(port) +
             (settings.auth_off ? ", WITHOUT authentication (CAISSON_AUTH=none)" : ""));

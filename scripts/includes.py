@@ -10,6 +10,9 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
+BELOW_SERVICES = ["launcher/base", "agent/frames", "agent/http", "agent/bridge"]
+SERVICES = [f"agent/services/{name}" for name in ("common", "program", "shell", "code", "notebook", "files", "observe", "workspace")]
+
 ALLOWED = {
     "launcher/base": [],
     "launcher/ipc": ["launcher/base"],
@@ -37,12 +40,20 @@ ALLOWED = {
     "agent/bridge": ["launcher/base", "launcher/ipc", "agent/http"],
     "agent/frames": ["launcher/base"],
     "agent/worker": ["launcher/base", "agent/frames"],
-    "agent/session": ["launcher/base", "agent/frames", "agent/http", "agent/bridge"],
+    # Kinds of sessions know nothing of each other; only a workspace has all of them.
+    "agent/services/common": [*BELOW_SERVICES],
+    "agent/services/program": [*BELOW_SERVICES, "agent/services/common"],
+    "agent/services/shell": [*BELOW_SERVICES, "agent/services/common", "agent/services/program"],
+    "agent/services/code": [*BELOW_SERVICES, "agent/services/common", "agent/services/program"],
+    "agent/services/notebook": [*BELOW_SERVICES, "agent/services/common", "agent/services/program"],
+    "agent/services/files": [*BELOW_SERVICES, "agent/services/common", "agent/services/program"],
+    "agent/services/observe": [*BELOW_SERVICES, "agent/services/common"],
+    "agent/services/workspace": [*BELOW_SERVICES, "agent/services/common", "agent/services/program", "agent/services/shell", "agent/services/code", "agent/services/notebook", "agent/services/files", "agent/services/observe"],
     "agent/auth": ["launcher/base", "agent/http"],
-    "agent/routes": ["launcher/base", "agent/frames", "agent/http", "agent/auth", "agent/bridge", "agent/session"],
+    "agent/routes": ["launcher/base", "agent/frames", "agent/http", "agent/auth", "agent/bridge", *SERVICES],
     "agent/derive": ["launcher/base", "agent/http", "agent/routes"],
     "agent/page": ["agent/http", "agent/routes"],
-    "agent": ["launcher/base", "launcher/ipc", "agent/http", "agent/auth", "agent/bridge", "agent/session", "agent/routes", "agent/derive"],
+    "agent": ["launcher/base", "launcher/ipc", "agent/http", "agent/auth", "agent/bridge", *SERVICES, "agent/routes", "agent/derive"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 

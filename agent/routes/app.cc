@@ -4,7 +4,7 @@
 
 #include "agent/http/failure.h"
 #include "agent/http/log.h"
-#include "agent/session/workspaces.h"
+#include "agent/services/workspace/workspaces.h"
 
 namespace caisson::routes {
 namespace {
@@ -18,17 +18,11 @@ http::Response to_response(Result<http::Response> result) {
 
 class RouteExchange final : public http::Exchange {
  public:
-  RouteExchange(http::Request head, const Services& services, session::WorkspacePtr of, const Route& route, http::Pairs cors)
+  RouteExchange(http::Request head, const Services& services, services::WorkspacePtr of, const Route& route, http::Pairs cors)
       : Exchange(std::move(head)), services_(services), workspace_(std::move(of)), route_(route) {
     if (workspace_) {
       workspace = workspace_->name;
-      services_.bash = &workspace_->bash;
-      services_.shell = &workspace_->shell;
-      services_.file = &workspace_->file;
-      services_.watches = &workspace_->watches;
-      services_.jupyter = &workspace_->jupyter;
-      services_.code = &workspace_->code;
-      services_.box = &workspace_->box;
+      services_.workspace = workspace_.get();
     }
     response_headers = std::move(cors);
     body_limit = route.body_limit;
@@ -49,7 +43,7 @@ class RouteExchange final : public http::Exchange {
 
  private:
   Services services_;
-  const session::WorkspacePtr workspace_;  // kept for as long as a handler works with its services
+  const services::WorkspacePtr workspace_;  // kept for as long as a handler works with its services
   const Route& route_;
 };
 
@@ -101,7 +95,7 @@ asio::awaitable<http::Admission> App::admit(http::Request head) {
     co_return told;
   }
   head.params = std::move(match.params);
-  session::WorkspacePtr workspace;
+  services::WorkspacePtr workspace;
   if (!is_public && match.route->scope != Scope::workspaces && services_.workspaces != nullptr) {
     const auto named =
         std::ranges::count(head.headers, kWorkspaceHeader, [](const auto& h) { return std::string_view(h.first); });
@@ -115,7 +109,7 @@ asio::awaitable<http::Admission> App::admit(http::Request head) {
     }
   }
   if (!is_public && wakes(match.route->scope) && services_.workspaces != nullptr) {
-    const session::WorkspacePtr meant = workspace ? workspace : services_.workspaces->standard();
+    const services::WorkspacePtr meant = workspace ? workspace : services_.workspaces->standard();
     const Status awake = co_await services_.workspaces->wake(meant);
     if (!awake) co_return http::internal_failure(awake.error().text());
   }

@@ -10,7 +10,7 @@
 #include "agent/routes/audit_types.h"
 #include "agent/routes/session_id.h"
 #include "agent/routes/table.h"
-#include "agent/session/counted.h"
+#include "agent/services/common/counted.h"
 #include "launcher/base/fields.h"
 #include "launcher/base/session_id.h"
 
@@ -151,7 +151,7 @@ struct Wanted {
 task<http::Response> stream(Call call, AuditLog log, Wanted wanted) {
   if (static_cast<std::size_t>(g_streams) >= kMaxStreams)
     co_return http::fail("more than " + std::to_string(kMaxStreams) + " audit logs are streamed at once");
-  const session::Counted counted(g_streams);
+  const services::Counted counted(g_streams);
   CO_TRY_ASSIGN(http::EventStream events, co_await call.event_stream());
   std::size_t scanned = 0;
   while (!call.request.client_gone()) {

@@ -2,17 +2,18 @@
 // command is 404 in the envelope.
 #include "agent/routes/bash_types.h"
 #include "agent/routes/table.h"
-#include "agent/session/bash_service.h"
-#include "agent/session/text.h"
+#include "agent/services/common/text.h"
+#include "agent/services/shell/bash_service.h"
+#include "agent/services/workspace/workspace.h"
 #include "launcher/base/sys.h"
 
 namespace caisson::routes {
 namespace {
 
-using session::BashCommand;
-using session::BashService;
+using services::BashService;
+using services::Command;
 
-BashSessionInfo info_of(const session::BashSession& s) {
+BashSessionInfo info_of(const services::BashSession& s) {
   BashSessionInfo info{.session_id = s.id,
                        .status = s.closed ? "closed" : "ready",
                        .working_dir = s.working_dir,
@@ -29,24 +30,24 @@ struct Piece {
   std::int64_t next;
   std::uint64_t lost = 0;
 };
-Piece piece_from(const session::OutputBuffer& stream, std::int64_t offset, bool running) {
+Piece piece_from(const services::OutputBuffer& stream, std::int64_t offset, bool running) {
   const std::uint64_t from = offset < 0 ? 0 : static_cast<std::uint64_t>(offset);
   const std::uint64_t start = std::min(std::max(from, stream.begin()), stream.end());
   std::string bytes = stream.read(start);
-  if (running) bytes.resize(bytes.size() - session::incomplete_tail(bytes));
-  Piece piece{session::to_utf8(bytes), static_cast<std::int64_t>(start + bytes.size())};
+  if (running) bytes.resize(bytes.size() - services::incomplete_tail(bytes));
+  Piece piece{services::to_utf8(bytes), static_cast<std::int64_t>(start + bytes.size())};
   if (stream.begin() > from) piece.lost = stream.begin() - from;
   return piece;
 }
 
 // Where a whole answer ends, for the next /output.
-std::int64_t next_offset(const session::OutputBuffer& stream, bool running) {
+std::int64_t next_offset(const services::OutputBuffer& stream, bool running) {
   const std::uint64_t end = stream.end();
   const std::string tail = running && end > 0 ? stream.read(end - std::min<std::uint64_t>(end, 3)) : "";
-  return static_cast<std::int64_t>(end - session::incomplete_tail(tail));
+  return static_cast<std::int64_t>(end - services::incomplete_tail(tail));
 }
 
-std::optional<std::string> hint_of(const BashCommand& command, std::uint64_t out_lost, std::uint64_t err_lost) {
+std::optional<std::string> hint_of(const Command& command, std::uint64_t out_lost, std::uint64_t err_lost) {
   std::string hint = command.hint;
   const auto add = [&hint](std::string_view name, std::uint64_t bytes) {
     if (bytes == 0) return;
@@ -59,22 +60,22 @@ std::optional<std::string> hint_of(const BashCommand& command, std::uint64_t out
 }
 
 // Bytes of both streams from there on.
-std::size_t kept_since(const BashCommand& command, std::int64_t out, std::int64_t err) {
-  const auto kept = [](const session::OutputBuffer& stream, std::int64_t offset) {
+std::size_t kept_since(const Command& command, std::int64_t out, std::int64_t err) {
+  const auto kept = [](const services::OutputBuffer& stream, std::int64_t offset) {
     const std::uint64_t from = std::max(stream.begin(), static_cast<std::uint64_t>(std::max<std::int64_t>(offset, 0)));
     return static_cast<std::size_t>(stream.end() - std::min(from, stream.end()));
   };
   return kept(command.out, out) + kept(command.err, err);
 }
 
-http::Response exec_response(const session::BashSession& s, const BashCommand& command, std::size_t max_characters) {
+http::Response exec_response(const services::BashSession& s, const Command& command, std::size_t max_characters) {
   const bool running = command.running();
   BashExecResult result{.session_id = s.id,
                         .command_id = command.id,
                         .command = command.text,
-                        .status = std::string(session::status_name(command.status))};
-  result.stdout_text = session::whole_text(command.out, max_characters, running);
-  result.stderr_text = session::whole_text(command.err, max_characters, running);
+                        .status = std::string(services::status_name(command.status))};
+  result.stdout_text = services::whole_text(command.out, max_characters, running);
+  result.stderr_text = services::whole_text(command.err, max_characters, running);
   if (command.exit_code) result.exit_code = *command.exit_code;
   result.end = command.end();
   result.offset = next_offset(command.out, running);
@@ -83,7 +84,7 @@ http::Response exec_response(const session::BashSession& s, const BashCommand& c
 }
 
 task<http::Response> bash_exec(Call call, BashExecRequest body) {
-  BashService& service = *call.services.bash;
+  BashService& service = call.services.workspace->bash;
   BashService::SessionPtr s;
   if (body.session_id.value_or("").empty()) {
     BashService::CreateParams params{.implicit = true};
@@ -93,7 +94,7 @@ task<http::Response> bash_exec(Call call, BashExecRequest body) {
     if (!s) co_return http::session_not_found();
     s->implicit = false;
   }
-  session::BashExecParams params{.command = std::move(body.command), .exec_dir = std::move(body.exec_dir)};
+  services::BashExecParams params{.command = std::move(body.command), .exec_dir = std::move(body.exec_dir)};
   if (body.env) params.env = std::move(*body.env);
   params.hard_timeout = body.hard_timeout;
   CO_TRY_ASSIGN(const BashService::CommandPtr command, co_await service.start(s, std::move(params)));
@@ -107,7 +108,7 @@ task<http::Response> bash_exec(Call call, BashExecRequest body) {
 }
 
 task<http::Response> bash_output(Call call, BashOutputRequest body) {
-  const auto s = call.services.bash->find(body.session_id);
+  const auto s = call.services.workspace->bash.find(body.session_id);
   if (!s) co_return http::session_not_found();
   s->touch();
   const auto command = body.command_id ? s->find(*body.command_id) : s->latest();
@@ -130,35 +131,35 @@ task<http::Response> bash_output(Call call, BashOutputRequest body) {
   result.stderr_text = std::move(err.text);
   result.offset = out.next;
   result.stderr_offset = err.next;
-  BashCommandInfo info{command->id, command->text, std::string(session::status_name(command->status)), {}, command->end()};
+  BashCommandInfo info{command->id, command->text, std::string(services::status_name(command->status)), {}, command->end()};
   if (command->exit_code) info.exit_code = *command->exit_code;
   result.command = std::move(info);
   co_return http::ok(encode(result), "Operation successful", hint_of(*command, out.lost, err.lost));
 }
 
 task<http::Response> bash_write(Call call, BashWriteRequest body) {
-  const auto s = call.services.bash->find(body.session_id);
+  const auto s = call.services.workspace->bash.find(body.session_id);
   if (!s) co_return http::session_not_found();
   s->touch();
   const auto command = body.command_id ? s->find(*body.command_id) : s->current();
   if (!command && body.command_id) co_return http::error_response(404, "Command not found");
   if (!command) co_return http::fail("no command is running in this session");
-  CO_TRY(BashCommand::write(command, std::move(body.input), session::kMaxWaitingInput));
+  CO_TRY(Command::write(command, std::move(body.input), services::kMaxWaitingInput));
   co_return http::ok(nullptr);
 }
 
 task<http::Response> bash_kill(Call call, BashKillRequest body) {
-  const auto s = call.services.bash->find(body.session_id);
+  const auto s = call.services.workspace->bash.find(body.session_id);
   if (!s) co_return http::session_not_found();
-  const std::string signal = session::kill_signal_name(body.signal);
+  const std::string signal = services::kill_signal_name(body.signal);
   if (signal.empty()) co_return http::fail("signal must be SIGTERM, SIGKILL or SIGINT, not " + quote(body.signal));
-  CO_TRY(co_await call.services.bash->kill(s, signal));
+  CO_TRY(co_await call.services.workspace->bash.kill(s, signal));
   co_return http::ok(nullptr, "Sent " + signal);
 }
 
 task<http::Response> bash_sessions(Call call) {
   std::vector<BashSessionInfo> list;
-  for (const auto& s : call.services.bash->sessions()) list.push_back(info_of(*s));
+  for (const auto& s : call.services.workspace->bash.sessions()) list.push_back(info_of(*s));
   co_return http::ok(encode(list));
 }
 
@@ -167,14 +168,14 @@ task<http::Response> bash_create_session(Call call, BashSessionCreateRequest bod
                                    .exec_dir = body.exec_dir.value_or(""),
                                    .snapshot_path = body.snapshot_path.value_or(""),
                                    .isolated = isolated(body.isolation)};
-  CO_TRY_ASSIGN(const auto s, co_await call.services.bash->create(std::move(params)));
+  CO_TRY_ASSIGN(const auto s, co_await call.services.workspace->bash.create(std::move(params)));
   co_return http::ok(encode(info_of(*s)));
 }
 
 task<http::Response> bash_close_session(Call call) {
-  const auto s = call.services.bash->find(std::string(call.request.param("session_id")));
+  const auto s = call.services.workspace->bash.find(std::string(call.request.param("session_id")));
   if (!s) co_return http::session_not_found();
-  CO_TRY(co_await call.services.bash->close(s, "closed by the client"));
+  CO_TRY(co_await call.services.workspace->bash.close(s, "closed by the client"));
   co_return http::ok(nullptr, "Session closed");
 }
 

@@ -2,16 +2,17 @@
 // success:true with its exit code, a run that could not be begun is success:false.
 #include "agent/routes/code_types.h"
 #include "agent/routes/table.h"
-#include "agent/session/code_service.h"
+#include "agent/services/code/code_service.h"
+#include "agent/services/workspace/workspace.h"
 
 namespace caisson::routes {
 namespace {
 
-using session::Language;
+using services::Language;
 
 constexpr std::int64_t kDefaultTimeout = 30;
 
-CodeExecuteResponse response_of(const std::string& language, std::string code, session::CodeOutcome outcome) {
+CodeExecuteResponse response_of(const std::string& language, std::string code, services::CodeOutcome outcome) {
   CodeExecuteResponse out{.language = language, .status = std::move(outcome.status), .outputs = std::move(outcome.outputs)};
   out.code = std::move(code);
   out.stdout_text = std::move(outcome.out);
@@ -24,12 +25,12 @@ CodeExecuteResponse response_of(const std::string& language, std::string code, s
 }
 
 task<http::Response> code_execute(Call call, CodeExecuteRequest body) {
-  session::CodeService& service = *call.services.code;
-  session::CodeJob job{.language = body.language == "python" ? Language::python : Language::javascript};
+  services::CodeService& service = call.services.workspace->code;
+  services::CodeJob job{.language = body.language == "python" ? Language::python : Language::javascript};
   CO_TRY_ASSIGN(const auto inventory, co_await service.inventory());
   auto chosen = inventory->choose(job.language, call.request.query_value("version").value_or(""));
   if (!chosen && job.language == Language::python)
-    co_return http::fail(chosen.error().text(), nullptr, std::string(session::kMorePythons));
+    co_return http::fail(chosen.error().text(), nullptr, std::string(services::kMorePythons));
   CO_TRY_ASSIGN(job.interpreter, std::move(chosen));
   job.code = body.code;
   job.cwd = body.cwd.value_or("");
@@ -38,7 +39,7 @@ task<http::Response> code_execute(Call call, CodeExecuteRequest body) {
   const std::string id = body.session_id.value_or("");
   auto ran =
       body.stateful || !id.empty() ? service.stateful(job.language).execute(id, std::move(job)) : service.run(std::move(job));
-  CO_TRY_ASSIGN(session::CodeOutcome outcome, co_await std::move(ran));
+  CO_TRY_ASSIGN(services::CodeOutcome outcome, co_await std::move(ran));
   const std::string message = outcome.status == "timeout" ? "The time was over" : "Operation successful";
   std::optional<std::string> hint;
   if (!outcome.hint.empty()) hint = outcome.hint;
@@ -46,15 +47,15 @@ task<http::Response> code_execute(Call call, CodeExecuteRequest body) {
 }
 
 task<http::Response> code_info(Call call) {
-  CO_TRY_ASSIGN(const auto inventory, co_await call.services.code->inventory());
+  CO_TRY_ASSIGN(const auto inventory, co_await call.services.workspace->code.inventory());
   CodeInfoResponse out;
   for (const Language language : {Language::python, Language::javascript}) {
     const auto& versions = inventory->of(language);
-    CodeLanguageInfo info{.language = std::string(session::language_name(language))};
+    CodeLanguageInfo info{.language = std::string(services::language_name(language))};
     info.description = language == Language::python ? "CPython" : "Node.js";
     info.description += versions.empty() ? ": not installed" : ", each run in a confined session of its own";
     json::Value names = json::Value::array();
-    for (const auto& one : versions) names.push_back(session::version_name(language, one.version));
+    for (const auto& one : versions) names.push_back(services::version_name(language, one.version));
     info.details["versions"] = std::move(names);
     if (!versions.empty()) info.runtime_version = versions.front().version;
     out.languages.push_back(std::move(info));

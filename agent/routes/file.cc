@@ -9,6 +9,7 @@
 #include "agent/frames/base64.h"
 #include "agent/routes/file_calls.h"
 #include "agent/routes/table.h"
+#include "agent/services/workspace/workspace.h"
 
 namespace caisson::routes {
 namespace {
@@ -30,10 +31,10 @@ task<http::Response> read_file(Call call, FileReadRequest body) {
   json::Value head = located(body.file);
   if (body.start_line) head["start"] = *body.start_line;
   if (body.end_line) head["end"] = *body.end_line;
-  auto reply = co_await call.services.file->call("read", std::move(head));
+  auto reply = co_await call.services.workspace->file.call("read", std::move(head));
   if (!reply) co_return answer_failure(reply.error(), kRead, body.file);
   std::string path = text_in(reply->head, "path");
-  if (const auto broken = session::first_broken(reply->body))
+  if (const auto broken = services::first_broken(reply->body))
     co_return answer_failure(decode_failure(*broken, reply->body, path), kRead, body.file);
   const std::string& text = reply->body;
   const auto lines = std::ranges::count(text, '\n') + (text.empty() || text.ends_with('\n') ? 0 : 1);
@@ -44,18 +45,18 @@ task<http::Response> read_file(Call call, FileReadRequest body) {
 }
 
 // The bytes to be written; why they cannot be had.
-std::expected<std::string, session::FileFailure> content_of(FileWriteRequest& body) {
+std::expected<std::string, services::FileFailure> content_of(FileWriteRequest& body) {
   const std::string& encoding = *body.encoding;
   if (encoding == "base64") {
     auto bytes = frames::base64_decode(body.content);
-    if (!bytes) return std::unexpected(session::FileFailure{0, body.file, "decode_error", "content is not valid base64"});
+    if (!bytes) return std::unexpected(services::FileFailure{0, body.file, "decode_error", "content is not valid base64"});
     return std::move(*bytes);
   }
   if (encoding == "raw") {
     auto bytes = frames::latin1_encode(body.content);
     if (!bytes)
       return std::unexpected(
-          session::FileFailure{0, body.file, "decode_error", "content has characters beyond U+00FF, which raw cannot write"});
+          services::FileFailure{0, body.file, "decode_error", "content has characters beyond U+00FF, which raw cannot write"});
     return std::move(*bytes);
   }
   std::string out = body.leading_newline.value_or(false) ? "\n" : "";
@@ -70,7 +71,7 @@ task<http::Response> write_file(Call call, FileWriteRequest body) {
   if (!content) co_return answer_failure(content.error(), kWrite, body.file);
   json::Value head = located(body.file);
   head["append"] = body.append.value_or(false);
-  auto reply = co_await call.services.file->call("write", std::move(head), std::move(*content));
+  auto reply = co_await call.services.workspace->file.call("write", std::move(head), std::move(*content));
   if (!reply) co_return answer_failure(reply.error(), kWrite, body.file);
   FileWriteResult result{.file = text_in(reply->head, "path"), .bytes_written = number_in(reply->head, "bytes_written")};
   co_return http::ok(encode(result), "File written successfully");
@@ -82,7 +83,7 @@ task<http::Response> replace_in_file(Call call, FileReplaceRequest body) {
   head["old_size"] = body.old_str.size();
   std::string both = std::move(body.old_str);
   both += body.new_str;
-  auto reply = co_await call.services.file->call("replace", std::move(head), std::move(both));
+  auto reply = co_await call.services.workspace->file.call("replace", std::move(head), std::move(both));
   if (!reply) co_return answer_failure(reply.error(), kReplace, body.file);
   FileReplaceResult result{.file = text_in(reply->head, "path"), .replaced_count = number_in(reply->head, "count")};
   const std::string said = "Replacement completed, replaced " + std::to_string(result.replaced_count) + " occurrences";

@@ -1,12 +1,12 @@
 #include "agent/routes/file_calls.h"
 
-#include "agent/session/text.h"
+#include "agent/services/common/text.h"
 #include "launcher/base/fields.h"
 #include "launcher/base/sys.h"
 
 namespace caisson::routes {
 
-std::string text_in(const json::Value& head, std::string_view key) { return session::to_utf8(json::text_of(head, key)); }
+std::string text_in(const json::Value& head, std::string_view key) { return services::to_utf8(json::text_of(head, key)); }
 
 std::int64_t number_in(const json::Value& head, std::string_view key) { return json::number_of(head, key).value_or(0); }
 
@@ -18,7 +18,7 @@ Result<json::Value> list_in(const std::string& bytes) {
 
 std::string iso_time(std::int64_t ns) { return sys::rfc3339(ns); }
 
-http::Response answer_failure(const session::FileFailure& why, const FileOperation& operation, const std::string& path) {
+http::Response answer_failure(const services::FileFailure& why, const FileOperation& operation, const std::string& path) {
   return file_failure(file_error(why, operation, path));
 }
 

@@ -15,7 +15,7 @@ namespace caisson::routes {
 // ISO 8601 of nanoseconds since the epoch.
 [[nodiscard]] std::string iso_time(std::int64_t ns);
 
-[[nodiscard]] http::Response answer_failure(const session::FileFailure& why, const FileOperation& operation,
+[[nodiscard]] http::Response answer_failure(const services::FileFailure& why, const FileOperation& operation,
                                             const std::string& path);
 
 }  // namespace caisson::routes

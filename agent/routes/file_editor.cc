@@ -3,7 +3,8 @@
 // the home; the history of a workspace's edits ends with its file worker.
 #include "agent/routes/file_calls.h"
 #include "agent/routes/table.h"
-#include "agent/session/text.h"
+#include "agent/services/common/text.h"
+#include "agent/services/workspace/workspace.h"
 #include "launcher/base/fields.h"
 
 namespace caisson::routes {
@@ -42,9 +43,9 @@ std::optional<std::string> text_at(const frames::Frame& reply, std::size_t index
   return std::nullopt;
 }
 
-http::Response edit_failure(const session::FileFailure& why, const std::string& path) {
+http::Response edit_failure(const services::FileFailure& why, const std::string& path) {
   FileOperationError error = file_error(why, kEdit, path);
-  if (!why.text.empty() && why.number != EPERM) error.message = session::to_utf8(why.text);
+  if (!why.text.empty() && why.number != EPERM) error.message = services::to_utf8(why.text);
   return file_failure(error);
 }
 
@@ -64,7 +65,7 @@ json::Value head_of(const StrReplaceEditorRequest& body) {
 task<http::Response> str_replace_editor(Call call, StrReplaceEditorRequest body) {
   json::Value head = head_of(body);
   std::string texts = texts_of(body, head["parts"]);
-  auto reply = co_await call.services.file->call("edit", std::move(head), std::move(texts));
+  auto reply = co_await call.services.workspace->file.call("edit", std::move(head), std::move(texts));
   if (!reply) co_return edit_failure(reply.error(), body.path);
   const auto output = text_at(*reply, 0), old_text = text_at(*reply, 1), new_text = text_at(*reply, 2);
   if (!output || !old_text || !new_text)

@@ -70,10 +70,10 @@ std::string known_kind(const std::string& kind, int number) {
 
 }  // namespace
 
-FileOperationError file_error(const session::FileFailure& why, const FileOperation& operation, const std::string& path) {
+FileOperationError file_error(const services::FileFailure& why, const FileOperation& operation, const std::string& path) {
   const Row& row = row_of(why.number);
   FileOperationError out;
-  out.path = session::to_utf8(why.path.empty() ? path : why.path);
+  out.path = services::to_utf8(why.path.empty() ? path : why.path);
   out.operation = operation.name;
   out.error_type = known_kind(why.kind, why.number);
   out.retryable = row.retryable;
@@ -85,7 +85,7 @@ FileOperationError file_error(const session::FileFailure& why, const FileOperati
   } else if (out.error_type == "decode_error") {
     out.exception_type = "UnicodeDecodeError";
   }
-  std::string what = session::to_utf8(why.text);
+  std::string what = services::to_utf8(why.text);
   const bool by_errno = what.empty();
   if (by_errno && why.number == EFBIG)
     what = "[Errno 27] File too large for one answer: read it by lines (start_line, end_line) or with /v1/file/download";
@@ -107,12 +107,12 @@ int file_status(const FileOperationError& error) {
   return error.error_type == "io_error" ? 500 : 400;
 }
 
-session::FileFailure sudo_refused(const std::string& path) {
+services::FileFailure sudo_refused(const std::string& path) {
   return {EPERM, path, "permission_denied",
           "sudo is not permitted: sessions of the domain 'file' have no root, and their policy grants none. Repeat without sudo"};
 }
 
-session::FileFailure decode_failure(const session::BrokenText& broken, std::string_view bytes, const std::string& path) {
+services::FileFailure decode_failure(const services::BrokenText& broken, std::string_view bytes, const std::string& path) {
   char byte[8] = "";
   std::snprintf(byte, sizeof byte, "0x%02x", static_cast<unsigned>(static_cast<unsigned char>(bytes[broken.at])));
   const std::string at = std::to_string(broken.at);

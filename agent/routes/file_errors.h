@@ -5,8 +5,8 @@
 
 #include "agent/http/response.h"
 #include "agent/routes/file_types.h"
-#include "agent/session/file_service.h"
-#include "agent/session/text.h"
+#include "agent/services/common/text.h"
+#include "agent/services/files/file_service.h"
 
 namespace caisson::routes {
 
@@ -16,16 +16,16 @@ struct FileOperation {
 };
 
 // path: what the client gave, where the worker names none.
-[[nodiscard]] FileOperationError file_error(const session::FileFailure& why, const FileOperation& operation,
+[[nodiscard]] FileOperationError file_error(const services::FileFailure& why, const FileOperation& operation,
                                             const std::string& path);
 [[nodiscard]] http::Response file_failure(const FileOperationError& error);
 // The HTTP status of a download that fails.
 [[nodiscard]] int file_status(const FileOperationError& error);
 
 // There is no root in a session, and what its user may not do nobody does for it.
-[[nodiscard]] session::FileFailure sudo_refused(const std::string& path);
+[[nodiscard]] services::FileFailure sudo_refused(const std::string& path);
 // `bytes` are `broken` as it says.
-[[nodiscard]] session::FileFailure decode_failure(const session::BrokenText& broken, std::string_view bytes,
-                                                  const std::string& path);
+[[nodiscard]] services::FileFailure decode_failure(const services::BrokenText& broken, std::string_view bytes,
+                                                   const std::string& path);
 
 }  // namespace caisson::routes

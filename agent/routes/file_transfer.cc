@@ -9,12 +9,13 @@
 #include "agent/http/multipart.h"
 #include "agent/routes/file_calls.h"
 #include "agent/routes/table.h"
+#include "agent/services/workspace/workspace.h"
 
 namespace caisson::routes {
 namespace {
 
-using session::FileService;
-using session::Worker;
+using services::FileService;
+using services::Worker;
 
 constexpr FileOperation kUpload{"upload", "Failed to upload file"};
 constexpr FileOperation kDownload{"download", "Failed to download file"};
@@ -43,7 +44,7 @@ struct Upload {
   std::string waiting;
   enum class Field { none, path, file } field = Field::none;
 };
-using Uploaded = std::expected<void, session::FileFailure>;
+using Uploaded = std::expected<void, services::FileFailure>;
 
 // The last segment of what the client calls its file.
 std::string base_name(const std::string& filename) {
@@ -81,7 +82,7 @@ asio::awaitable<Uploaded> take_event(Upload& upload, http::Multipart::Event even
   } else if (event.kind == Kind::data && upload.field == Upload::Field::path) {
     upload.path->append(event.data);
     if (upload.path->size() > kMostPath)
-      co_return std::unexpected(session::FileFailure{ENAMETOOLONG, upload.path->substr(0, 64), "", ""});
+      co_return std::unexpected(services::FileFailure{ENAMETOOLONG, upload.path->substr(0, 64), "", ""});
   } else if (event.kind == Kind::data && upload.field == Upload::Field::file) {
     upload.waiting += event.data;
     if (upload.waiting.size() >= kPart) co_return co_await send_part(upload);
@@ -136,7 +137,7 @@ task<http::Response> upload_file(Call call) {
   const auto boundary = http::multipart_boundary(call.request.header("content-type").value_or(""));
   if (!boundary) co_return missing_file("Field required: a body of multipart/form-data with a part named file");
   Upload upload;
-  auto worker = co_await call.services.file->worker();
+  auto worker = co_await call.services.workspace->file.worker();
   if (!worker) co_return answer_failure({0, "", "io_error", worker.error().text()}, kUpload, "");
   upload.worker = std::move(*worker);
   CO_TRY(co_await call.writer->reserve(kHeldParts));
@@ -217,14 +218,14 @@ std::string disposition(const std::string& path) {
   return "attachment; filename=\"" + plain + "\"; filename*=UTF-8''" + encoded;
 }
 
-http::Response download_failure(const session::FileFailure& why, const std::string& path) {
+http::Response download_failure(const services::FileFailure& why, const std::string& path) {
   const FileOperationError error = file_error(why, kDownload, path);
   return http::json_response(file_status(error),
                              {{"success", false}, {"message", error.message}, {"data", encode(error)}, {"hint", nullptr}});
 }
 
-asio::awaitable<session::FileReply> next_part(const Worker::Pointer& worker, std::int64_t handle, const Span& span,
-                                              std::int64_t done) {
+asio::awaitable<services::FileReply> next_part(const Worker::Pointer& worker, std::int64_t handle, const Span& span,
+                                               std::int64_t done) {
   json::Value head = with_handle(handle);
   head["offset"] = span.first + done;
   head["most"] = std::min(static_cast<std::int64_t>(kPart), span.size - done);
@@ -238,12 +239,12 @@ struct Source {
   bool abort_on_change = false;
 };
 
-bool still_good(const Source& source, const session::FileReply& part) {
+bool still_good(const Source& source, const services::FileReply& part) {
   return part && !part->body.empty() && (!source.abort_on_change || text_in(part->head, "version") == source.version);
 }
 
 // Sends the span, the part behind the one that is being sent already on its way. A failure leaves the answer short.
-task<void> send_span(Call& call, const Source& source, const Span& span, session::FileReply part) {
+task<void> send_span(Call& call, const Source& source, const Span& span, services::FileReply part) {
   using asio::experimental::awaitable_operators::operator&&;
   for (std::int64_t done = 0; done < span.size;) {
     if (!still_good(source, part)) co_return fail(Code::io, "the file changed or ended while it was sent");
@@ -280,7 +281,7 @@ task<http::Response> send_file(Call& call, const Source& source, const json::Val
     kind = parse_range(*range, size, span);
   if (kind == RangeKind::unsatisfiable) co_return range_refused(size);
   // The first part before the head: what has changed already, or cannot be read, is still told by the status.
-  session::FileReply part;
+  services::FileReply part;
   const bool wanted = span.size > 0 && call.request.method != http::Method::head;
   if (wanted) part = co_await next_part(source.worker, source.handle, span, 0);
   if (!part) co_return download_failure(part.error(), text_in(opened, "path"));
@@ -313,7 +314,7 @@ task<http::Response> download_file(Call call) {
   if (!path) co_return query_refused("path", "missing", "Field required");
   if (policy != "ignore" && policy != "abort")
     co_return query_refused("change_policy", "enum", "Input should be 'ignore' or 'abort'");
-  auto worker = co_await call.services.file->worker();
+  auto worker = co_await call.services.workspace->file.worker();
   if (!worker) co_return download_failure({0, "", "io_error", worker.error().text()}, std::string(*path));
   json::Value head = json::Value::object();
   head["path"] = *path;

@@ -9,13 +9,14 @@
 #include "agent/routes/file_calls.h"
 #include "agent/routes/file_watch_types.h"
 #include "agent/routes/table.h"
-#include "agent/session/file_watches.h"
+#include "agent/services/files/file_watches.h"
+#include "agent/services/workspace/workspace.h"
 
 namespace caisson::routes {
 namespace {
 
-using session::FileEvent;
-using session::FileWatches;
+using services::FileEvent;
+using services::FileWatches;
 using Watcher = FileWatches::Pointer;
 
 constexpr FileOperation kWatch{"watch", "Failed to watch path"};
@@ -27,7 +28,7 @@ http::Response superset(json::Value data, std::string_view message, bool success
   return http::json_response(200, out);
 }
 
-http::Response watch_failure(const session::FileFailure& why, const std::string& path) {
+http::Response watch_failure(const services::FileFailure& why, const std::string& path) {
   const FileOperationError error = file_error(why, kWatch, path);
   json::Value body = {{"success", false}, {"message", error.message}, {"data", encode(error)}, {"detail", error.message}};
   const int status = file_status(error);
@@ -50,7 +51,7 @@ json::Value event_json(const FileEvent& event) {
   return out;
 }
 
-json::Value watcher_json(const session::FileWatcher& w) {
+json::Value watcher_json(const services::FileWatcher& w) {
   return {{"watcher_id", w.id},
           {"path", w.path},
           {"recursive", w.params.recursive},
@@ -64,7 +65,7 @@ json::Value watcher_json(const session::FileWatcher& w) {
 }
 
 // Events behind the cursor, as far as they are kept.
-json::Value batch(const session::FileWatcher& w, std::uint64_t cursor, std::size_t limit) {
+json::Value batch(const services::FileWatcher& w, std::uint64_t cursor, std::size_t limit) {
   json::Value events = json::Value::array();
   const bool overflow = w.missed(cursor);
   std::uint64_t last = overflow ? std::max(cursor, w.lost_seq) : cursor;
@@ -83,18 +84,18 @@ json::Value batch(const session::FileWatcher& w, std::uint64_t cursor, std::size
 
 task<http::Response> watch_list(Call call) {
   json::Value list = json::Value::array();
-  for (const Watcher& w : call.services.watches->all()) list.push_back(watcher_json(*w));
+  for (const Watcher& w : call.services.workspace->watches.all()) list.push_back(watcher_json(*w));
   json::Value data = {{"total", list.size()}, {"watchers", std::move(list)}};
   co_return superset(std::move(data), "Operation successful");
 }
 
 task<http::Response> watch_create(Call call, CreateWatchRequest body) {
-  session::WatchParams params{.path = body.path,
-                              .recursive = body.recursive,
-                              .exclude = body.exclude.value_or(std::vector<std::string>()),
-                              .include = body.include_patterns.value_or(std::vector<std::string>()),
-                              .debounce_ms = body.debounce};
-  auto made = co_await call.services.watches->create(std::move(params));
+  services::WatchParams params{.path = body.path,
+                               .recursive = body.recursive,
+                               .exclude = body.exclude.value_or(std::vector<std::string>()),
+                               .include = body.include_patterns.value_or(std::vector<std::string>()),
+                               .debounce_ms = body.debounce};
+  auto made = co_await call.services.workspace->watches.create(std::move(params));
   if (!made) co_return watch_failure(made.error(), body.path);
   co_return superset(watcher_json(**made), "Watcher created");
 }
@@ -104,7 +105,7 @@ task<void> stream_events(Call& call, Watcher w, std::uint64_t cursor) {
   http::Event started{.event = "watch_started", .id = "", .data = json::dump(watcher_json(*w))};
   CO_TRY(co_await stream.send(std::move(started)));
   while (!w->stopped && !call.request.client_gone()) {
-    co_await call.services.watches->attach(w);
+    co_await call.services.workspace->watches.attach(w);
     if (w->missed(cursor)) {
       cursor = w->lost_seq;
       json::Value lost = {{"watcher_id", w->id}, {"cursor", cursor}, {"overflow", true}};
@@ -133,11 +134,11 @@ std::uint64_t last_event(const Call& call, const std::string& id) {
 }
 
 task<http::Response> watch_events(Call call) {
-  const Watcher w = call.services.watches->find(std::string(call.request.param("watcher_id")));
+  const Watcher w = call.services.workspace->watches.find(std::string(call.request.param("watcher_id")));
   if (!w) co_return no_watcher();
   const std::uint64_t cursor = last_event(call, w->id);
   if (!call.request.accepts_event_stream()) {
-    co_await call.services.watches->attach(w);
+    co_await call.services.workspace->watches.attach(w);
     co_return superset(batch(*w, cursor, FileWatches::kKept), "Operation successful");
   }
   CO_TRY(co_await stream_events(call, w, cursor));
@@ -155,16 +156,17 @@ task<http::Response> watch_poll(Call call) {
       Codec<std::int64_t>::decode(since, {.min = 0}, json::Value::array({"body", "since"}), cursor, {{}, issues});
   }
   if (!issues.empty()) co_return validation_response(issues);
-  const Watcher w = call.services.watches->find(std::string(call.request.param("watcher_id")));
+  const Watcher w = call.services.workspace->watches.find(std::string(call.request.param("watcher_id")));
   if (!w) co_return no_watcher();
-  co_await call.services.watches->attach(w);
+  co_await call.services.workspace->watches.attach(w);
   const auto from = static_cast<std::uint64_t>(cursor);
   co_await FileWatches::wait(w, from, bridge::deadline_after(static_cast<double>(body.timeout)));
-  co_await call.services.watches->attach(w);  // before an overflow is told: who looks again then misses nothing behind it
+  co_await call.services.workspace->watches.attach(
+      w);  // before an overflow is told: who looks again then misses nothing behind it
   co_return superset(batch(*w, from, static_cast<std::size_t>(body.limit)), "Operation successful");
 }
 
-const FileEvent* first_of(const session::FileWatcher& w, const std::vector<std::string>& types, std::uint64_t cursor) {
+const FileEvent* first_of(const services::FileWatcher& w, const std::vector<std::string>& types, std::uint64_t cursor) {
   for (const FileEvent& event : w.events)
     if (event.seq > cursor && std::ranges::find(types, event.type) != types.end()) return &event;
   return nullptr;
@@ -178,9 +180,9 @@ http::Response waited(std::optional<json::Value> event, const std::string& path)
 }
 
 task<http::Response> watch_wait(Call call, WatchWaitRequest body) {
-  FileWatches& watches = *call.services.watches;
+  FileWatches& watches = call.services.workspace->watches;
   const bridge::Clock::time_point deadline = bridge::deadline_after(static_cast<double>(body.timeout));
-  session::WatchParams params{.path = body.path, .recursive = false, .debounce_ms = 0, .exact = true};
+  services::WatchParams params{.path = body.path, .recursive = false, .debounce_ms = 0, .exact = true};
   auto made = co_await watches.create(std::move(params));
   if (!made) co_return watch_failure(made.error(), body.path);
   const Watcher w = *made;
@@ -204,9 +206,9 @@ task<http::Response> watch_wait(Call call, WatchWaitRequest body) {
 }
 
 task<http::Response> watch_stop(Call call) {
-  const Watcher w = call.services.watches->find(std::string(call.request.param("watcher_id")));
+  const Watcher w = call.services.workspace->watches.find(std::string(call.request.param("watcher_id")));
   if (!w) co_return no_watcher();
-  co_await call.services.watches->stop(w);
+  co_await call.services.workspace->watches.stop(w);
   json::Value data = {{"watcher_id", w->id}, {"stopped", true}, {"status", "stopped"}};
   co_return superset(std::move(data), "Watcher stopped");
 }

@@ -5,13 +5,13 @@
 
 #include "agent/routes/hooks_types.h"
 #include "agent/routes/table.h"
-#include "agent/session/box.h"
+#include "agent/services/workspace/workspace.h"
 
 namespace caisson::routes {
 namespace {
 
-using session::Hook;
-using session::Hooks;
+using services::Hook;
+using services::Hooks;
 
 constexpr std::size_t kShown = 4096;
 
@@ -44,19 +44,19 @@ task<http::Response> register_hook(Call call, RegisterHook body) {
             .priority = body.priority};
   json::Value data = encode(hook);
   data.erase("end");  // it has not run
-  CO_TRY(call.services.box->hooks.add(std::move(hook)));
+  CO_TRY(call.services.workspace->hooks.add(std::move(hook)));
   co_return http::ok(std::move(data), "Hook registered");
 }
 
 task<http::Response> list_hooks(Call call) {
   const std::string event(call.request.query_value("event").value_or(Hooks::kShutdown));
   std::vector<Hook> out;
-  for (Hook& hook : call.services.box->hooks.list(event)) out.push_back(shown(std::move(hook)));
-  co_return http::ok(encode(out), "Operation successful", hint_of(call.services.box->hooks));
+  for (Hook& hook : call.services.workspace->hooks.list(event)) out.push_back(shown(std::move(hook)));
+  co_return http::ok(encode(out), "Operation successful", hint_of(call.services.workspace->hooks));
 }
 
 task<http::Response> remove_hook(Call call) {
-  const Status removed = call.services.box->hooks.remove(std::string(call.request.param("name")));
+  const Status removed = call.services.workspace->hooks.remove(std::string(call.request.param("name")));
   if (!removed && removed.error().code == Code::not_found) co_return http::error_response(404, "Hook not found");
   CO_TRY(removed);
   co_return http::ok(nullptr, "Hook removed");

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "agent/routes/end_types.h"
-#include "agent/session/hooks.h"
+#include "agent/services/workspace/hooks.h"
 
 namespace caisson::routes {
 
@@ -29,16 +29,16 @@ struct Schema<RegisterHook> {
       field("priority", &RegisterHook::priority, "Lower ones run earlier, equal ones side by side").defaulted()};
 };
 template <>
-struct Schema<session::Hook> {
+struct Schema<services::Hook> {
   static constexpr std::string_view name = "SandboxHook";
   static constexpr auto fields =
-      std::tuple{field("name", &session::Hook::name, "Unique name"),
-                 field("event", &session::Hook::event, "When it runs").defaulted(),
-                 field("command", &session::Hook::command, "Shell command; its beginning where it is longer").max_length(4096),
-                 field("timeout", &session::Hook::timeout, "Seconds after which it is killed").defaulted(),
-                 field("priority", &session::Hook::priority, "Lower ones run earlier").defaulted(),
-                 field("source", &session::Hook::source, "Where it was set: env or api").defaulted(),
-                 field("end", &session::Hook::end, "How its last run ended; null where it has not run")};
+      std::tuple{field("name", &services::Hook::name, "Unique name"),
+                 field("event", &services::Hook::event, "When it runs").defaulted(),
+                 field("command", &services::Hook::command, "Shell command; its beginning where it is longer").max_length(4096),
+                 field("timeout", &services::Hook::timeout, "Seconds after which it is killed").defaulted(),
+                 field("priority", &services::Hook::priority, "Lower ones run earlier").defaulted(),
+                 field("source", &services::Hook::source, "Where it was set: env or api").defaulted(),
+                 field("end", &services::Hook::end, "How its last run ended; null where it has not run")};
 };
 
 }  // namespace caisson::routes

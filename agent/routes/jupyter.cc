@@ -3,13 +3,14 @@
 // envelope.
 #include "agent/routes/jupyter_types.h"
 #include "agent/routes/table.h"
-#include "agent/session/jupyter_service.h"
+#include "agent/services/notebook/jupyter_service.h"
+#include "agent/services/workspace/workspace.h"
 #include "launcher/base/sys.h"
 
 namespace caisson::routes {
 namespace {
 
-using session::JupyterService;
+using services::JupyterService;
 
 constexpr double kNanosecond = 1e-9;
 
@@ -26,8 +27,8 @@ task<http::Response> jupyter_execute(Call call, JupyterExecuteRequest body) {
   request.place = {body.session_id.value_or(""), body.kernel_name.value_or(""), body.cwd.value_or("")};
   request.gone = [peer = call.request.peer] { return peer->gone; };
   const std::string kernel_name = request.place.kernel_name;
-  auto done = co_await call.services.jupyter->execute(std::move(request));
-  if (!done) co_return not_run(*call.services.jupyter, kernel_name, std::move(done).error());
+  auto done = co_await call.services.workspace->jupyter.execute(std::move(request));
+  if (!done) co_return not_run(call.services.workspace->jupyter, kernel_name, std::move(done).error());
   JupyterService::Answer& ran = *done;
   answer.kernel_name = std::move(ran.kernel_name);
   answer.session_id = std::move(ran.session_id);
@@ -41,7 +42,7 @@ task<http::Response> jupyter_execute(Call call, JupyterExecuteRequest body) {
 }
 
 task<http::Response> jupyter_info(Call call) {
-  JupyterService& service = *call.services.jupyter;
+  JupyterService& service = call.services.workspace->jupyter;
   JupyterInfoResponse info{.session_timeout_seconds = service.config().jupyter_idle.count(),
                            .max_sessions = static_cast<std::int64_t>(service.config().max_jupyter_sessions)};
   info.active_sessions = static_cast<std::int64_t>(service.sessions().size());
@@ -54,7 +55,7 @@ task<http::Response> jupyter_info(Call call) {
   }
   info.default_kernel = service.default_name(*found);
   info.available_kernels = {"python3"};
-  for (const session::KernelSpec& kernel : found->kernels) info.available_kernels.push_back(kernel.name);
+  for (const services::KernelSpec& kernel : found->kernels) info.available_kernels.push_back(kernel.name);
   info.kernel_detection = "interpreters with ipykernel at /usr/bin/python3 and /opt/python/*/bin/python3";
   const std::string& wanted = service.config().python_version;
   if (!wanted.empty() && wanted != info.default_kernel)
@@ -65,7 +66,7 @@ task<http::Response> jupyter_info(Call call) {
 task<http::Response> jupyter_sessions(Call call) {
   ActiveJupyterSessions list;
   const std::int64_t now = sys::realtime_ns();
-  for (const auto& s : call.services.jupyter->sessions())
+  for (const auto& s : call.services.workspace->jupyter.sessions())
     list.sessions[s->id] = {.kernel_name = s->kernel_name,
                             .last_used = static_cast<double>(s->last_used_ns) * kNanosecond,
                             .age_seconds = (now - s->created_ns) / 1'000'000'000};
@@ -73,7 +74,7 @@ task<http::Response> jupyter_sessions(Call call) {
 }
 
 task<http::Response> jupyter_create_session(Call call, JupyterCreateSessionRequest body) {
-  JupyterService& service = *call.services.jupyter;
+  JupyterService& service = call.services.workspace->jupyter;
   const bool known = service.find(body.session_id.value_or("")) != nullptr;
   JupyterService::Place place{body.session_id.value_or(""), body.kernel_name.value_or(""), body.cwd.value_or("")};
   const std::string kernel_name = place.kernel_name;
@@ -85,15 +86,15 @@ task<http::Response> jupyter_create_session(Call call, JupyterCreateSessionReque
 }
 
 task<http::Response> jupyter_delete_session(Call call) {
-  const auto s = call.services.jupyter->find(std::string(call.request.param("session_id")));
+  const auto s = call.services.workspace->jupyter.find(std::string(call.request.param("session_id")));
   if (!s) co_return http::session_not_found();
-  CO_TRY(co_await call.services.jupyter->close(s, "deleted by the client"));
+  CO_TRY(co_await call.services.workspace->jupyter.close(s, "deleted by the client"));
   co_return http::ok(nullptr, "Session deleted");
 }
 
 task<http::Response> jupyter_delete_sessions(Call call) {
-  const auto all = call.services.jupyter->sessions();
-  for (const auto& s : all) CO_TRY(co_await call.services.jupyter->close(s, "deleted by the client"));
+  const auto all = call.services.workspace->jupyter.sessions();
+  for (const auto& s : all) CO_TRY(co_await call.services.workspace->jupyter.close(s, "deleted by the client"));
   co_return http::ok(nullptr, "Deleted " + std::to_string(all.size()) + " sessions");
 }
 

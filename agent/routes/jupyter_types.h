@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "agent/routes/end_types.h"
-#include "agent/session/kernel_outputs.h"
+#include "agent/services/notebook/kernel_outputs.h"
 
 namespace caisson::routes {
 
@@ -21,7 +21,7 @@ struct JupyterExecuteResponse {
   std::optional<std::string> session_id;
   std::string status;
   std::optional<std::int64_t> execution_count;
-  std::vector<session::KernelOutput> outputs;
+  std::vector<services::KernelOutput> outputs;
   std::string code;
   std::optional<std::string> msg_id;
   std::optional<bridge::End> end;
@@ -48,8 +48,8 @@ struct JupyterCreateSessionResponse {
 };
 
 template <>
-struct Schema<session::KernelOutput> {
-  using T = session::KernelOutput;
+struct Schema<services::KernelOutput> {
+  using T = services::KernelOutput;
   static constexpr std::string_view name = "JupyterOutput";
   static constexpr auto fields =
       std::tuple{field("output_type", &T::output_type, "stream, execute_result, display_data or error"),

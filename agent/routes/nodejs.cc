@@ -4,14 +4,15 @@
 
 #include "agent/routes/nodejs_types.h"
 #include "agent/routes/table.h"
-#include "agent/session/code_service.h"
+#include "agent/services/code/code_service.h"
+#include "agent/services/workspace/workspace.h"
 #include "launcher/base/sys.h"
 
 namespace caisson::routes {
 namespace {
 
-using session::Language;
-using session::ReplService;
+using services::Language;
+using services::ReplService;
 
 constexpr std::int64_t kDefaultTimeout = 30;
 
@@ -33,7 +34,7 @@ NodeJSOutput output_of(const json::Value& said) {
   return out;
 }
 
-NodeJSSessionInfo info_of(const session::ReplSession& s) {
+NodeJSSessionInfo info_of(const services::ReplSession& s) {
   NodeJSSessionInfo info{.session_id = s.id, .cwd = s.cwd};
   info.created_at = static_cast<double>(s.created_ms);
   info.last_used = static_cast<double>(s.last_used_ms);
@@ -45,16 +46,16 @@ NodeJSSessionInfo info_of(const session::ReplSession& s) {
 
 // The session of the path, if it is there and of the version that the query names, if it names one.
 ReplService::SessionPtr session_of(const Call& call) {
-  ReplService::SessionPtr s = call.services.code->node().find(std::string(call.request.param("session_id")));
+  ReplService::SessionPtr s = call.services.workspace->code.node().find(std::string(call.request.param("session_id")));
   if (!s) return nullptr;
-  const session::ToolInventory its{.node = {s->version}};
+  const services::ToolInventory its{.node = {s->version}};
   const auto version = call.request.query_value("version").value_or("");
   return its.choose(Language::javascript, version) ? s : nullptr;
 }
 
 task<http::Response> nodejs_execute(Call call, NodeJSExecuteRequest body) {
-  session::CodeService& service = *call.services.code;
-  session::CodeJob job{.language = Language::javascript};
+  services::CodeService& service = call.services.workspace->code;
+  services::CodeJob job{.language = Language::javascript};
   CO_TRY_ASSIGN(const auto inventory, co_await service.inventory());
   CO_TRY_ASSIGN(job.interpreter, inventory->choose(job.language, body.version.value_or("")));
   job.code = body.code;
@@ -68,7 +69,7 @@ task<http::Response> nodejs_execute(Call call, NodeJSExecuteRequest body) {
   const std::string id = body.session_id.value_or("");
   auto ran =
       body.stateful.value_or(false) || !id.empty() ? service.node().execute(id, std::move(job)) : service.run(std::move(job));
-  CO_TRY_ASSIGN(session::CodeOutcome outcome, co_await std::move(ran));
+  CO_TRY_ASSIGN(services::CodeOutcome outcome, co_await std::move(ran));
 
   NodeJSExecuteResponse out{.status = std::move(outcome.status), .execution_count = outcome.execution_count};
   for (const json::Value& said : outcome.outputs) out.outputs.push_back(output_of(said));
@@ -85,20 +86,20 @@ task<http::Response> nodejs_execute(Call call, NodeJSExecuteRequest body) {
 }
 
 task<http::Response> nodejs_info(Call call) {
-  CO_TRY_ASSIGN(const auto inventory, co_await call.services.code->inventory());
+  CO_TRY_ASSIGN(const auto inventory, co_await call.services.workspace->code.inventory());
   NodeJSRuntimeInfo out;
   out.description = "Node.js in confined sessions: alone for each run, or a REPL with state";
   if (inventory->node.empty()) {
     out.error = "Node.js is not installed in the sessions' view";
     co_return http::ok(encode(out));
   }
-  const session::InstalledVersion& node = inventory->node.front();
+  const services::InstalledVersion& node = inventory->node.front();
   out.node_version = "v" + node.version;
   out.runtime_directory = node.path.substr(0, node.path.rfind('/'));
   for (const auto& one : inventory->node)
-    out.available_versions.push_back(session::version_name(Language::javascript, one.version));
+    out.available_versions.push_back(services::version_name(Language::javascript, one.version));
   out.current_version = out.available_versions.front();
-  auto packages = co_await call.services.code->node_packages(node.path);
+  auto packages = co_await call.services.workspace->code.node_packages(node.path);
   if (!packages) {
     out.error = packages.error().text();
     co_return http::ok(encode(out));
@@ -116,7 +117,7 @@ task<http::Response> nodejs_info(Call call) {
 }
 
 task<http::Response> nodejs_create_session(Call call, NodeJSCreateSessionRequest body) {
-  session::CodeService& service = *call.services.code;
+  services::CodeService& service = call.services.workspace->code;
   CO_TRY_ASSIGN(const auto inventory, co_await service.inventory());
   ReplService::CreateParams params{.session_id = body.session_id.value_or(""), .cwd = body.cwd.value_or("")};
   const auto version = call.request.query_value("version").value_or("");
@@ -130,11 +131,11 @@ task<http::Response> nodejs_create_session(Call call, NodeJSCreateSessionRequest
 }
 
 task<http::Response> nodejs_list_sessions(Call call) {
-  CO_TRY_ASSIGN(const auto inventory, co_await call.services.code->inventory());
+  CO_TRY_ASSIGN(const auto inventory, co_await call.services.workspace->code.inventory());
   const auto wanted = call.request.query_value("version").value_or("");
-  CO_TRY_ASSIGN(const session::InstalledVersion version, inventory->choose(Language::javascript, wanted));
+  CO_TRY_ASSIGN(const services::InstalledVersion version, inventory->choose(Language::javascript, wanted));
   NodeJSSessionListResponse out;
-  for (const auto& s : call.services.code->node().sessions())
+  for (const auto& s : call.services.workspace->code.node().sessions())
     if (wanted.empty() || s->version.path == version.path) out.sessions[s->id] = info_of(*s);
   co_return http::ok(encode(out));
 }
@@ -148,7 +149,7 @@ task<http::Response> nodejs_get_session(Call call) {
 task<http::Response> nodejs_update_session(Call call, NodeJSUpdateSessionRequest body) {
   const auto s = session_of(call);
   if (!s) co_return http::session_not_found();
-  if (body.cwd && !body.cwd->empty()) CO_TRY(co_await call.services.code->node().move(s, *body.cwd));
+  if (body.cwd && !body.cwd->empty()) CO_TRY(co_await call.services.workspace->code.node().move(s, *body.cwd));
   if (body.max_idle_time) s->max_idle_s = *body.max_idle_time, s->save();
   s->touch();
   NodeJSUpdateSessionResponse out{.updated = body.cwd.has_value() || body.max_idle_time.has_value(), .session = info_of(*s)};
@@ -158,7 +159,7 @@ task<http::Response> nodejs_update_session(Call call, NodeJSUpdateSessionRequest
 task<http::Response> nodejs_delete_session(Call call) {
   const auto s = session_of(call);
   if (!s) co_return http::session_not_found();
-  CO_TRY(co_await call.services.code->node().close(s, "closed by the client"));
+  CO_TRY(co_await call.services.workspace->code.node().close(s, "closed by the client"));
   co_return http::ok(encode(NodeJSDeleteSessionResponse{true}));
 }
 

@@ -7,16 +7,16 @@
 #include "agent/routes/gzip.h"
 #include "agent/routes/observe_types.h"
 #include "agent/routes/table.h"
-#include "agent/session/box.h"
-#include "agent/session/counted.h"
+#include "agent/services/common/counted.h"
+#include "agent/services/workspace/workspace.h"
 #include "launcher/base/sys.h"
 
 namespace caisson::routes {
 namespace {
 
-using session::Observation;
-using session::Observer;
-using session::ReportPtr;
+using services::Observation;
+using services::Observer;
+using services::ReportPtr;
 
 constexpr std::string_view kPlace = "/v1/sandbox/observe";
 constexpr std::size_t kMaxStreams = 32, kPiece = 64 * 1024;
@@ -28,13 +28,13 @@ std::optional<std::string> time_text(const std::optional<std::int64_t>& ns) {
   return ns ? std::optional(sys::rfc3339(*ns)) : std::nullopt;
 }
 
-std::vector<ObservationEvent> events_of(const std::deque<session::ObservedEvent>& events) {
+std::vector<ObservationEvent> events_of(const std::deque<services::ObservedEvent>& events) {
   std::vector<ObservationEvent> out;
-  for (const session::ObservedEvent& e : events) out.push_back({sys::rfc3339(e.time_ns), e.type, e.message, e.data});
+  for (const services::ObservedEvent& e : events) out.push_back({sys::rfc3339(e.time_ns), e.type, e.message, e.data});
   return out;
 }
 
-ObservationLiveSnapshot snapshot_of(const session::Sample& sample, std::string_view mode, std::size_t rows) {
+ObservationLiveSnapshot snapshot_of(const services::Sample& sample, std::string_view mode, std::size_t rows) {
   ObservationLiveSnapshot out{.captured_at = sys::rfc3339(sample.captured_ns), .mode = std::string(mode)};
   out.cgroup = sample.total;
   out.disk = sample.disk;
@@ -47,7 +47,7 @@ std::string_view mode_of(const Observer& observer) {
   return observer.running() ? std::string_view(observer.latest()->mode) : "off";
 }
 
-ObservationReportInfo info_of(const session::ObservedReport& report) {
+ObservationReportInfo info_of(const services::ObservedReport& report) {
   ObservationReportInfo info{.report_id = report.id,
                              .reason = report.reason,
                              .created_at = sys::rfc3339(report.created_ns),
@@ -57,7 +57,7 @@ ObservationReportInfo info_of(const session::ObservedReport& report) {
   return info;
 }
 
-json::Value head_of(const session::ObservedReport& report) {
+json::Value head_of(const services::ObservedReport& report) {
   const Observation& o = *report.observation;
   const auto optional = [](const std::optional<std::string>& text) { return text ? json::Value(*text) : json::Value(nullptr); };
   return {{"format", 1},
@@ -84,8 +84,8 @@ task<void> pack(ReportPtr report) {
   text.pop_back();
   text += ",\"samples\":[";
   for (std::size_t i = 0; i < report->observation->samples.size(); ++i) {
-    const session::Sample& sample = *report->observation->samples[i];
-    json::Value one = encode(snapshot_of(sample, report->observation->mode, session::Meter::kMostRows));
+    const services::Sample& sample = *report->observation->samples[i];
+    json::Value one = encode(snapshot_of(sample, report->observation->mode, services::Meter::kMostRows));
     one.erase("recent_events");
     one["sessions"] = encode(sample.sessions);
     text += (i == 0 ? "" : ",") + json::dump(one);
@@ -100,7 +100,7 @@ task<void> pack(ReportPtr report) {
 }
 
 task<http::Response> observe_status(Call call) {
-  const Observer& observer = call.services.box->observer;
+  const Observer& observer = call.services.workspace->observer;
   ObservationStatus out{.mode = std::string(mode_of(observer)), .running = observer.running()};
   out.report_count = static_cast<std::int64_t>(observer.reports().size());
   if (const auto latest = observer.latest()) {
@@ -124,8 +124,8 @@ task<json::Value> take_snapshot(Observer* observer, std::size_t rows) {
 task<http::Response> stream(Call call, std::size_t rows) {
   if (static_cast<std::size_t>(g_streams) >= kMaxStreams)
     co_return http::fail("more than " + std::to_string(kMaxStreams) + " clients observe at once");
-  const session::Counted counted(g_streams);
-  Observer* observer = &call.services.box->observer;
+  const services::Counted counted(g_streams);
+  Observer* observer = &call.services.workspace->observer;
   CO_TRY_ASSIGN(http::EventStream events, co_await call.event_stream());
   for (std::uint64_t number = 1; !call.request.client_gone(); ++number) {
     CO_TRY_ASSIGN(const json::Value snapshot, co_await take_snapshot(observer, rows));
@@ -150,21 +150,21 @@ task<http::Response> observe_live(Call call) {
       co_return validation_response(issues);
     }
   }
-  const auto most = static_cast<std::int64_t>(session::Meter::kMostRows);
+  const auto most = static_cast<std::int64_t>(services::Meter::kMostRows);
   const auto wanted = static_cast<std::size_t>(std::clamp<std::int64_t>(rows, 0, most));
   if (call.request.accepts_event_stream()) co_return co_await stream(std::move(call), wanted);
-  CO_TRY_ASSIGN(json::Value data, co_await take_snapshot(&call.services.box->observer, wanted));
+  CO_TRY_ASSIGN(json::Value data, co_await take_snapshot(&call.services.workspace->observer, wanted));
   co_return http::ok(std::move(data));
 }
 
 task<http::Response> observe_start(Call call, ObserveStart body) {
-  session::StartObservation wanted{.mode = std::move(body.mode),
-                                   .key = body.idempotency_key.value_or(""),
-                                   .duration_seconds = body.duration_seconds,
-                                   .interval_seconds = body.interval_seconds,
-                                   .processes = body.include_processes,
-                                   .disk = body.include_disk};
-  CO_TRY_ASSIGN(const auto begun, call.services.box->observer.start(wanted));
+  services::StartObservation wanted{.mode = std::move(body.mode),
+                                    .key = body.idempotency_key.value_or(""),
+                                    .duration_seconds = body.duration_seconds,
+                                    .interval_seconds = body.interval_seconds,
+                                    .processes = body.include_processes,
+                                    .disk = body.include_disk};
+  CO_TRY_ASSIGN(const auto begun, call.services.workspace->observer.start(wanted));
   ObservationStartResult out{.session_id = begun->id,
                              .mode = begun->mode,
                              .started_at = sys::rfc3339(begun->started_ns),
@@ -175,7 +175,7 @@ task<http::Response> observe_start(Call call, ObserveStart body) {
 }
 
 task<http::Response> observe_stop(Call call, ObserveStop body) {
-  const auto stopped = call.services.box->observer.stop(body.session_id.value_or(""));
+  const auto stopped = call.services.workspace->observer.stop(body.session_id.value_or(""));
   if (!stopped && body.session_id) co_return http::error_response(404, stopped.error().what);
   if (!stopped) co_return http::fail("no observation is running");
   ObservationStopResult out{
@@ -184,8 +184,8 @@ task<http::Response> observe_stop(Call call, ObserveStop body) {
 }
 
 task<http::Response> observe_export(Call call, ObserveExport body) {
-  auto made = co_await call.services.box->observer.report(body.session_id.value_or(""), std::move(body.reason),
-                                                          body.idempotency_key.value_or(""));
+  auto made = co_await call.services.workspace->observer.report(body.session_id.value_or(""), std::move(body.reason),
+                                                                body.idempotency_key.value_or(""));
   if (!made && made.error().code == Code::not_found) co_return http::error_response(404, made.error().what);
   CO_TRY_ASSIGN(const ReportPtr report, std::move(made));
   CO_TRY(co_await pack(report));
@@ -194,7 +194,7 @@ task<http::Response> observe_export(Call call, ObserveExport body) {
 
 task<http::Response> observe_reports(Call call) {
   std::vector<ObservationReportInfo> out;
-  const std::deque<ReportPtr> reports = call.services.box->observer.reports();
+  const std::deque<ReportPtr> reports = call.services.workspace->observer.reports();
   for (const ReportPtr& report : reports) {
     CO_TRY(co_await pack(report));
     out.push_back(info_of(*report));
@@ -202,10 +202,10 @@ task<http::Response> observe_reports(Call call) {
   co_return http::ok(encode(out));
 }
 
-http::Response report_not_found() { return http::error_response(404, session::Observer::unknown("Report")); }
+http::Response report_not_found() { return http::error_response(404, services::Observer::unknown("Report")); }
 
 task<http::Response> download_report(Call call) {
-  const ReportPtr report = call.services.box->observer.find_report(std::string(call.request.param("report_id")));
+  const ReportPtr report = call.services.workspace->observer.find_report(std::string(call.request.param("report_id")));
   if (!report) co_return report_not_found();
   CO_TRY(co_await pack(report));
   http::Response out = http::text_response(200, "application/gzip", report->packed);
@@ -214,10 +214,10 @@ task<http::Response> download_report(Call call) {
 }
 
 task<http::Response> delete_report(Call call) {
-  const ReportPtr report = call.services.box->observer.find_report(std::string(call.request.param("report_id")));
+  const ReportPtr report = call.services.workspace->observer.find_report(std::string(call.request.param("report_id")));
   if (!report) co_return report_not_found();
   CO_TRY(co_await pack(report));
-  call.services.box->observer.remove_report(report);
+  call.services.workspace->observer.remove_report(report);
   co_return http::ok(encode(info_of(*report)), "Report deleted");
 }
 

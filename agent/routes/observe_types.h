@@ -3,7 +3,7 @@
 #pragma once
 
 #include "agent/routes/schema.h"
-#include "agent/session/observer.h"
+#include "agent/services/observe/observer.h"
 
 namespace caisson::routes {
 
@@ -57,9 +57,9 @@ struct ObservationEvent {
 };
 struct ObservationLiveSnapshot {
   std::string captured_at, mode;
-  session::TotalUse cgroup;
-  std::vector<session::DiskUse> disk;
-  std::vector<session::ProcessUse> top_processes;
+  services::TotalUse cgroup;
+  std::vector<services::DiskUse> disk;
+  std::vector<services::ProcessUse> top_processes;
   std::vector<ObservationEvent> recent_events;
 };
 
@@ -159,8 +159,8 @@ struct Schema<ObservationEvent> {
                  field("data", &ObservationEvent::data, "The same as values").object().defaulted()};
 };
 template <>
-struct Schema<session::TotalUse> {
-  using T = session::TotalUse;
+struct Schema<services::TotalUse> {
+  using T = services::TotalUse;
   static constexpr std::string_view name = "ObservationCgroupSnapshot";
   static constexpr auto fields =
       std::tuple{field("cpu_usage_pct", &T::cpu_usage_pct, "Since the sample before; 100 is one core"),
@@ -179,8 +179,8 @@ struct Schema<session::TotalUse> {
                  field("memory_slab_bytes", &T::unmeasured, "Not measured")};
 };
 template <>
-struct Schema<session::DiskUse> {
-  using T = session::DiskUse;
+struct Schema<services::DiskUse> {
+  using T = services::DiskUse;
   static constexpr std::string_view name = "ObservationDiskSnapshot";
   static constexpr auto fields = std::tuple{field("path", &T::path, "Directory"),
                                             field("used_bytes", &T::used_bytes, "Used"),
@@ -192,8 +192,8 @@ struct Schema<session::DiskUse> {
                                             field("inode_usage_pct", &T::inode_usage_pct, "Files of it")};
 };
 template <>
-struct Schema<session::ProcessUse> {
-  using T = session::ProcessUse;
+struct Schema<services::ProcessUse> {
+  using T = services::ProcessUse;
   static constexpr std::string_view name = "ObservationProcessSnapshot";
   static constexpr auto fields = std::tuple{field("pid", &T::pid, "Its number in its session"),
                                             field("user", &T::user, "Its user"),
@@ -209,8 +209,8 @@ struct Schema<session::ProcessUse> {
                                             field("session_id", &T::session_id, "The launcher's id of its session")};
 };
 template <>
-struct Schema<session::SessionUse> {
-  using T = session::SessionUse;
+struct Schema<services::SessionUse> {
+  using T = services::SessionUse;
   static constexpr std::string_view name = "ObservationSessionUse";
   static constexpr auto fields =
       std::tuple{field("session_id", &T::session_id, "The launcher's id"),   field("domain", &T::domain, "Its policy"),

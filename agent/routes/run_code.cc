@@ -2,13 +2,14 @@
 // What cannot be run here is SandboxError with HTTP 200: its clients repeat a request that gets a 5xx.
 #include "agent/routes/run_code_types.h"
 #include "agent/routes/table.h"
-#include "agent/session/code_service.h"
-#include "agent/session/notebook_run.h"
+#include "agent/services/code/code_service.h"
+#include "agent/services/notebook/run_notebook.h"
+#include "agent/services/workspace/workspace.h"
 
 namespace caisson::routes {
 namespace {
 
-CommandRunResult result_of(session::StepResult step) {
+CommandRunResult result_of(services::StepResult step) {
   CommandRunResult out{.status = std::move(step.status), .execution_time = step.seconds};
   if (step.return_code) out.return_code = *step.return_code;
   out.stdout_text = std::move(step.out);
@@ -17,17 +18,17 @@ CommandRunResult result_of(session::StepResult step) {
   return out;
 }
 
-RunCodeResponse response_of(Result<session::Verdict> judged) {
+RunCodeResponse response_of(Result<services::Verdict> ran) {
   RunCodeResponse out;
-  if (!judged) {
+  if (!ran) {
     out.status = "SandboxError";
-    out.message = judged.error().text();
+    out.message = ran.error().text();
     return out;
   }
-  if (judged->compiled) out.compile_result = result_of(std::move(*judged->compiled));
-  if (judged->ran) out.run_result = result_of(std::move(*judged->ran));
+  if (ran->compiled) out.compile_result = result_of(std::move(*ran->compiled));
+  if (ran->ran) out.run_result = result_of(std::move(*ran->ran));
   out.status = out.run_result && out.run_result->return_code == 0 ? "Success" : "Failed";
-  out.files = std::move(judged->files);
+  out.files = std::move(ran->files);
   return out;
 }
 
@@ -40,7 +41,7 @@ std::map<std::string, std::string> files_of(std::optional<std::map<std::string, 
 }
 
 task<http::Response> run_code(Call call, RunCodeRequest body) {
-  session::JudgeJob job{.code = std::move(body.code), .language = std::move(body.language)};
+  services::RunCodeJob job{.code = std::move(body.code), .language = std::move(body.language)};
   job.input = std::move(body.stdin_text).value_or("");
   job.compile_timeout_s = body.compile_timeout;
   job.run_timeout_s = body.run_timeout;
@@ -49,13 +50,13 @@ task<http::Response> run_code(Call call, RunCodeRequest body) {
   job.fetch = std::move(body.fetch_files).value_or(std::vector<std::string>{});
   job.args = std::move(body.args).value_or(std::vector<std::string>{});
   job.client_gone = std::shared_ptr<const bool>(call.request.peer, &call.request.peer->gone);
-  auto judged = co_await call.services.code->judge(std::move(job));
-  co_return http::json_response(200, encode(response_of(std::move(judged))));
+  auto ran = co_await call.services.workspace->code.run_code(std::move(job));
+  co_return http::json_response(200, encode(response_of(std::move(ran))));
 }
 
-CellRunResult cell_of(session::KernelResult result) {
+CellRunResult cell_of(services::KernelResult result) {
   CellRunResult out;
-  for (session::KernelOutput& output : result.outputs) {
+  for (services::KernelOutput& output : result.outputs) {
     if (output.output_type == "stream") (output.name == "stderr" ? out.stderr_text : out.stdout_text) += output.text.value_or("");
     else if (output.output_type == "error")
       out.error.push_back({{"ename", output.ename.value_or("")},
@@ -66,7 +67,7 @@ CellRunResult cell_of(session::KernelResult result) {
   return out;
 }
 
-RunJupyterResponse response_of(Result<session::NotebookVerdict> ran) {
+RunJupyterResponse response_of(Result<services::NotebookVerdict> ran) {
   RunJupyterResponse out;
   if (!ran) {
     out.status = "SandboxError";
@@ -78,20 +79,20 @@ RunJupyterResponse response_of(Result<session::NotebookVerdict> ran) {
   out.driver = CommandRunResult{.status = ran->status, .execution_time = ran->seconds, .stdout_text = "", .stderr_text = ""};
   if (finished) out.driver->return_code = 0;
   if (!ran->cells.empty()) out.driver->end = ran->cells.back().end;
-  for (session::KernelResult& cell : ran->cells) out.cells.push_back(cell_of(std::move(cell)));
+  for (services::KernelResult& cell : ran->cells) out.cells.push_back(cell_of(std::move(cell)));
   out.files = std::move(ran->files);
   return out;
 }
 
 task<http::Response> run_jupyter(Call call, RunJupyterRequest body) {
-  session::NotebookJob job{.cells = std::move(body.cells),
-                           .cell_timeout_s = body.cell_timeout,
-                           .total_timeout_s = body.total_timeout,
-                           .memory_mib = body.memory_limit_mb,
-                           .files = files_of(std::move(body.files))};
+  services::NotebookJob job{.cells = std::move(body.cells),
+                            .cell_timeout_s = body.cell_timeout,
+                            .total_timeout_s = body.total_timeout,
+                            .memory_mib = body.memory_limit_mb,
+                            .files = files_of(std::move(body.files))};
   job.fetch = std::move(body.fetch_files).value_or(std::vector<std::string>{});
   job.client_gone = std::shared_ptr<const bool>(call.request.peer, &call.request.peer->gone);
-  auto ran = co_await session::run_notebook(*call.services.jupyter, std::move(job));
+  auto ran = co_await services::run_notebook(call.services.workspace->jupyter, std::move(job));
   co_return http::json_response(200, encode(response_of(std::move(ran))));
 }
 

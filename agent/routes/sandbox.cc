@@ -2,27 +2,27 @@
 // it never waits for anything. And the packages that its interpreters have.
 #include "agent/routes/sandbox_info.h"
 #include "agent/routes/table.h"
-#include "agent/session/box.h"
+#include "agent/services/workspace/workspace.h"
 
 namespace caisson::routes {
 namespace {
 
 task<http::Response> get_context(Call call) { co_return http::json_response(200, encode(call.services.sandbox->context())); }
 
-task<http::Response> packages(Call call, session::PackageManager manager) {
-  CO_TRY_ASSIGN(const auto list, co_await call.services.box->packages.list(manager));
+task<http::Response> packages(Call call, services::PackageManager manager) {
+  CO_TRY_ASSIGN(const auto list, co_await call.services.workspace->packages.list(manager));
   co_return http::ok(encode(list));
 }
-task<http::Response> python_packages(Call call) { co_return co_await packages(std::move(call), session::PackageManager::pip); }
-task<http::Response> nodejs_packages(Call call) { co_return co_await packages(std::move(call), session::PackageManager::npm); }
+task<http::Response> python_packages(Call call) { co_return co_await packages(std::move(call), services::PackageManager::pip); }
+task<http::Response> nodejs_packages(Call call) { co_return co_await packages(std::move(call), services::PackageManager::npm); }
 
 constexpr Route kSandbox[] = {
     {http::Method::get, "/v1/sandbox", "get_sandbox_context_v1_sandbox_get", Scope::sandbox, kFlat, Unknown::ignore,
      "Describe the environment of the sessions", bind<get_context, SandboxResponse>()},
     {http::Method::get, "/v1/sandbox/packages/python", "python_packages_v1_sandbox_packages_python_get", Scope::sandbox, kNone,
-     Unknown::ignore, "List the Python packages", bind<python_packages, std::vector<session::Package>>()},
+     Unknown::ignore, "List the Python packages", bind<python_packages, std::vector<services::Package>>()},
     {http::Method::get, "/v1/sandbox/packages/nodejs", "nodejs_packages_v1_sandbox_packages_nodejs_get", Scope::sandbox, kNone,
-     Unknown::ignore, "List the Node.js packages", bind<nodejs_packages, std::vector<session::Package>>()},
+     Unknown::ignore, "List the Node.js packages", bind<nodejs_packages, std::vector<services::Package>>()},
 };
 
 }  // namespace

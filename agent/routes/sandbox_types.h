@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "agent/routes/schema.h"
-#include "agent/session/packages.h"
+#include "agent/services/workspace/packages.h"
 
 namespace caisson::routes {
 
@@ -47,10 +47,10 @@ struct SandboxResponse {
 };
 
 template <>
-struct Schema<session::Package> {
+struct Schema<services::Package> {
   static constexpr std::string_view name = "Package";
   static constexpr auto fields =
-      std::tuple{field("name", &session::Package::name, "Name"), field("version", &session::Package::version, "Version")};
+      std::tuple{field("name", &services::Package::name, "Name"), field("version", &services::Package::version, "Version")};
 };
 template <>
 struct Schema<ToolSpec> {

@@ -7,16 +7,17 @@
 #include "agent/routes/shell_results.h"
 #include "agent/routes/shell_ws.h"
 #include "agent/routes/table.h"
-#include "agent/session/counted.h"
-#include "agent/session/text.h"
+#include "agent/services/common/counted.h"
+#include "agent/services/common/text.h"
+#include "agent/services/workspace/workspace.h"
 
 namespace caisson::routes {
 namespace {
 
-using session::OutputBuffer;
-using session::ShellService;
-using session::ShellSession;
-using session::ShellStatus;
+using services::OutputBuffer;
+using services::ShellService;
+using services::ShellSession;
+using services::ShellStatus;
 
 constexpr std::int64_t kDefaultWaitSeconds = 30;
 constexpr std::size_t kEventBytes = 32 * 1024;
@@ -28,10 +29,10 @@ task<void> send_new(http::EventStream& stream, const OutputBuffer& buffer, std::
   while (true) {
     std::string bytes = buffer.read(at, kEventBytes);
     const std::uint64_t start = std::max(at, buffer.begin());
-    if (!all) bytes.resize(bytes.size() - session::incomplete_tail(bytes));
+    if (!all) bytes.resize(bytes.size() - services::incomplete_tail(bytes));
     if (bytes.empty()) co_return Status{};
     at = start + bytes.size();
-    CO_TRY(co_await stream.send(event_of("output", {{"data", session::to_utf8(bytes)}})));
+    CO_TRY(co_await stream.send(event_of("output", {{"data", services::to_utf8(bytes)}})));
   }
 }
 
@@ -39,7 +40,7 @@ std::size_t kept_of(const OutputBuffer& buffer) { return static_cast<std::size_t
 
 task<http::Response> stream_exec(Call call, ShellService::SessionPtr s, ShellService::CommandPtr command,
                                  bridge::Clock::time_point deadline, double quiet, bool truncate) {
-  const session::Counted<int> attached(s->attached);
+  const services::Counted<int> attached(s->attached);
   CO_TRY_ASSIGN(http::EventStream stream, co_await call.event_stream());
   std::uint64_t at = 0;
   ShellStatus outcome = ShellStatus::running;
@@ -65,7 +66,7 @@ task<http::Response> stream_exec(Call call, ShellService::SessionPtr s, ShellSer
 }
 
 task<http::Response> shell_exec(Call call, ShellExecRequest body) {
-  ShellService& service = *call.services.shell;
+  ShellService& service = call.services.workspace->shell;
   ShellService::SessionPtr s;
   if (body.id.value_or("").empty()) {
     ShellService::CreateParams params{.implicit = true};
@@ -75,11 +76,11 @@ task<http::Response> shell_exec(Call call, ShellExecRequest body) {
     if (!s) co_return http::session_not_found();
   }
   if (body.command.contains('\0')) co_return http::fail("the command contains a NUL byte");
-  session::ShellExecParams params{.command = std::move(body.command),
-                                  .exec_dir = body.exec_dir.value_or(""),
-                                  .strict = body.strict.value_or(false),
-                                  .preserve_symlinks = body.preserve_symlinks.value_or(false),
-                                  .hard_timeout = body.hard_timeout};
+  services::ShellExecParams params{.command = std::move(body.command),
+                                   .exec_dir = body.exec_dir.value_or(""),
+                                   .strict = body.strict.value_or(false),
+                                   .preserve_symlinks = body.preserve_symlinks.value_or(false),
+                                   .hard_timeout = body.hard_timeout};
   const double quiet = body.no_change_timeout ? static_cast<double>(*body.no_change_timeout) : s->no_change_timeout;
   const auto deadline = body.timeout ? bridge::deadline_after(*body.timeout) : bridge::no_deadline();
   CO_TRY_ASSIGN(const ShellService::CommandPtr command, ShellSession::enqueue(s, std::move(params)));
@@ -98,7 +99,7 @@ task<http::Response> shell_exec(Call call, ShellExecRequest body) {
 }
 
 task<http::Response> stream_view(Call call, ShellService::SessionPtr s) {
-  const session::Counted<int> attached(s->attached);
+  const services::Counted<int> attached(s->attached);
   CO_TRY_ASSIGN(http::EventStream stream, co_await call.event_stream());
   std::uint64_t at = s->screen().begin();
   CO_TRY(co_await stream.send(event_of("status", {{"status", latest_status(*s)}})));
@@ -117,7 +118,7 @@ task<http::Response> stream_view(Call call, ShellService::SessionPtr s) {
 }
 
 task<http::Response> shell_view(Call call, ShellViewRequest body) {
-  const auto s = call.services.shell->find(body.id);
+  const auto s = call.services.workspace->shell.find(body.id);
   if (!s) co_return http::session_not_found();
   s->touch();
   if (call.request.accepts_event_stream()) co_return co_await stream_view(call, s);
@@ -126,7 +127,7 @@ task<http::Response> shell_view(Call call, ShellViewRequest body) {
 }
 
 task<http::Response> shell_wait(Call call, ShellWaitRequest body) {
-  const auto s = call.services.shell->find(body.id);
+  const auto s = call.services.workspace->shell.find(body.id);
   if (!s) co_return http::session_not_found();
   s->touch();
   const std::int64_t seconds = body.seconds.value_or(body.max_wait_seconds.value_or(kDefaultWaitSeconds));
@@ -135,13 +136,13 @@ task<http::Response> shell_wait(Call call, ShellWaitRequest body) {
   ShellStatus status = ShellStatus::completed;
   const auto pending = s->newest();
   if (pending) status = co_await ShellService::wait(pending, deadline, 0);
-  ShellWaitResult result{std::string(session::status_name(status))};
+  ShellWaitResult result{std::string(services::status_name(status))};
   if (pending) result.end = pending->end_if_over();
   co_return http::ok(encode(result));
 }
 
 task<http::Response> shell_write(Call call, ShellWriteToProcessRequest body) {
-  const auto s = call.services.shell->find(body.id);
+  const auto s = call.services.workspace->shell.find(body.id);
   if (!s) co_return http::session_not_found();
   std::string input = std::move(body.input);
   if (body.press_enter) input += '\r';  // what the key sends; the terminal makes it a newline
@@ -151,7 +152,7 @@ task<http::Response> shell_write(Call call, ShellWriteToProcessRequest body) {
 }
 
 task<http::Response> shell_kill(Call call, ShellKillProcessRequest body) {
-  const auto s = call.services.shell->find(body.id);
+  const auto s = call.services.workspace->shell.find(body.id);
   if (!s) co_return http::session_not_found();
   s->touch();
   ShellKillResult result;
@@ -159,7 +160,7 @@ task<http::Response> shell_kill(Call call, ShellKillProcessRequest body) {
   const auto command = s->current() || !newest || newest->finished ? s->current() : newest;
   if (command) {
     CO_TRY(co_await ShellSession::end_command(s, command, ShellStatus::terminated));
-    result.status = session::status_name(command->status);
+    result.status = services::status_name(command->status);
     result.end = command->end_if_over();
   } else {
     result.status = latest_status(*s);
@@ -174,14 +175,14 @@ task<http::Response> shell_create_session(Call call, ShellCreateSessionRequest b
                                     .exec_dir = body.exec_dir.value_or(""),
                                     .preserve_symlinks = body.preserve_symlinks.value_or(false),
                                     .isolated = isolated(body.isolation)};
-  CO_TRY_ASSIGN(const auto s, co_await call.services.shell->create(std::move(params)));
+  CO_TRY_ASSIGN(const auto s, co_await call.services.workspace->shell.create(std::move(params)));
   if (body.no_change_timeout) s->no_change_timeout = static_cast<double>(*body.no_change_timeout), s->save();
   ShellCreateSessionResponse result{s->id, s->cwd()};
   co_return http::ok(encode(result));
 }
 
 task<http::Response> shell_update_session(Call call, ShellUpdateSessionRequest body) {
-  const auto s = call.services.shell->find(body.id);
+  const auto s = call.services.workspace->shell.find(body.id);
   if (!s) co_return http::session_not_found();
   s->touch();
   if (body.no_change_timeout) s->no_change_timeout = static_cast<double>(*body.no_change_timeout), s->save();
@@ -190,7 +191,7 @@ task<http::Response> shell_update_session(Call call, ShellUpdateSessionRequest b
 
 task<http::Response> shell_terminal_url(Call call) {
   ShellService::CreateParams params{.implicit = true, .for_person = true};
-  CO_TRY_ASSIGN(const auto s, co_await call.services.shell->create(std::move(params)));
+  CO_TRY_ASSIGN(const auto s, co_await call.services.workspace->shell.create(std::move(params)));
   const std::string scheme(call.request.header("x-forwarded-proto") == "https" ? "https" : "http");
   const std::string host(call.request.header("x-forwarded-host").value_or(call.request.header("host").value_or("localhost")));
   json::Value url = scheme + "://" + host + "/terminal?session_id=" + s->id;
@@ -198,7 +199,7 @@ task<http::Response> shell_terminal_url(Call call) {
 }
 
 task<http::Response> shell_stats(Call call) {
-  const ShellService& service = *call.services.shell;
+  const ShellService& service = call.services.workspace->shell;
   const auto recently = bridge::Clock::now() - std::chrono::minutes(5);
   ShellSessionStats stats;
   for (const auto& s : service.sessions()) {
@@ -214,21 +215,21 @@ task<http::Response> shell_stats(Call call) {
 
 task<http::Response> shell_sessions(Call call) {
   ActiveShellSessionsResult result;
-  for (const auto& s : call.services.shell->sessions()) result.sessions[s->id] = session_info(*s);
+  for (const auto& s : call.services.workspace->shell.sessions()) result.sessions[s->id] = session_info(*s);
   co_return http::ok(encode(result));
 }
 
 task<http::Response> shell_delete_all(Call call) {
-  const auto sessions = call.services.shell->sessions();
+  const auto sessions = call.services.workspace->shell.sessions();
   for (const auto& s : sessions)
-    if (!s->closed()) CO_TRY(co_await call.services.shell->close(s, "closed by the client"));
+    if (!s->closed()) CO_TRY(co_await call.services.workspace->shell.close(s, "closed by the client"));
   co_return http::ok(nullptr, "Closed " + std::to_string(sessions.size()) + " sessions");
 }
 
 task<http::Response> shell_delete(Call call) {
-  const auto s = call.services.shell->find(std::string(call.request.param("session_id")));
+  const auto s = call.services.workspace->shell.find(std::string(call.request.param("session_id")));
   if (!s) co_return http::session_not_found();
-  CO_TRY(co_await call.services.shell->close(s, "closed by the client"));
+  CO_TRY(co_await call.services.workspace->shell.close(s, "closed by the client"));
   co_return http::ok(nullptr, "Session closed");
 }
 

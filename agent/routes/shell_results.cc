@@ -1,16 +1,16 @@
 #include "agent/routes/shell_results.h"
 
-#include "agent/session/text.h"
+#include "agent/services/common/text.h"
 #include "launcher/base/sys.h"
 
 namespace caisson::routes {
 namespace {
 
-using session::ShellCommand;
-using session::ShellSession;
-using session::ShellStatus;
+using services::ShellCommand;
+using services::ShellSession;
+using services::ShellStatus;
 
-ConsoleRecord record_of(session::ConsoleEntry entry) {
+ConsoleRecord record_of(services::ConsoleEntry entry) {
   return {std::move(entry.ps1), std::move(entry.command), std::move(entry.output)};
 }
 
@@ -19,8 +19,8 @@ ConsoleRecord record_of(session::ConsoleEntry entry) {
 ShellCommandResult command_result(const ShellSession& session, const ShellCommand& command, ShellStatus outcome, bool truncate) {
   const std::size_t most = truncate ? kShellCharacters : 0;
   ShellCommandResult result{
-      .session_id = session.id, .command = command.params.command, .status = std::string(session::status_name(outcome))};
-  session::ConsoleEntry entry = session.entry_of(command, most);
+      .session_id = session.id, .command = command.params.command, .status = std::string(services::status_name(outcome))};
+  services::ConsoleEntry entry = session.entry_of(command, most);
   if (command.finished) result.output = entry.output;
   if (command.exit_code) result.exit_code = *command.exit_code;
   result.end = command.end_if_over();
@@ -30,11 +30,11 @@ ShellCommandResult command_result(const ShellSession& session, const ShellComman
 
 ShellViewResult view_result(const ShellSession& session) {
   ShellViewResult result;
-  result.output = session::terminal_text(session.screen(), 0);
+  result.output = services::terminal_text(session.screen(), 0);
   result.session_id = session.id;
   result.status = latest_status(session);
   std::vector<ConsoleRecord>& console = result.console.emplace();
-  for (const session::ConsoleEntry& entry : session.console()) console.push_back(record_of(entry));
+  for (const services::ConsoleEntry& entry : session.console()) console.push_back(record_of(entry));
   if (const auto current = session.current()) console.push_back(record_of(session.entry_of(*current, kShellCharacters)));
   if (const auto latest = session.newest()) {
     result.command = latest->params.command;
@@ -57,7 +57,7 @@ ShellSessionInfo session_info(const ShellSession& session) {
 
 std::string latest_status(const ShellSession& session) {
   const auto latest = session.newest();
-  return std::string(session::status_name(latest ? latest->status : ShellStatus::completed));
+  return std::string(services::status_name(latest ? latest->status : ShellStatus::completed));
 }
 
 std::string exec_failure(const ShellCommand& command) {

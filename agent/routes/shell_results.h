@@ -2,7 +2,7 @@
 #pragma once
 
 #include "agent/routes/shell_types.h"
-#include "agent/session/shell_service.h"
+#include "agent/services/shell/shell_service.h"
 
 namespace caisson::routes {
 
@@ -10,13 +10,13 @@ inline constexpr std::size_t kShellCharacters = 30'000;
 
 // The answer to exec when its wait ended with `outcome`. output and exit_code stay null while the command runs; what it
 // wrote so far is in console.
-[[nodiscard]] ShellCommandResult command_result(const session::ShellSession& session, const session::ShellCommand& command,
-                                                session::ShellStatus outcome, bool truncate);
-[[nodiscard]] ShellViewResult view_result(const session::ShellSession& session);
-[[nodiscard]] ShellSessionInfo session_info(const session::ShellSession& session);
+[[nodiscard]] ShellCommandResult command_result(const services::ShellSession& session, const services::ShellCommand& command,
+                                                services::ShellStatus outcome, bool truncate);
+[[nodiscard]] ShellViewResult view_result(const services::ShellSession& session);
+[[nodiscard]] ShellSessionInfo session_info(const services::ShellSession& session);
 // Status of the command that was asked for last; a session without one is ready, which is "completed".
-[[nodiscard]] std::string latest_status(const session::ShellSession& session);
+[[nodiscard]] std::string latest_status(const services::ShellSession& session);
 // Why exec failed as a tool; empty: it did not.
-[[nodiscard]] std::string exec_failure(const session::ShellCommand& command);
+[[nodiscard]] std::string exec_failure(const services::ShellCommand& command);
 
 }  // namespace caisson::routes

@@ -1,15 +1,16 @@
 #include "agent/routes/shell_ws.h"
 
-#include "agent/session/counted.h"
-#include "agent/session/shell_service.h"
-#include "agent/session/text.h"
+#include "agent/services/common/counted.h"
+#include "agent/services/common/text.h"
+#include "agent/services/shell/shell_service.h"
+#include "agent/services/workspace/workspace.h"
 #include "launcher/base/sys.h"
 
 namespace caisson::routes {
 namespace {
 
-using session::ShellService;
-using session::ShellSession;
+using services::ShellService;
+using services::ShellSession;
 
 constexpr double kPingSeconds = 30;
 constexpr std::size_t kPieceBytes = 32 * 1024;
@@ -24,11 +25,11 @@ task<void> send_output(http::WebSocket socket, ShellService::SessionPtr s, std::
   while (true) {
     std::string bytes = s->screen().read(at, kPieceBytes);
     const std::uint64_t start = std::max(at, s->screen().begin());
-    const std::size_t cut = session::incomplete_tail(bytes);
+    const std::size_t cut = services::incomplete_tail(bytes);
     if (bytes.size() > cut) {
       bytes.resize(bytes.size() - cut);
       at = start + bytes.size();
-      std::string text = message("output", session::to_utf8(bytes));
+      std::string text = message("output", services::to_utf8(bytes));
       CO_TRY(co_await socket.send(std::move(text)));
       continue;
     }
@@ -89,7 +90,7 @@ task<void> refuse(http::WebSocket socket, std::string why) {
 }  // namespace
 
 task<void> shell_ws(Call call, http::WebSocket socket) {
-  ShellService& service = *call.services.shell;
+  ShellService& service = call.services.workspace->shell;
   const std::string wanted(call.request.query_value("session_id").value_or(""));
   ShellService::SessionPtr s;
   if (wanted.empty()) {
@@ -103,7 +104,7 @@ task<void> shell_ws(Call call, http::WebSocket socket) {
     if (!s) co_return co_await refuse(socket, "Session not found");
   }
   s->touch();
-  const session::Counted<int> attached(s->attached);
+  const services::Counted<int> attached(s->attached);
   std::string id = message("session_id", s->id);
   CO_TRY(co_await socket.send(std::move(id)));
   std::string ready = message("ready", "Terminal ready");

@@ -1,6 +1,6 @@
 // /v1/workspaces: the units of tenancy. A request names one with X-Caisson-Workspace; these routes do not read it. Unlike a
 // failing tool, what cannot be done here has an HTTP status of its own.
-#include "agent/session/workspaces.h"
+#include "agent/services/workspace/workspaces.h"
 #include "agent/bridge/launcher_client.h"
 #include "agent/routes/table.h"
 #include "agent/routes/workspaces_types.h"
@@ -79,7 +79,7 @@ task<http::Response> destroy(Call call) {
   if (name != "default")
     if (const auto workspace = co_await call.services.workspaces->find(name)) {
       (void)co_await call.services.workspaces->wake(*workspace);
-      (void)co_await (*workspace)->box.hooks.end();
+      (void)co_await (*workspace)->hooks.end();
     }
   const Status ended = co_await call.services.launcher->workspace_destroy(std::move(name), "deleted by the client");
   if (!ended) co_return refusal(ended.error());

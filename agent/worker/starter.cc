@@ -1,7 +1,7 @@
-// caisson-starter: the first program of a session for /run_code (agent/session/judge.h). It puts the files of its job in
+// caisson-starter: the first program of a session for /run_code (agent/services/code/run_code.h). It puts the files of its job in
 // place, lowers its own limits of memory, and becomes the program. The job is one frame on stdin (agent/frames). Not a byte
 // behind the frame is read: that is the program's own input. It has no rights but those of the session. A file that it cannot
-// place is reported on stderr, behind the job's nonce (agent/session/code_report.h).
+// place is reported on stderr, behind the job's nonce (agent/services/code/code_report.h).
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>

@@ -1,0 +1,65 @@
+// ReplService: the REPLs of one language and one workspace. Decisions where the contract is silent:
+// - an id that is not there makes a session with that id; requests for one session queue.
+// - cwd of a request is the session's from then on, as exec_dir of /v1/bash; files are put there.
+// - a session whose process has ended is not there any more; the next request for it makes a new one, and its hint says so.
+// - at the cap the session idle for longest is closed; one that works never is.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/services/code/repl_session.h"
+#include "agent/services/common/counted.h"
+#include "agent/services/common/session_table.h"
+
+namespace caisson::services {
+
+class ReplService final : public StatefulCode {
+ public:
+  using SessionPtr = std::shared_ptr<ReplSession>;
+
+  ReplService(std::shared_ptr<CodeContext> context, Language language);
+  ~ReplService() override;
+  ReplService(const ReplService&) = delete;
+  ReplService& operator=(const ReplService&) = delete;
+
+  struct CreateParams {
+    std::string session_id;  // "": generated
+    std::string cwd;
+    std::int64_t max_idle_s = 86'400;
+    InstalledVersion interpreter;
+  };
+  struct Created {
+    SessionPtr session;
+    bool is_new;
+  };
+  [[nodiscard]] task<Created> create(CreateParams params);
+  [[nodiscard]] SessionPtr find(const std::string& session_id);
+  [[nodiscard]] std::vector<SessionPtr> sessions();
+  [[nodiscard]] task<CodeOutcome> execute(std::string session_id, CodeJob job) override;
+  // Moves an idle session to another directory.
+  [[nodiscard]] task<void> move(SessionPtr session, std::string cwd);
+  [[nodiscard]] task<void> close(SessionPtr session, std::string reason);
+  // What an agent before has left; attach() is to follow once all that was left is restored. False: it is not whole.
+  [[nodiscard]] bool restore(const std::shared_ptr<bridge::SessionHandle>& handle, Keep::Left session, Keep::Left command);
+  [[nodiscard]] task<void> attach(const bridge::LeftSession& left);
+  // Its workspace has ended, and with it every session.
+  void forget_all();
+
+ private:
+  [[nodiscard]] task<void> make_room();
+  static task<void> settle(ReplService* self, std::shared_ptr<Life> life, SessionPtr session, std::shared_ptr<Counted<int>> busy);
+  [[nodiscard]] task<CodeOutcome> run(SessionPtr session, CodeJob job);
+  void sweep();
+  [[nodiscard]] bridge::Clock::time_point next_check() const;
+  static task<void> expire_loop(ReplService* self, std::shared_ptr<Life> life);
+
+  std::shared_ptr<CodeContext> context_;
+  Language language_;
+  SessionTable<ReplSession> table_;
+  bool expiring_ = false;
+  std::shared_ptr<Life> life_;
+};
+
+}  // namespace caisson::services

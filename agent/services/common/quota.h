@@ -1,0 +1,33 @@
+// Quota: how many of something there may be at a time. Whoever makes one counts it in `used` before anything is waited for, and
+// gives it back. One thread.
+#pragma once
+
+#include <functional>
+
+#include "agent/bridge/notifier.h"
+#include "agent/http/async_lock.h"
+
+namespace caisson::services {
+
+class Quota {
+ public:
+  Quota(const asio::any_io_executor& executor, std::size_t limit) : most(limit), turn_(executor), freed_(executor) {}
+  std::size_t used = 0, most;
+
+  void give_back() {
+    --used;
+    freed_.notify_all();
+  }
+  // Waits for room, in order; until then only the first one looks. enough: a reason not to wait any longer.
+  [[nodiscard]] asio::awaitable<void> room(std::function<bool()> enough = nullptr) {
+    const http::AsyncLock::Held first = co_await turn_.acquire();
+    while (used >= most && !(enough && enough())) (void)co_await freed_.wait_until(bridge::Clock::now() + kLookAgain);
+  }
+
+ private:
+  static constexpr std::chrono::seconds kLookAgain{5};
+  http::AsyncLock turn_;
+  bridge::Notifier freed_;
+};
+
+}  // namespace caisson::services

@@ -1,0 +1,74 @@
+// SessionTable: the living sessions of one service by id, with the choice of whom to evict. S has `id`, `implicit` (made
+// because a request named none), `last_used` (steady clock) and busy() (a command runs or starts: never evicted).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/bridge/launcher_types.h"
+
+namespace caisson::services {
+
+template <class S>
+class SessionTable {
+ public:
+  using Pointer = std::shared_ptr<S>;
+
+  [[nodiscard]] Pointer find(const std::string& id) const {
+    const auto it = sessions_.find(id);
+    return it == sessions_.end() ? nullptr : it->second;
+  }
+  void insert(Pointer session) { sessions_[session->id] = session; }
+  void erase(const std::string& id) { sessions_.erase(id); }
+  [[nodiscard]] std::size_t size() const { return sessions_.size(); }
+  [[nodiscard]] std::size_t count_implicit() const {
+    std::size_t count = 0;
+    for (const auto& [id, session] : sessions_) count += session->implicit ? 1 : 0;
+    return count;
+  }
+  [[nodiscard]] std::vector<Pointer> all() const {
+    std::vector<Pointer> out;
+    for (const auto& [id, session] : sessions_) out.push_back(session);
+    return out;
+  }
+  // The idle session that was used longest ago: an implicit one if there is any. nullptr: every session is busy.
+  [[nodiscard]] Pointer least_recent(bool implicit_only) const {
+    Pointer best;
+    for (const auto& [id, session] : sessions_) {
+      if (session->busy() || (implicit_only && !session->implicit)) continue;
+      if (!best || better_victim(*session, *best)) best = session;
+    }
+    return best;
+  }
+  [[nodiscard]] std::vector<Pointer> idle_since(bridge::Clock::time_point time) const {
+    std::vector<Pointer> out;
+    for (const auto& [id, session] : sessions_)
+      if (!session->busy() && session->last_used < time) out.push_back(session);
+    return out;
+  }
+
+ private:
+  static bool better_victim(const S& a, const S& b) {
+    if (a.implicit != b.implicit) return a.implicit;
+    return a.last_used < b.last_used;
+  }
+  std::map<std::string, Pointer> sessions_;
+};
+
+// Ends a service's background coroutines before the service: they hold this, not the service.
+struct Life {
+  explicit Life(asio::any_io_executor executor) : changed(std::move(executor)) {}
+  bool over = false;
+  bridge::Notifier changed;
+};
+
+// What a session of that id shares with others is said when it is made, and stays so.
+[[nodiscard]] Status check_isolation(const bridge::SessionHandle& existing, std::optional<bool> wanted);
+
+// A client's session id: 1 to 128 bytes that can stand as one segment of a path: no '/', no control characters, not "." or "..".
+[[nodiscard]] bool valid_session_id(const std::string& id);
+
+}  // namespace caisson::services

@@ -1,0 +1,31 @@
+#include "agent/services/workspace/workspace.h"
+
+namespace caisson::services {
+
+Workspace::Workspace(bridge::LauncherClient& launcher, const Config& config)
+    : name(config.workspace),
+      bash(launcher, config),
+      shell(launcher, config),
+      file(launcher, config),
+      watches(file, launcher, config),
+      jupyter(launcher, config),
+      code(launcher, config),
+      packages(launcher, config),
+      hooks(launcher, config),
+      observer(launcher, config) {}
+
+void Workspace::become(const std::string& new_name, const std::string& home) {
+  name = new_name;
+  paused = false;
+  bash.serve_workspace(new_name, home);
+  shell.serve_workspace(new_name, home);
+  file.serve_workspace(new_name);
+  watches.serve_workspace(new_name);
+  jupyter.serve_workspace(new_name, home);
+  code.serve_workspace(new_name);
+  packages.serve_workspace(new_name, home);
+  hooks.serve_workspace(new_name);
+  observer.serve_workspace(new_name);
+}
+
+}  // namespace caisson::services
