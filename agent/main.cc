@@ -71,9 +71,9 @@ void launcher_gone(const Error& error) {
 
 // Everything that lives as long as the process.
 struct Agent {
-  Agent(asio::io_context& io, const Settings& settings, Fd launcher_fd)
+  Agent(asio::io_context& io, const Settings& settings, services::Config config, Fd launcher_fd)
       : launcher(io.get_executor(), std::move(launcher_fd), launcher_gone),
-        workspaces(launcher, services::config_from_env()),
+        workspaces(launcher, std::move(config)),
         sandbox({.user = settings.user, .workspace = settings.workspace, .timezone = settings.timezone, .port = settings.port}),
         services{.status = &status,
                  .sandbox = &sandbox,
@@ -152,10 +152,11 @@ Status run() {
   settle_memory();
   raise_descriptor_limit();
   TRY_ASSIGN(const Settings settings, settings_from_env());
+  TRY_ASSIGN(services::Config config, services::config_from_env());
   TRY_ASSIGN(std::vector<services::Hook> hooks, services::hooks_from_env());
   TRY_ASSIGN(Fd launcher_fd, launcher_socket());
   asio::io_context io(1);
-  Agent agent(io, settings, std::move(launcher_fd));
+  Agent agent(io, settings, std::move(config), std::move(launcher_fd));
   for (services::Hook& hook : hooks) TRY(agent.workspaces.standard()->hooks.add(std::move(hook)));
   TRY_ASSIGN(const unsigned short port, agent.server.listen(settings.bind, settings.port));
   log::info("caisson-agent " CAISSON_VERSION " listens on " + settings.bind + " port " + std::to_string(port) +

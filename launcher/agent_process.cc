@@ -6,35 +6,33 @@
 
 #include <cstdlib>
 
+#include "launcher/base/agent_variables.h"
 #include "launcher/base/sys.h"
+#include "launcher/base/word.h"
 #include "launcher/confine/helper.h"
 
 namespace caisson {
 namespace {
 
-constexpr int kSeccompFd = 4;                  // as caisson-seal leaves it
 constexpr std::int64_t kDropDelayUs = 10'000;  // what it said last is read, so that a violation is on record
 constexpr std::int64_t kFirstDelayUs = 50'000, kLongestDelayUs = 10'000'000, kSettledUs = 30'000'000;
 constexpr std::int64_t kServedDelayUs = 1'000'000, kShortUs = 5'000'000;
 constexpr int kShortLives = 3;
 
-std::vector<std::string> environment(const Options& o) {
+std::vector<std::string> environment(const Options& o, bool restarted) {
   std::vector<std::string> env{"PATH=/usr/bin:/bin",
                                "LANG=C.UTF-8",
+                               std::string("CAISSON_RESTARTED=") + (restarted ? "1" : ""),  // hooks of the start run once
                                "CAISSON_PORT=" + std::to_string(o.port),
                                "CAISSON_BIND=" + o.bind,
                                "WORKSPACE=" + o.default_cwd,
-                               "CAISSON_SECCOMP_FD=" + std::to_string(kSeccompFd),
+                               "CAISSON_SECCOMP_FD=4",  // as caisson-seal leaves it
                                "CAISSON_SHUTDOWN_SECONDS=" + std::to_string(o.shutdown_seconds),
                                o.auth_off ? "CAISSON_AUTH=none" : "CAISSON_AUTH=key"};
   if (!o.auth_off) env.push_back("SANDBOX_API_KEY=" + o.api_key);
-  for (const char* name :
-       {"TZ", "USER", "MAX_SHELL_SESSIONS", "MAX_BASH_SESSIONS", "MAX_JUPYTER_SESSIONS", "MAX_CODE_SESSIONS",
-        "CAISSON_WARM_SESSIONS", "CAISSON_ALLOW_ORIGIN", "CAISSON_ALLOW_HOST", "PYTHON_VERSION", "CAISSON_SESSION_IDLE_SECONDS",
-        // Of notebooks, of what is kept, and hooks.
-        "CAISSON_JUPYTER_IDLE_SECONDS", "CAISSON_KERNEL_POOL", "CAISSON_OUTPUT_CAP_BYTES", "CAISSON_OUTPUT_TOTAL_BYTES",
-        "CAISSON_HOOK_SECONDS", "CAISSON_IMPLICIT_IDLE_SECONDS", "RUN_HOOK_INIT", "RUN_HOOK_PRE_SERVICES", "RUN_HOOK_POST_READY"})
-    if (const char* value = std::getenv(name)) env.push_back(std::string(name) + "=" + value);
+  for (std::size_t i = 0; std::cmp_less(i, count_words(kAgentVariables)); ++i)
+    if (const std::string name(word(kAgentVariables, i)); const char* value = std::getenv(name.c_str()))
+      env.push_back(name + "=" + value);
   return env;
 }
 
@@ -45,13 +43,11 @@ Status AgentProcess::start() {
   if (::stat(options_.agent.c_str(), &program_) != 0) return sys_error(quote(options_.agent));
   TRY_ASSIGN(auto pair, sys::seqpacket_pair());
   TRY(sys::set_nonblocking(pair.second.get(), true));
-  std::vector<std::string> env = environment(options_);
-  if (started_us_ != 0) env.emplace_back("CAISSON_RESTARTED=1");  // hooks of the start run once
   TRY_ASSIGN(
       confine::Running running,
       confine::start_helper({.file = "caisson-seal",
                              .argv = {"caisson-seal", change_uid ? std::to_string(options_.agent_uid) : "-", options_.agent},
-                             .env = std::move(env),
+                             .env = environment(options_, started_us_ != 0),
                              .out = STDOUT_FILENO,
                              .fd3 = pair.second.get()}));
   const pid_t pid = pid_ = running.pid;
@@ -98,8 +94,7 @@ void AgentProcess::restart_later() {
                   ? kFirstDelayUs
                   : std::min(delay_us_ * 2, manager_.took_up() ? kServedDelayUs : kLongestDelayUs);
   loop_.after(delay_us_, [this] {
-    if (stopped_) return;
-    const Status done = start();
+    const Status done = stopped_ ? Status{} : start();
     if (done) return;
     sys::say("caisson-launcher: the agent cannot be started: " + done.error().text());
     restart_later();
@@ -107,8 +102,8 @@ void AgentProcess::restart_later() {
 }
 
 void AgentProcess::restart(bool changed_only) {
-  struct stat now{};
   if (pid_ == 0 || stopped_) return;  // one is about to start
+  struct stat now{};
   if (changed_only && (::stat(options_.agent.c_str(), &now) != 0 ||
                        (now.st_dev == program_.st_dev && now.st_ino == program_.st_ino && now.st_size == program_.st_size &&
                         now.st_mtim.tv_sec == program_.st_mtim.tv_sec && now.st_mtim.tv_nsec == program_.st_mtim.tv_nsec)))

@@ -31,7 +31,7 @@ task<http::Response> read_file(Call call, FileReadRequest body) {
   json::Value head = located(body.file);
   if (body.start_line) head["start"] = *body.start_line;
   if (body.end_line) head["end"] = *body.end_line;
-  auto reply = co_await call.services.workspace->file.call("read", std::move(head));
+  auto reply = co_await call.services.workspace->file.call(frames::FileOp::read, std::move(head));
   if (!reply) co_return answer_failure(reply.error(), kRead, body.file);
   std::string path = text_in(reply->head, "path");
   if (const auto broken = services::first_broken(reply->body))
@@ -71,7 +71,7 @@ task<http::Response> write_file(Call call, FileWriteRequest body) {
   if (!content) co_return answer_failure(content.error(), kWrite, body.file);
   json::Value head = located(body.file);
   head["append"] = body.append.value_or(false);
-  auto reply = co_await call.services.workspace->file.call("write", std::move(head), std::move(*content));
+  auto reply = co_await call.services.workspace->file.call(frames::FileOp::write, std::move(head), std::move(*content));
   if (!reply) co_return answer_failure(reply.error(), kWrite, body.file);
   FileWriteResult result{.file = text_in(reply->head, "path"), .bytes_written = number_in(reply->head, "bytes_written")};
   co_return http::ok(encode(result), "File written successfully");
@@ -83,7 +83,7 @@ task<http::Response> replace_in_file(Call call, FileReplaceRequest body) {
   head["old_size"] = body.old_str.size();
   std::string both = std::move(body.old_str);
   both += body.new_str;
-  auto reply = co_await call.services.workspace->file.call("replace", std::move(head), std::move(both));
+  auto reply = co_await call.services.workspace->file.call(frames::FileOp::replace, std::move(head), std::move(both));
   if (!reply) co_return answer_failure(reply.error(), kReplace, body.file);
   FileReplaceResult result{.file = text_in(reply->head, "path"), .replaced_count = number_in(reply->head, "count")};
   const std::string said = "Replacement completed, replaced " + std::to_string(result.replaced_count) + " occurrences";

@@ -65,7 +65,7 @@ json::Value head_of(const StrReplaceEditorRequest& body) {
 task<http::Response> str_replace_editor(Call call, StrReplaceEditorRequest body) {
   json::Value head = head_of(body);
   std::string texts = texts_of(body, head["parts"]);
-  auto reply = co_await call.services.workspace->file.call("edit", std::move(head), std::move(texts));
+  auto reply = co_await call.services.workspace->file.call(frames::FileOp::edit, std::move(head), std::move(texts));
   if (!reply) co_return edit_failure(reply.error(), body.path);
   const auto output = text_at(*reply, 0), old_text = text_at(*reply, 1), new_text = text_at(*reply, 2);
   if (!output || !old_text || !new_text)

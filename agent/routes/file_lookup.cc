@@ -80,7 +80,7 @@ task<http::Response> list_path(Call call, FileListRequest body) {
       {"sort", order.by},  {"descending", body.sort_desc.value_or(false)}, {"most", kMostListed}};
   if (body.file_types) head["types"] = *body.file_types;
   if (body.max_depth) head["max_depth"] = std::max<std::int64_t>(*body.max_depth, 1);
-  auto reply = co_await call.services.workspace->file.call("list", std::move(head));
+  auto reply = co_await call.services.workspace->file.call(frames::FileOp::list, std::move(head));
   if (!reply) co_return answer_failure(reply.error(), kList, body.path);
   CO_TRY_ASSIGN(const json::Value list, list_in(reply->body));
   FileListResult result{.path = text_in(reply->head, "path")};
@@ -106,7 +106,7 @@ task<http::Response> glob_files(Call call, FileGlobRequest body) {
                       {"descending", body.sort_desc.value_or(false)},
                       {"most", body.max_results.value_or(5000)}};
   if (body.exclude) head["exclude"] = *body.exclude;
-  auto reply = co_await call.services.workspace->file.call("glob", std::move(head));
+  auto reply = co_await call.services.workspace->file.call(frames::FileOp::glob, std::move(head));
   if (!reply) co_return answer_failure(reply.error(), kGlob, body.path);
   CO_TRY_ASSIGN(const json::Value list, list_in(reply->body));
   FileGlobResult result{.path = text_in(reply->head, "path"), .pattern = body.pattern};
@@ -124,7 +124,7 @@ task<http::Response> glob_files(Call call, FileGlobRequest body) {
 task<http::Response> find_files(Call call, FileFindRequest body) {
   json::Value head = {{"path", body.path},  {"pattern", body.glob}, {"by_name", true},
                       {"files_only", true}, {"sort", "path"},       {"most", kMostListed}};
-  auto reply = co_await call.services.workspace->file.call("glob", std::move(head));
+  auto reply = co_await call.services.workspace->file.call(frames::FileOp::glob, std::move(head));
   if (!reply) co_return answer_failure(reply.error(), kFind, body.path);
   CO_TRY_ASSIGN(const json::Value list, list_in(reply->body));
   FileFindResult result{.path = text_in(reply->head, "path")};
@@ -139,7 +139,7 @@ task<http::Response> find_files(Call call, FileFindRequest body) {
 task<http::Response> search_in_file(Call call, FileSearchRequest body) {
   if (body.sudo.value_or(false)) co_return answer_failure(sudo_refused(body.file), kSearch, body.file);
   json::Value head = {{"path", body.file}, {"pattern", body.regex}, {"most", 10'000}, {"files_only", true}};
-  auto reply = co_await call.services.workspace->file.call("grep", std::move(head));
+  auto reply = co_await call.services.workspace->file.call(frames::FileOp::grep, std::move(head));
   if (!reply) co_return answer_failure(reply.error(), kSearch, body.file);
   CO_TRY_ASSIGN(const json::Value list, list_in(reply->body));
   FileSearchResult result{.file = text_in(reply->head, "path")};
@@ -179,7 +179,7 @@ json::Value grep_head(const FileGrepRequest& body) {
 }
 
 task<http::Response> grep_files(Call call, FileGrepRequest body) {
-  auto reply = co_await call.services.workspace->file.call("grep", grep_head(body));
+  auto reply = co_await call.services.workspace->file.call(frames::FileOp::grep, grep_head(body));
   if (!reply) co_return answer_failure(reply.error(), kGrep, body.path);
   CO_TRY_ASSIGN(const json::Value list, list_in(reply->body));
   FileGrepResult result{.path = text_in(reply->head, "path"), .pattern = body.pattern};

@@ -55,16 +55,18 @@ std::string base_name(const std::string& filename) {
 asio::awaitable<Uploaded> send_part(Upload& upload) {
   if (upload.waiting.empty()) co_return Uploaded();
   std::string part = std::exchange(upload.waiting, {});
-  auto sent = co_await FileService::call_on(upload.worker, "upload_part", with_handle(upload.handle), std::move(part));
+  auto sent =
+      co_await FileService::call_on(upload.worker, frames::FileOp::upload_part, with_handle(upload.handle), std::move(part));
   if (!sent) co_return std::unexpected(std::move(sent).error());
   co_return Uploaded();
 }
 
 asio::awaitable<Uploaded> begin_file(Upload& upload, const http::Multipart::Event& event) {
   upload.name = base_name(event.filename.value_or("upload"));
-  json::Value head = {{"name", upload.name}, {"op", ""}};
+  json::Value head = json::Value::object();
+  head["name"] = upload.name;
   if (upload.path) head["path"] = *upload.path;
-  auto begun = co_await FileService::call_on(upload.worker, "upload_begin", std::move(head));
+  auto begun = co_await FileService::call_on(upload.worker, frames::FileOp::upload_begin, std::move(head));
   if (!begun) co_return std::unexpected(std::move(begun).error());
   upload.handle = number_in(begun->head, "handle");
   upload.begun = true;
@@ -144,7 +146,8 @@ task<http::Response> upload_file(Call call) {
   FormEnd end = co_await take_form(call, upload, http::Multipart(*boundary));
   const std::string path = upload.path.value_or(upload.name);
   if (!end.read || !end.uploaded) {
-    if (upload.begun) (void)co_await FileService::call_on(upload.worker, "upload_abort", with_handle(upload.handle));
+    if (upload.begun)
+      (void)co_await FileService::call_on(upload.worker, frames::FileOp::upload_abort, with_handle(upload.handle));
     if (!end.uploaded) co_return answer_failure(end.uploaded.error(), kUpload, path);
     if (end.read.error().code == Code::invalid_argument) co_return http::error_response(400, end.read.error().what);
     co_return answer_failure({0, path, "io_error", end.read.error().text()}, kUpload, path);
@@ -153,7 +156,7 @@ task<http::Response> upload_file(Call call) {
   json::Value head = with_handle(upload.handle);
   head["name"] = upload.name;
   if (upload.path) head["path"] = *upload.path;
-  auto done = co_await FileService::call_on(upload.worker, "upload_end", std::move(head));
+  auto done = co_await FileService::call_on(upload.worker, frames::FileOp::upload_end, std::move(head));
   if (!done) co_return answer_failure(done.error(), kUpload, path);
   FileUploadResult result{.file_path = text_in(done->head, "path"), .file_size = number_in(done->head, "size"), .success = true};
   co_return http::ok(encode(result), "File uploaded successfully");
@@ -229,7 +232,7 @@ asio::awaitable<services::FileReply> next_part(const Worker::Pointer& worker, st
   json::Value head = with_handle(handle);
   head["offset"] = span.first + done;
   head["most"] = std::min(static_cast<std::int64_t>(kPart), span.size - done);
-  co_return co_await FileService::call_on(worker, "download_part", std::move(head));
+  co_return co_await FileService::call_on(worker, frames::FileOp::download_part, std::move(head));
 }
 
 struct Source {
@@ -318,14 +321,14 @@ task<http::Response> download_file(Call call) {
   if (!worker) co_return download_failure({0, "", "io_error", worker.error().text()}, std::string(*path));
   json::Value head = json::Value::object();
   head["path"] = *path;
-  auto opened = co_await FileService::call_on(*worker, "download_open", std::move(head));
+  auto opened = co_await FileService::call_on(*worker, frames::FileOp::download_open, std::move(head));
   if (!opened) co_return download_failure(opened.error(), std::string(*path));
   const Source source{.worker = *worker,
                       .handle = number_in(opened->head, "handle"),
                       .version = text_in(opened->head, "version"),
                       .abort_on_change = policy == "abort"};
   auto sent = co_await send_file(call, source, opened->head);
-  (void)co_await FileService::call_on(source.worker, "download_close", with_handle(source.handle));
+  (void)co_await FileService::call_on(source.worker, frames::FileOp::download_close, with_handle(source.handle));
   co_return sent;
 }
 

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <thread>
 
+#include "agent/frames/file_protocol.h"
 #include "agent/worker/content.h"
 #include "agent/worker/editor.h"
 #include "agent/worker/grep.h"
@@ -20,6 +21,8 @@
 
 namespace caisson::worker {
 namespace {
+
+using frames::FileOp;
 
 constexpr unsigned kThreads = 8;
 constexpr frames::Limits kAccepted{.head_bytes = 1024 * 1024, .body_bytes = 48 * 1024 * 1024, .head_values = 64 * 1024};
@@ -58,27 +61,28 @@ Outcome watch_start(State& state, const Request& request) { return state.watches
 Outcome watch_stop(State& state, const Request& request) { return state.watches.stop(request); }
 
 struct Operation {
-  std::string_view name;
+  frames::FileOp op;
   Outcome (*run)(State&, const Request&);
 };
 constexpr Operation kOperations[] = {
-    {"read", plain<read_file>},
-    {"write", plain<write_file>},
-    {"replace", plain<replace_in_file>},
-    {"list", plain<list_directory>},
-    {"glob", plain<glob_files>},
-    {"grep", plain<grep_files>},
-    {"edit", edit},
-    {"watch_start", watch_start},
-    {"watch_stop", watch_stop},
-    {"upload_begin", with_handles<upload_begin>},
-    {"upload_part", with_handles<upload_part>},
-    {"upload_end", with_handles<upload_end>},
-    {"upload_abort", with_handles<upload_abort>},
-    {"download_open", with_handles<download_open>},
-    {"download_part", with_handles<download_part>},
-    {"download_close", with_handles<download_close>},
+    {FileOp::read, plain<read_file>},
+    {FileOp::write, plain<write_file>},
+    {FileOp::replace, plain<replace_in_file>},
+    {FileOp::list, plain<list_directory>},
+    {FileOp::glob, plain<glob_files>},
+    {FileOp::grep, plain<grep_files>},
+    {FileOp::edit, edit},
+    {FileOp::watch_start, watch_start},
+    {FileOp::watch_stop, watch_stop},
+    {FileOp::upload_begin, with_handles<upload_begin>},
+    {FileOp::upload_part, with_handles<upload_part>},
+    {FileOp::upload_end, with_handles<upload_end>},
+    {FileOp::upload_abort, with_handles<upload_abort>},
+    {FileOp::download_open, with_handles<download_open>},
+    {FileOp::download_part, with_handles<download_part>},
+    {FileOp::download_close, with_handles<download_close>},
 };
+static_assert(frames::covers_file_ops(kOperations));
 
 // The agent is gone, or talks nonsense: there is nobody to work for.
 [[noreturn]] void leave(const char* why) {
@@ -111,9 +115,11 @@ void send(State& state, json::Value head, const std::string& body) {
 
 Outcome run(State& state, const Request& request) {
   const std::string name = request.text("op");
-  for (const Operation& operation : kOperations)
-    if (operation.name == name) return operation.run(state, request);
-  return refused("io_error", "", "no operation " + quote(name), ENOSYS);
+  const std::optional<FileOp> op = frames::file_op(name);
+  if (!op) return refused("io_error", "", "no operation " + quote(name), ENOSYS);
+  if (const auto member = frames::unknown_member(*op, request.head))
+    return refused("io_error", "", name + " takes no member " + quote(*member), EINVAL);
+  return kOperations[static_cast<std::size_t>(*op)].run(state, request);
 }
 
 void answer(State& state, std::int64_t id, Outcome outcome) {

@@ -19,8 +19,11 @@ remove_container() {
   done
 }
 
-# The settings that pass from the caller's environment into the container, when set.
-PASSED=(SANDBOX_API_KEY CAISSON_AUTH CAISSON_ALLOW_HOST CAISSON_PRESET CAISSON_MOUNTS WORKSPACE TZ MAX_SHELL_SESSIONS MAX_JUPYTER_SESSIONS CAISSON_KERNEL_POOL PYTHON_VERSION)
+# The settings that pass from the caller's environment into the container, when set: some of the launcher's, and the agent's (but
+# USER, which names the caller).
+AGENT_VARIABLES=$(sed -n 's/^ *"\([A-Z_ ]*\)";\{0,1\}$/\1/p' "$ROOT/launcher/base/agent_variables.h")
+# shellcheck disable=SC2206  # words on purpose
+PASSED=(SANDBOX_API_KEY CAISSON_AUTH CAISSON_PRESET CAISSON_MOUNTS WORKSPACE ${AGENT_VARIABLES//USER/})
 
 # start_container: tries the tiers from the highest; an engine that refuses a tier's flags is said, then the next.
 start_container() {

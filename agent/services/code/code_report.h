@@ -47,6 +47,8 @@ class ReportSearch {
 
 // One job as the programs read it: a line with its length, and the JSON.
 [[nodiscard]] std::string job_frame(const json::Value& job);
+// Of jobs and their input, as long as the program has not read them.
+inline constexpr std::size_t kMaxJob = 32 * 1024 * 1024;
 
 // A whole stream as text, as whole_text(), with the report taken out of it.
 struct StreamText {

@@ -10,10 +10,8 @@
 namespace caisson::services {
 namespace {
 
-constexpr std::size_t kMaxJob = 32 * 1024 * 1024;
 // How long a Python that was interrupted has to say where it was.
-constexpr std::chrono::milliseconds kInterruptGrace{300};
-constexpr std::chrono::seconds kEndGrace{5};
+constexpr std::chrono::milliseconds kTracebackGrace{300};
 
 InterpreterKind run_kind(Language language, const std::string& path) {
   if (language == Language::python)
@@ -92,7 +90,7 @@ task<CodeOutcome> CodeService::run(CodeJob job) {
   if (!ended) {
     if (job.language == Language::python) {
       (void)co_await context_->launcher.exec_signal(command->exec, "SIGINT");
-      (void)co_await await_end(command, bridge::Clock::now() + kInterruptGrace);
+      (void)co_await await_end(command, bridge::Clock::now() + kTracebackGrace);
     }
     CO_TRY(co_await one.session->end("a run did not end in its time"));
     (void)co_await await_end(command, bridge::Clock::now() + kEndGrace);

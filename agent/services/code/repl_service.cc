@@ -12,9 +12,6 @@
 namespace caisson::services {
 namespace {
 
-// How late a shorter life that a client has given to a session is noticed.
-constexpr std::chrono::seconds kCheck{15};
-
 InterpreterKind repl_kind(Language language, const std::string& path, std::string label) {
   const bool python = language == Language::python;
   // Python lives as notebooks do: the domain `code` is for what is short.
@@ -26,12 +23,9 @@ InterpreterKind repl_kind(Language language, const std::string& path, std::strin
 }  // namespace
 
 ReplService::ReplService(std::shared_ptr<CodeContext> context, Language language)
-    : context_(std::move(context)), language_(language), life_(std::make_shared<Life>(context_->launcher.executor())) {}
+    : context_(std::move(context)), language_(language), roster_(context_->launcher.executor()) {}
 
-ReplService::~ReplService() {
-  life_->over = true;
-  life_->changed.notify_all();
-}
+ReplService::~ReplService() { roster_.stop(); }
 
 void ReplService::sweep() {
   for (const SessionPtr& session : table_.all())
@@ -73,7 +67,7 @@ task<ReplService::Created> ReplService::create(CreateParams params) {
   if (!params.session_id.empty() && !valid_session_id(params.session_id))
     co_return fail(Code::invalid_argument,
                    "session_id is longer than 128 bytes, has a slash or control characters, or is a dot name");
-  if (!std::exchange(expiring_, true)) spawn(context_->launcher.executor(), "REPLs expire", expire_loop(this, life_));
+  look_after_idle();
   const std::string id = params.session_id.empty() ? sys::random_hex(16) : params.session_id;
   Created known{find(id), false};
   if (known.session) co_return known;
@@ -93,7 +87,7 @@ task<ReplService::Created> ReplService::create(CreateParams params) {
   if (known.session) co_return known;
   table_.insert(session);
   session->keep();
-  life_->changed.notify_all();  // it may be the next whose time is over
+  roster_.wake();  // it may be the next whose time is over
   Created made{session, true};
   co_return made;
 }
@@ -136,7 +130,7 @@ task<void> ReplService::close(SessionPtr session, std::string reason) {
 bool ReplService::restore(const std::shared_ptr<bridge::SessionHandle>& handle, Keep::Left session, Keep::Left command) {
   if (const std::string id = json::text_of(session.body, "id"); !valid_session_id(id) || table_.find(id)) return false;
   table_.insert(ReplSession::restore(context_, language_, handle, std::move(session), std::move(command)));
-  if (!std::exchange(expiring_, true)) spawn(context_->launcher.executor(), "REPLs expire", expire_loop(this, life_));
+  look_after_idle();
   return true;
 }
 
@@ -147,11 +141,11 @@ task<void> ReplService::attach(const bridge::LeftSession& left) {
   if (!session) co_return Status{};
   CO_TRY(co_await Command::take_up(context_->launcher, left, session->interpreter.command));
   auto busy = std::make_shared<Counted<int>>(session->waiting);
-  spawn(context_->launcher.executor(), "a REPL goes on", settle(this, life_, session, std::move(busy)));
+  spawn(context_->launcher.executor(), "a REPL goes on", settle(this, roster_.life(), session, std::move(busy)));
   co_return Status{};
 }
 
-task<void> ReplService::settle(ReplService* self, std::shared_ptr<Life> life, SessionPtr session,
+task<void> ReplService::settle(ReplService* self, std::shared_ptr<const Life> life, SessionPtr session,
                                std::shared_ptr<Counted<int>> busy) {
   const http::AsyncLock::Held turn = co_await session->turn.acquire();
   Status done = co_await ReplSession::settle(session, self->context_->launcher);
@@ -161,24 +155,22 @@ task<void> ReplService::settle(ReplService* self, std::shared_ptr<Life> life, Se
 }
 
 bridge::Clock::time_point ReplService::next_check() const {
-  bridge::Clock::time_point next = bridge::Clock::now() + kCheck;
+  bridge::Clock::time_point next = bridge::Clock::now() + kExpiryPause;
   for (const SessionPtr& session : table_.all())
     if (!session->busy()) next = std::min(next, session->idle_until());
   return next;
 }
 
-task<void> ReplService::expire_loop(ReplService* self, std::shared_ptr<Life> life) {
-  while (!life->over) {
-    (void)co_await life->changed.wait_until(self->next_check());
-    if (life->over) break;
-    self->sweep();
-    for (const SessionPtr& session : self->table_.all()) {
-      if (session->busy() || bridge::Clock::now() < session->idle_until()) continue;
-      (void)co_await self->close(session, "idle");  // it has left the table; the launcher's own log has the failure
-      if (life->over) break;
-    }
-  }
-  co_return Status{};
+void ReplService::look_after_idle() {
+  if (std::exchange(expiring_, true)) return;
+  roster_.look_after(
+      "REPLs expire", [this] { return next_check(); },
+      [this](auto life) {
+        sweep();
+        std::vector<SessionPtr> idle = table_.all();
+        std::erase_if(idle, [now = bridge::Clock::now()](const SessionPtr& s) { return s->busy() || now < s->idle_until(); });
+        return close_idle(this, std::move(life), std::move(idle));
+      });
 }
 
 }  // namespace caisson::services

@@ -11,6 +11,7 @@
 
 #include "agent/services/code/repl_session.h"
 #include "agent/services/common/counted.h"
+#include "agent/services/common/roster.h"
 #include "agent/services/common/session_table.h"
 
 namespace caisson::services {
@@ -49,17 +50,18 @@ class ReplService final : public StatefulCode {
 
  private:
   [[nodiscard]] task<void> make_room();
-  static task<void> settle(ReplService* self, std::shared_ptr<Life> life, SessionPtr session, std::shared_ptr<Counted<int>> busy);
+  static task<void> settle(ReplService* self, std::shared_ptr<const Life> life, SessionPtr session,
+                           std::shared_ptr<Counted<int>> busy);
   [[nodiscard]] task<CodeOutcome> run(SessionPtr session, CodeJob job);
   void sweep();
   [[nodiscard]] bridge::Clock::time_point next_check() const;
-  static task<void> expire_loop(ReplService* self, std::shared_ptr<Life> life);
+  void look_after_idle();
 
   std::shared_ptr<CodeContext> context_;
   Language language_;
   SessionTable<ReplSession> table_;
   bool expiring_ = false;
-  std::shared_ptr<Life> life_;
+  Roster roster_;
 };
 
 }  // namespace caisson::services

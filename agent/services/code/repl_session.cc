@@ -10,10 +10,8 @@
 namespace caisson::services {
 namespace {
 
-constexpr std::size_t kMaxJob = 32 * 1024 * 1024;
 // After an interrupt, and for the program's own timer before one.
 constexpr std::chrono::milliseconds kReplGrace{2000};
-constexpr std::int64_t kMostLeftNs = 24LL * 3600 * 1'000'000'000;
 
 std::string text_between(const OutputBuffer& buffer, std::uint64_t from, std::uint64_t to) {
   const std::uint64_t start = std::max(from, buffer.begin());
@@ -160,7 +158,7 @@ std::shared_ptr<ReplSession> ReplSession::restore(const std::shared_ptr<CodeCont
 // A program takes its jobs in turn, so the mark of an empty one is behind all that came before it.
 task<void> ReplSession::settle(std::shared_ptr<ReplSession> self, bridge::LauncherClient& launcher) {
   if (self->until_ns_ == 0) co_return Status{};
-  const std::chrono::nanoseconds left(std::clamp<std::int64_t>(self->until_ns_ - sys::realtime_ns(), 0, kMostLeftNs));
+  const std::chrono::nanoseconds left = time_left(self->until_ns_);
   const std::string nonce = sys::random_hex(16);
   Marks marks(*self, nonce);
   CO_TRY(Command::write(marks.command, job_frame(job_json({.language = self->language, .timeout_s = 1}, nonce)), kMaxJob));

@@ -15,9 +15,8 @@
 namespace caisson::services {
 namespace {
 
-constexpr std::size_t kMaxJob = 48 * 1024 * 1024;
+constexpr std::size_t kMaxProgram = 48 * 1024 * 1024;  // with its files
 constexpr double kLongestRun = 300, kShortestRun = 0.1;
-constexpr std::chrono::seconds kEndGrace{5};
 constexpr std::chrono::minutes kRoomWait{10};
 constexpr std::string_view kStarter = "caisson-starter";
 
@@ -38,8 +37,8 @@ std::optional<int> return_code_of(const Command& command) {
 task<StepResult> finish(SoloSession::Pointer session, SoloSession::CommandPtr command, std::string input,
                         std::chrono::milliseconds limit, std::shared_ptr<const bool> gone) {
   const bridge::Clock::time_point begin = bridge::Clock::now();
-  if (!input.empty()) (void)Command::write(command, std::move(input), kMaxJob);  // a program need not read its input
-  (void)Command::write(command, "\x04", kMaxJob);
+  if (!input.empty()) (void)Command::write(command, std::move(input), kMaxProgram);  // a program need not read its input
+  (void)Command::write(command, "\x04", kMaxProgram);
   const bool ended = co_await await_end(command, begin + limit, std::move(gone));
   StepResult result;
   result.seconds = std::chrono::duration<double>(bridge::Clock::now() - begin).count();
@@ -74,7 +73,7 @@ task<std::optional<std::string>> fetch(SoloSession::Pointer session, std::string
   static const std::string script = "[ -f \"$1\" ] && exec head -c " + std::to_string(kMostFetchedBytes) + " -- \"$1\"";
   std::vector<std::string> argv{"/bin/sh", "-c", script, "sh", std::move(path)};
   CO_TRY_ASSIGN(const SoloSession::CommandPtr command, co_await start(session, std::move(argv), std::move(dir)));
-  (void)Command::write(command, "\x04", kMaxJob);
+  (void)Command::write(command, "\x04", kMaxProgram);
   std::optional<std::string> content;
   if (co_await await_end(command, bridge::Clock::now() + kEndGrace) && command->exit_code == 0 && !command->out.dropped())
     content = command->out.read(0);
@@ -130,7 +129,7 @@ Result<std::string> starter_job(std::vector<std::string> argv, json::Value head,
 // Hands the job to the waiting program and awaits its end.
 task<StepResult> step(SoloSession::Pointer session, SoloSession::CommandPtr command, std::string frame, std::string nonce,
                       std::string input, double seconds, std::shared_ptr<const bool> gone) {
-  CO_TRY(Command::write(command, std::move(frame), kMaxJob));
+  CO_TRY(Command::write(command, std::move(frame), kMaxProgram));
   CO_TRY_ASSIGN(StepResult result,
                 co_await finish(std::move(session), std::move(command), std::move(input), limit_of(seconds), std::move(gone)));
   if (const auto report = find_report(result.err, nonce); report && report->value.contains("refused"))

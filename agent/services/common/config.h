@@ -1,4 +1,4 @@
-// Limits of the session services, read once at start from the environment. docs: agent/README.md.
+// Limits of the services, read once at start from the environment (variables.h).
 #pragma once
 
 #include <chrono>
@@ -7,33 +7,38 @@
 #include <string>
 
 #include "agent/services/common/output_buffer.h"
+#include "agent/services/common/variables.h"
 
 namespace caisson::services {
 
 struct Config {
-  std::size_t max_bash_sessions = 128;       // MAX_BASH_SESSIONS
-  std::size_t max_shell_sessions = 128;      // MAX_SHELL_SESSIONS
-  std::size_t max_jupyter_sessions = 32;     // MAX_JUPYTER_SESSIONS
-  std::size_t max_implicit_kernels = 8;      // jupyter sessions made because a request named none, until somebody names them
-  std::chrono::seconds jupyter_idle{1800};   // CAISSON_JUPYTER_IDLE_SECONDS; 0: they never expire
-  std::size_t prepared_kernels = 1;          // CAISSON_KERNEL_POOL: kept ready in each workspace that has used one
-  bool prepare_at_start = false;             // CAISSON_KERNEL_POOL is set: the default workspace's are ready before the first use
-  std::string python_version;                // PYTHON_VERSION: the default kernel's name; "": Debian's
-  std::size_t max_code_sessions = 64;        // MAX_CODE_SESSIONS: of one workspace, runs, REPLs and prepared ones together
-  std::size_t warm_sessions = 2;             // CAISSON_WARM_SESSIONS: prepared of each kind that is in use; 0: none
-  std::size_t max_implicit_sessions = 16;    // shell sessions made because a request named none, terminals included
-  std::chrono::seconds idle_expiry{3600};    // CAISSON_SESSION_IDLE_SECONDS; 0: sessions never expire
-  std::chrono::seconds implicit_idle{60};    // CAISSON_IMPLICIT_IDLE_SECONDS: bash sessions that exec made; 0: as all others
-  std::size_t stream_cap_bytes = 8u << 20;   // CAISSON_OUTPUT_CAP_BYTES: kept of one command's stdout or stderr
-  std::size_t total_cap_bytes = 256u << 20;  // CAISSON_OUTPUT_TOTAL_BYTES: kept of all commands of all workspaces together
-  std::shared_ptr<OutputBudget> budget;      // the workspace's part of that, for all of its services; absent: each has its own
-  std::size_t finished_commands = 32;        // a bash session remembers the output of that many
-  std::string directory;                     // WORKSPACE: where commands begin; "": what the launcher says
-  std::string workspace = "default";         // its name at the launcher
-  std::string user = "gem";                  // USER: shown in prompts
+  static constexpr std::size_t count(const Variable& row) { return static_cast<std::size_t>(row.fallback); }
+  static constexpr std::chrono::seconds time(const Variable& row) { return std::chrono::seconds(row.fallback); }
+
+  std::size_t max_bash_sessions = count(variable("MAX_BASH_SESSIONS"));
+  std::size_t max_shell_sessions = count(variable("MAX_SHELL_SESSIONS"));
+  std::size_t max_jupyter_sessions = count(variable("MAX_JUPYTER_SESSIONS"));
+  std::size_t max_implicit_kernels = 8;  // jupyter sessions made because a request named none, until somebody names them
+  std::chrono::seconds jupyter_idle = time(variable("CAISSON_JUPYTER_IDLE_SECONDS"));
+  std::size_t prepared_kernels = count(variable("CAISSON_KERNEL_POOL"));
+  bool prepare_at_start = false;  // CAISSON_KERNEL_POOL is set: the default workspace's are ready before the first use
+  std::string python_version;     // PYTHON_VERSION: the default kernel's name; "": Debian's
+  std::size_t max_code_sessions = count(variable("MAX_CODE_SESSIONS"));
+  std::size_t warm_sessions = count(variable("CAISSON_WARM_SESSIONS"));
+  std::size_t max_implicit_sessions = 16;  // shell sessions made because a request named none, terminals included
+  std::chrono::seconds idle_expiry = time(variable("CAISSON_SESSION_IDLE_SECONDS"));
+  std::chrono::seconds implicit_idle = time(variable("CAISSON_IMPLICIT_IDLE_SECONDS"));
+  std::size_t stream_cap_bytes = count(variable("CAISSON_OUTPUT_CAP_BYTES"));
+  std::size_t total_cap_bytes = count(variable("CAISSON_OUTPUT_TOTAL_BYTES"));
+  std::shared_ptr<OutputBudget> budget;  // the workspace's part of that, for all of its services; absent: each has its own
+  std::size_t finished_commands = 32;    // a bash session remembers the output of that many
+  std::string directory;                 // WORKSPACE: where commands begin; "": what the launcher says
+  std::string workspace = "default";     // its name at the launcher
+  std::string user{variable("USER").text};
 };
 
-[[nodiscard]] Config config_from_env();
+// Errors: invalid_argument, in one sentence: a variable makes no sense.
+[[nodiscard]] Result<Config> config_from_env();
 [[nodiscard]] std::shared_ptr<OutputBudget> budget_of(const Config& config);
 
 }  // namespace caisson::services

@@ -8,6 +8,8 @@
 #include <atomic>
 #include <cstring>
 
+#include "launcher/base/sys.h"
+
 namespace caisson::services {
 namespace {
 
@@ -315,6 +317,12 @@ char* Keep::land(const Record& record, int stream, std::size_t expected) {
 }
 
 void Keep::nothing_landed() { publish(head().landing, 0U); }
+
+std::chrono::nanoseconds time_left(std::int64_t until_ns) {
+  constexpr std::int64_t kMost = 24LL * 3600 * 1'000'000'000, kHorizon = std::int64_t{1} << 62;
+  return std::chrono::nanoseconds(
+      std::clamp<std::int64_t>(std::clamp(until_ns, -kHorizon, kHorizon) - sys::realtime_ns(), 0, kMost));
+}
 
 std::string hex(std::string_view bytes) {
   constexpr std::string_view kDigits = "0123456789abcdef";

@@ -8,6 +8,7 @@
 // An agent may have been taken over before it died: all that is found is bounds-checked, and gives no rights of its own.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -135,6 +136,9 @@ class Keep {
   std::map<std::uint32_t, std::map<std::uint32_t, std::uint32_t>> found_;
   std::vector<Left> left_;
 };
+
+// Until a deadline that was kept, as the real time in ns: at least 0, at most a day, whatever the file says.
+[[nodiscard]] std::chrono::nanoseconds time_left(std::int64_t until_ns);
 
 // Encodes bytes for a JSON body. unhex() returns "" for text that is not hexadecimal.
 [[nodiscard]] std::string hex(std::string_view bytes);

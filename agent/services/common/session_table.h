@@ -58,13 +58,6 @@ class SessionTable {
   std::map<std::string, Pointer> sessions_;
 };
 
-// Ends a service's background coroutines before the service: they hold this, not the service.
-struct Life {
-  explicit Life(asio::any_io_executor executor) : changed(std::move(executor)) {}
-  bool over = false;
-  bridge::Notifier changed;
-};
-
 // What a session of that id shares with others is said when it is made, and stays so.
 [[nodiscard]] Status check_isolation(const bridge::SessionHandle& existing, std::optional<bool> wanted);
 

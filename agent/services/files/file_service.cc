@@ -7,7 +7,6 @@ namespace {
 
 // What one operation may take: a search through a large tree, a file on a slow disk.
 constexpr double kCallSeconds = 300;
-constexpr double kLookSeconds = 15;
 constexpr frames::Limits kAccepted{.head_bytes = 1024 * 1024, .body_bytes = 32 * 1024 * 1024, .head_values = 64 * 1024};
 
 FileFailure worker_failure(const Error& error) { return {0, "", "io_error", error.text()}; }
@@ -19,14 +18,12 @@ FileService::FileService(bridge::LauncherClient& launcher, Config config)
       config_(std::move(config)),
       started_(launcher.executor()),
       last_used_(bridge::Clock::now()),
-      life_(std::make_shared<Life>(launcher.executor())) {
-  spawn(launcher_.executor(), "file worker expires", expire_loop(this, life_));
+      roster_(launcher.executor()) {
+  if (config_.idle_expiry.count() != 0)
+    roster_.look_after("file worker expires", every(kExpiryPause), [this](auto) { return expire(this); });
 }
 
-FileService::~FileService() {
-  life_->over = true;
-  life_->changed.notify_all();
-}
+FileService::~FileService() { roster_.stop(); }
 
 void FileService::serve_workspace(std::string name) {
   config_.workspace = std::move(name);
@@ -42,17 +39,17 @@ task<Worker::Pointer> FileService::start() {
   WorkerOptions options;
   options.limits = kAccepted;
   options.budget = config_.budget;
-  options.on_event = [this, life = life_](frames::Frame frame) {
+  options.on_event = [this, life = roster_.life()](frames::Frame frame) {
     if (!life->over && on_event) on_event(std::move(frame));
   };
-  options.on_end = [this, life = life_](const Error&) {
+  options.on_end = [this, life = roster_.life()](const Error&) {
     if (!life->over && on_worker_end) on_worker_end();
   };
   co_return co_await Worker::start(launcher_, "file", "files", config_.workspace, std::move(request), std::move(options));
 }
 
 task<Worker::Pointer> FileService::worker() {
-  const std::shared_ptr<Life> life = life_;
+  const std::shared_ptr<const Life> life = roster_.life();
   last_used_ = bridge::Clock::now();
   while (true) {
     if (life->over) co_return fail(Code::io, "the server is stopping");
@@ -63,7 +60,7 @@ task<Worker::Pointer> FileService::worker() {
   // One start at a time, however this coroutine ends.
   struct Starting {
     FileService* self;
-    std::shared_ptr<Life> life;
+    std::shared_ptr<const Life> life;
     ~Starting() {
       if (life->over) return;
       self->starting_ = false;
@@ -82,14 +79,14 @@ task<Worker::Pointer> FileService::worker() {
   co_return worker_;
 }
 
-asio::awaitable<FileReply> FileService::call(std::string op, json::Value head, std::string body) {
+asio::awaitable<FileReply> FileService::call(frames::FileOp op, json::Value head, std::string body) {
   auto found = co_await worker();
   if (!found) co_return std::unexpected(worker_failure(found.error()));
-  co_return co_await call_on(std::move(*found), std::move(op), std::move(head), std::move(body));
+  co_return co_await call_on(std::move(*found), op, std::move(head), std::move(body));
 }
 
-asio::awaitable<FileReply> FileService::call_on(Worker::Pointer worker, std::string op, json::Value head, std::string body) {
-  head["op"] = std::move(op);
+asio::awaitable<FileReply> FileService::call_on(Worker::Pointer worker, frames::FileOp op, json::Value head, std::string body) {
+  head["op"] = frames::file_op_name(op);
   auto reply = co_await Worker::call(worker, std::move(head), std::move(body), bridge::deadline_after(kCallSeconds));
   if (!reply) {
     FileFailure why = worker_failure(reply.error());
@@ -105,17 +102,12 @@ asio::awaitable<FileReply> FileService::call_on(Worker::Pointer worker, std::str
   co_return std::unexpected(std::move(why));
 }
 
-task<void> FileService::expire_loop(FileService* self, std::shared_ptr<Life> life) {
-  while (!life->over) {
-    if (co_await life->changed.wait_until(bridge::deadline_after(kLookSeconds)) || life->over) break;
-    const std::chrono::seconds expiry = self->config_.idle_expiry;
-    const Worker::Pointer worker = self->worker_;
-    if (expiry.count() == 0 || !worker || !worker->alive() || worker->calls() > 0 || (self->in_use && self->in_use())) continue;
-    if (bridge::Clock::now() - self->last_used_ < expiry) continue;
-    self->worker_ = nullptr;
-    (void)co_await Worker::close(worker, "idle");  // the launcher's own log has the failure
-  }
-  co_return Status{};
+task<void> FileService::expire(FileService* self) {
+  const Worker::Pointer worker = self->worker_;
+  if (!worker || !worker->alive() || worker->calls() > 0 || (self->in_use && self->in_use())) co_return Status{};
+  if (bridge::Clock::now() - self->last_used_ < self->config_.idle_expiry) co_return Status{};
+  self->worker_ = nullptr;
+  co_return co_await Worker::close(worker, "idle");
 }
 
 }  // namespace caisson::services

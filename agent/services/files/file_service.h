@@ -8,8 +8,9 @@
 #include <memory>
 #include <string>
 
+#include "agent/frames/file_protocol.h"
 #include "agent/services/common/config.h"
-#include "agent/services/common/session_table.h"
+#include "agent/services/common/roster.h"
 #include "agent/services/program/worker.h"
 
 namespace caisson::services {
@@ -33,10 +34,10 @@ class FileService {
   void serve_workspace(std::string name);
 
   // One operation of the worker. Failures of the worker itself are io_error without an errno.
-  [[nodiscard]] asio::awaitable<FileReply> call(std::string op, json::Value head, std::string body = "");
+  [[nodiscard]] asio::awaitable<FileReply> call(frames::FileOp op, json::Value head, std::string body = "");
   // The worker that runs, for operations in several calls: what is open in one is not in the next.
   [[nodiscard]] task<Worker::Pointer> worker();
-  [[nodiscard]] static asio::awaitable<FileReply> call_on(Worker::Pointer worker, std::string op, json::Value head,
+  [[nodiscard]] static asio::awaitable<FileReply> call_on(Worker::Pointer worker, frames::FileOp op, json::Value head,
                                                           std::string body = "");
 
   // Events of the worker that runs, and its end (an empty frame): for whoever watches files.
@@ -47,7 +48,7 @@ class FileService {
 
  private:
   [[nodiscard]] task<Worker::Pointer> start();
-  static task<void> expire_loop(FileService* self, std::shared_ptr<Life> life);
+  static task<void> expire(FileService* self);
 
   bridge::LauncherClient& launcher_;
   Config config_;
@@ -56,7 +57,7 @@ class FileService {
   bool forgets_ = false;  // the next worker knows nothing of the edits of one before
   bridge::Notifier started_;
   bridge::Clock::time_point last_used_;
-  std::shared_ptr<Life> life_;
+  Roster roster_;
 };
 
 }  // namespace caisson::services

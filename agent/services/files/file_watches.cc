@@ -38,7 +38,7 @@ asio::awaitable<FileReply> FileWatches::ask(Pointer watcher) {
   json::Value head = {{"watcher", watcher->id},    {"path", params.path},       {"recursive", params.recursive},
                       {"exclude", params.exclude}, {"include", params.include}, {"debounce", params.debounce_ms},
                       {"exact", params.exact}};
-  co_return co_await files_.call("watch_start", std::move(head));
+  co_return co_await files_.call(frames::FileOp::watch_start, std::move(head));
 }
 
 asio::awaitable<FileWatches::Made> FileWatches::create(WatchParams params) {
@@ -131,7 +131,7 @@ asio::awaitable<void> FileWatches::stop(Pointer watcher) {
   if (!watcher->attached) co_return;
   json::Value head = json::Value::object();
   head["watcher"] = watcher->id;
-  (void)co_await files_.call("watch_stop", std::move(head));  // a worker that is gone looks for nothing
+  (void)co_await files_.call(frames::FileOp::watch_stop, std::move(head));  // a worker that is gone looks for nothing
 }
 
 void FileWatches::serve_workspace(std::string name) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::chrono::minutes kNotebookWait{10};  // of a notebook for its turn
 constexpr std::string_view kAlias = "python3";
-constexpr std::size_t kMostQueued = 32;  // cells of one session, the running one included
+constexpr std::size_t kMostQueuedCells = 32;  // cells of one session, the running one included
 
 std::string list_of(const std::vector<KernelSpec>& kernels) {
   std::string out;
@@ -33,13 +33,17 @@ JupyterService::JupyterService(bridge::LauncherClient& launcher, Config config)
       pool_(launcher),
       asking_(launcher.executor()),
       alone_(launcher.executor(), config_.max_jupyter_sessions),
-      life_(std::make_shared<Life>(launcher.executor())) {
-  spawn(launcher_.executor(), "jupyter sessions expire", expire_loop(this, life_));
+      roster_(launcher.executor()) {
+  if (const std::chrono::seconds idle = config_.jupyter_idle; idle.count() != 0)
+    roster_.look_after("jupyter sessions expire", every(kExpiryPause), [this, idle](auto life) {
+      const bridge::Clock::time_point before = bridge::Clock::now() - idle;
+      pool_.expire(before);
+      return close_idle(this, std::move(life), table_.idle_since(before));
+    });
 }
 
 JupyterService::~JupyterService() {
-  life_->over = true;
-  life_->changed.notify_all();
+  roster_.stop();
   for (const SessionPtr& session : table_.all())
     if (session->kernel) session->kernel->on_end(nullptr);
 }
@@ -248,8 +252,8 @@ task<JupyterService::SessionPtr> JupyterService::create(Place place) {
 task<JupyterService::Answer> JupyterService::execute(Request request) {
   const std::string cwd = request.place.cwd;
   CO_TRY_ASSIGN(const SessionPtr session, co_await obtain(std::move(request.place)));
-  if (session->turns.size() >= kMostQueued)
-    co_return fail(Code::limit, std::to_string(kMostQueued) + " cells of this session wait already");
+  if (session->turns.size() >= kMostQueuedCells)
+    co_return fail(Code::limit, std::to_string(kMostQueuedCells) + " cells of this session wait already");
   Turns::Place turn(session->turns);
   CO_TRY(co_await await_turn(session, turn));
   if (request.gone && request.gone()) co_return fail(Code::io, "the client has left");
@@ -300,21 +304,6 @@ task<void> JupyterService::close(SessionPtr session, std::string reason) {
   forget(session, reason);
   if (!session->kernel) co_return Status{};
   co_return co_await Kernel::close(session->kernel, std::move(reason));
-}
-
-task<void> JupyterService::expire_loop(JupyterService* self, std::shared_ptr<Life> life) {
-  while (!life->over) {
-    const bridge::Clock::time_point next = bridge::deadline_after(15);
-    if (co_await life->changed.wait_until(next) || life->over) break;
-    if (self->config_.jupyter_idle.count() == 0) continue;
-    const bridge::Clock::time_point before = bridge::Clock::now() - self->config_.jupyter_idle;
-    self->pool_.expire(before);
-    for (const SessionPtr& session : self->table_.idle_since(before)) {
-      (void)co_await self->close(session, "idle");  // it has left the table; the launcher's own log has the failure
-      if (life->over) break;
-    }
-  }
-  co_return Status{};
 }
 
 }  // namespace caisson::services

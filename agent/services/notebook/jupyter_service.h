@@ -19,6 +19,7 @@
 
 #include "agent/services/common/config.h"
 #include "agent/services/common/quota.h"
+#include "agent/services/common/roster.h"
 #include "agent/services/common/session_table.h"
 #include "agent/services/common/turns.h"
 #include "agent/services/notebook/kernel_pool.h"
@@ -118,7 +119,6 @@ class JupyterService {
   void forget_at_end(const SessionPtr& session);
   static task<void> settle(SessionPtr session, std::unique_ptr<Turns::Place> turn, std::chrono::nanoseconds limit);
   static task<void> await_turn(SessionPtr session, Turns::Place& place);
-  static task<void> expire_loop(JupyterService* self, std::shared_ptr<Life> life);
 
   bridge::LauncherClient& launcher_;
   Config config_;
@@ -129,7 +129,7 @@ class JupyterService {
   Turns asking_;                  // for the catalog
   Quota alone_;                   // of kernels that start_alone() made
   std::set<std::string> lost_;    // ids of kernels that an agent before has lost, until they are asked for
-  std::shared_ptr<Life> life_;
+  Roster roster_;
 };
 
 }  // namespace caisson::services

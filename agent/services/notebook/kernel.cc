@@ -15,7 +15,7 @@ constexpr double kQuestionSeconds = 60, kStartSeconds = 60;
 constexpr double kChdirSeconds = 10, kPlaceSeconds = 30, kFetchSeconds = 10;
 // After a cell's timeout: the bridge interrupts, waits 3 s, kills; beyond that it is the bridge that does not answer.
 constexpr double kGraceSeconds = 8;
-constexpr std::size_t kMostOutputs = 2000;
+constexpr std::size_t kMostCellOutputs = 2000;
 constexpr std::size_t kMostKernels = 32;
 // A frame's body is one output. What was printed may take six times its bytes in JSON.
 constexpr std::size_t kBodyFactor = 6, kBodyRoom = 512 * 1024;
@@ -169,13 +169,14 @@ void Kernel::ended() {
 }
 
 task<KernelResult> Kernel::execute(Pointer self, KernelCell cell) {
-  self->outputs_.emplace(self->most_output_bytes_, kMostOutputs, self->budget_ ? self->budget_->share() : http::Budget::Share());
+  self->outputs_.emplace(self->most_output_bytes_, kMostCellOutputs,
+                         self->budget_ ? self->budget_->share() : http::Budget::Share());
   json::Value head = json::Value::object();
   head["op"] = "execute";
   head["cell"] = ++self->cell_;
   head["timeout"] = cell.timeout_seconds;
   head["limit"] = self->most_output_bytes_;
-  head["most"] = kMostOutputs;
+  head["most"] = kMostCellOutputs;
   if (!cell.cwd.empty()) head["cwd"] = cell.cwd;
   const double seconds = cell.timeout_seconds + kGraceSeconds + (cell.cwd.empty() ? 0 : kChdirSeconds);
   const auto deadline = bridge::deadline_after(seconds);

@@ -10,7 +10,6 @@
 namespace caisson::services {
 namespace {
 
-constexpr std::int64_t kMostLeftNs = 24LL * 3600 * 1'000'000'000;
 constexpr std::size_t kMostLost = 256;
 
 }  // namespace
@@ -62,7 +61,7 @@ task<void> JupyterService::take_up(const bridge::LeftSession& left, Keep::Left k
   forget_at_end(session);
   // Before any request: their cells queue up behind the one that runs.
   auto turn = std::make_unique<Turns::Place>(session->turns);
-  const std::chrono::nanoseconds limit(std::clamp<std::int64_t>(session->until_ns - sys::realtime_ns(), 0, kMostLeftNs));
+  const std::chrono::nanoseconds limit = time_left(session->until_ns);
   spawn(launcher_.executor(), "a kernel goes on", settle(session, std::move(turn), limit));
   co_return Status{};
 }

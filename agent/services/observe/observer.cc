@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view kGuardrail = "guardrail";
 constexpr double kShortest = 0.25, kLongest = 3600, kCaptureInterval = 1, kGuardInterval = 10;
 constexpr std::int64_t kLongestSeconds = 7LL * 24 * 3600;
-constexpr std::size_t kShare = 128;  // of the room that output has
+constexpr std::size_t kReportShare = 128;  // of the room that output has
 constexpr std::chrono::milliseconds kFresh{200};
 constexpr std::chrono::seconds kBetweenOwnReports{60};
 constexpr int kNearPercent = 90;
@@ -23,7 +23,7 @@ bool is_near(std::int64_t used, std::int64_t limit) { return limit > 0 && used >
 Observer::Observer(bridge::LauncherClient& launcher, const Config& config)
     : launcher_(launcher),
       user_(config.user),
-      most_bytes_(config.total_cap_bytes / kShare),
+      most_bytes_(config.total_cap_bytes / kReportShare),
       budget_(budget_of(config)),
       share_(budget_->share()),
       meter_(std::make_shared<Meter>(launcher, config.workspace, user_)),

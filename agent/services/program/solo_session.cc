@@ -15,7 +15,7 @@ task<void> destroy(std::shared_ptr<CodeContext> context, std::shared_ptr<bridge:
   co_return co_await context->launcher.session_destroy(handle, "its work is over");
 }
 
-Error refused_error(const bridge::ExecRefused& refused, const std::string& cwd) {
+Error program_refused(const bridge::ExecRefused& refused, const std::string& cwd) {
   if (refused.step == "chdir") return Error(Code::not_found, "cwd cannot be entered: " + cwd);
   return Error(refused.error).wrap("cannot start the program");
 }
@@ -63,7 +63,7 @@ task<SoloSession::CommandPtr> SoloSession::start(bridge::ExecRequest request) {
   const std::string cwd = request.cwd;
   request.keep = keep_;
   CO_TRY_ASSIGN(bridge::ExecOutcome outcome, co_await context->launcher.session_exec(handle_, std::move(request)));
-  if (const auto* refused = std::get_if<bridge::ExecRefused>(&outcome)) co_return std::unexpected(refused_error(*refused, cwd));
+  if (const auto* refused = std::get_if<bridge::ExecRefused>(&outcome)) co_return std::unexpected(program_refused(*refused, cwd));
   Command::Setup setup{sys::random_hex(8), "", context->budget, context->config.stream_cap_bytes, {}};
   auto command = std::make_shared<Command>(context->launcher.executor(), std::move(setup),
                                            std::get<bridge::ExecStarted>(std::move(outcome)));

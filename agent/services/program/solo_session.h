@@ -62,6 +62,9 @@ class SoloSession {
   bool keep_ = false;
 };
 
+// How long the end of a program that was killed is awaited.
+inline constexpr std::chrono::seconds kEndGrace{5};
+
 // Waits until the program has ended or the deadline passed; true: it has ended. `gone`: given up when it becomes true.
 [[nodiscard]] asio::awaitable<bool> await_end(SoloSession::CommandPtr command, bridge::Clock::time_point deadline,
                                               std::shared_ptr<const bool> gone = nullptr);

@@ -23,13 +23,9 @@ bool usable(const Interpreter& one) {
 
 }  // namespace
 
-WarmPool::WarmPool(std::shared_ptr<CodeContext> context)
-    : context_(std::move(context)), life_(std::make_shared<Life>(context_->launcher.executor())) {}
+WarmPool::WarmPool(std::shared_ptr<CodeContext> context) : context_(std::move(context)), roster_(context_->launcher.executor()) {}
 
-WarmPool::~WarmPool() {
-  life_->over = true;
-  life_->changed.notify_all();
-}
+WarmPool::~WarmPool() { roster_.stop(); }
 
 task<Interpreter> start_interpreter(std::shared_ptr<CodeContext> context, InterpreterKind kind, std::string cwd) {
   Interpreter out;
@@ -52,9 +48,10 @@ task<Interpreter> WarmPool::take(InterpreterKind kind) {
     Shelf& shelf = shelves_.try_emplace(kind.key(), Shelf{.kind = kind}).first->second;
     shelf.asked = bridge::Clock::now();
     std::erase_if(shelf.waiting, [](const Interpreter& one) { return !usable(one); });
-    if (!std::exchange(shelf.refilling, true)) spawn(context_->launcher.executor(), "prepare", refill(this, life_, kind.key()));
+    if (!std::exchange(shelf.refilling, true))
+      spawn(context_->launcher.executor(), "prepare", refill(this, roster_.life(), kind.key()));
     if (!std::exchange(expiring_, true))
-      spawn(context_->launcher.executor(), "prepared sessions expire", expire_loop(this, life_));
+      roster_.look_after("prepared sessions expire", every(kCheck), [this](auto) { return expire(this); });
     if (!shelf.waiting.empty()) {
       Interpreter one = std::move(shelf.waiting.front());
       shelf.waiting.pop_front();
@@ -65,7 +62,7 @@ task<Interpreter> WarmPool::take(InterpreterKind kind) {
   co_return co_await start_interpreter(context_, std::move(kind));
 }
 
-task<void> WarmPool::refill(WarmPool* self, std::shared_ptr<Life> life, Key key) {
+task<void> WarmPool::refill(WarmPool* self, std::shared_ptr<const Life> life, Key key) {
   co_await sleep_for(kBeforeRefill);
   while (!life->over) {
     const auto at = self->shelves_.find(key);
@@ -90,17 +87,13 @@ task<void> WarmPool::refill(WarmPool* self, std::shared_ptr<Life> life, Key key)
   co_return Status{};
 }
 
-task<void> WarmPool::expire_loop(WarmPool* self, std::shared_ptr<Life> life) {
-  while (!life->over) {
-    (void)co_await life->changed.wait_until(bridge::Clock::now() + kCheck);
-    if (life->over) break;
-    const bridge::Clock::time_point now = bridge::Clock::now();
-    for (auto& [key, shelf] : self->shelves_) {
-      if (now - shelf.asked > kUnasked) shelf.waiting.clear();
-      const std::size_t old = std::erase_if(shelf.waiting, [](const Interpreter& one) { return !usable(one); });
-      if (old > 0 && !std::exchange(shelf.refilling, true))
-        spawn(self->context_->launcher.executor(), "prepare", refill(self, life, key));
-    }
+task<void> WarmPool::expire(WarmPool* self) {
+  const bridge::Clock::time_point now = bridge::Clock::now();
+  for (auto& [key, shelf] : self->shelves_) {
+    if (now - shelf.asked > kUnasked) shelf.waiting.clear();
+    const std::size_t old = std::erase_if(shelf.waiting, [](const Interpreter& one) { return !usable(one); });
+    if (old > 0 && !std::exchange(shelf.refilling, true))
+      spawn(self->context_->launcher.executor(), "prepare", refill(self, self->roster_.life(), key));
   }
   co_return Status{};
 }

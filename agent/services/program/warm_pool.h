@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/services/common/session_table.h"
+#include "agent/services/common/roster.h"
 #include "agent/services/program/solo_session.h"
 
 namespace caisson::services {
@@ -59,15 +59,15 @@ class WarmPool {
   };
   using Key = decltype(std::declval<InterpreterKind>().key());
 
-  static task<void> refill(WarmPool* self, std::shared_ptr<Life> life, Key key);
-  static task<void> expire_loop(WarmPool* self, std::shared_ptr<Life> life);
+  static task<void> refill(WarmPool* self, std::shared_ptr<const Life> life, Key key);
+  static task<void> expire(WarmPool* self);
   void drop_one();
 
   std::shared_ptr<CodeContext> context_;
   std::map<Key, Shelf> shelves_;
   std::size_t generation_ = 0;  // of the policies
   bool expiring_ = false;
-  std::shared_ptr<Life> life_;
+  Roster roster_;
 };
 
 }  // namespace caisson::services

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMaxCommand = 16 * 1024 * 1024;
 
-Error refused_error(const bridge::ExecRefused& refused, const std::string& cwd) {
+Error command_refused(const bridge::ExecRefused& refused, const std::string& cwd) {
   if (refused.step == "chdir") {
     const std::string reason = refused.error.sys == ENOENT    ? "does not exist"
                                : refused.error.sys == ENOTDIR ? "is not a directory"
@@ -36,17 +36,15 @@ std::string kill_signal_name(std::string text) {
 }
 
 BashService::BashService(bridge::LauncherClient& launcher, Config config)
-    : launcher_(launcher),
-      config_(std::move(config)),
-      budget_(budget_of(config_)),
-      life_(std::make_shared<Life>(launcher.executor())) {
+    : launcher_(launcher), config_(std::move(config)), budget_(budget_of(config_)), roster_(launcher.executor()) {
   (void)std::signal(SIGPIPE, SIG_IGN);  // a command that closes its stdin must not end the agent
-  spawn(launcher_.executor(), "bash sessions expire", expire_loop(this, life_));
+  // An implicit session rests soon after it was used last.
+  const std::chrono::seconds pause{std::clamp<std::int64_t>(config_.implicit_idle.count(), 1, 15)};
+  roster_.look_after("bash sessions expire", every(pause), [this](auto life) { return expire(this, std::move(life)); });
 }
 
 BashService::~BashService() {
-  life_->over = true;
-  life_->changed.notify_all();
+  roster_.stop();
   for (const SessionPtr& session : table_.all()) {
     if (session->handle) session->handle->on_end = nullptr;
     forget(session);
@@ -141,7 +139,7 @@ std::vector<BashService::SessionPtr> BashService::sessions() const {
   return out;
 }
 
-task<void> BashService::rest(BashService* self, std::shared_ptr<Life> life, SessionPtr session) {
+task<void> BashService::rest(BashService* self, std::shared_ptr<const Life> life, SessionPtr session) {
   const std::shared_ptr<bridge::SessionHandle> handle = session->handle;
   const bridge::Clock::time_point last_used = session->last_used;
   CO_TRY_ASSIGN(const json::Value now, co_await self->launcher_.session_stat(handle->id));
@@ -221,7 +219,7 @@ task<void> BashService::probe(SessionPtr session, std::string dir, std::string s
   request.with_stdin = false;
   request.hard_timeout_ms = 10'000;
   CO_TRY_ASSIGN(bridge::ExecOutcome outcome, co_await launcher_.session_exec(session->handle, std::move(request)));
-  if (const auto* refused = std::get_if<bridge::ExecRefused>(&outcome)) co_return std::unexpected(refused_error(*refused, dir));
+  if (const auto* refused = std::get_if<bridge::ExecRefused>(&outcome)) co_return std::unexpected(command_refused(*refused, dir));
   const std::shared_ptr<bridge::ExecHandle> exec = std::get<bridge::ExecStarted>(outcome).handle;
   const bridge::Clock::time_point deadline = bridge::deadline_after(15);
   while (!exec->exit)
@@ -260,7 +258,7 @@ task<BashService::CommandPtr> BashService::start(SessionPtr session, BashExecPar
   if (session->record.keep() == nullptr) session->save();
   launch.request.keep = session->record.keep() != nullptr;
   CO_TRY_ASSIGN(bridge::ExecOutcome outcome, co_await launcher_.session_exec(session->handle, std::move(launch.request)));
-  if (const auto* refused = std::get_if<bridge::ExecRefused>(&outcome)) co_return std::unexpected(refused_error(*refused, cwd));
+  if (const auto* refused = std::get_if<bridge::ExecRefused>(&outcome)) co_return std::unexpected(command_refused(*refused, cwd));
   if (session->closed) co_return fail(Code::not_found, "the session was closed meanwhile");
 
   Command::Setup setup{sys::random_hex(8), std::move(params.command), budget_, config_.stream_cap_bytes, std::move(text_share)};
@@ -312,25 +310,17 @@ task<void> BashService::close(SessionPtr session, std::string reason) {
   co_return destroyed;
 }
 
-task<void> BashService::expire_loop(BashService* self, std::shared_ptr<Life> life) {
+task<void> BashService::expire(BashService* self, std::shared_ptr<const Life> life) {
+  const bridge::Clock::time_point now = bridge::Clock::now();
   const std::chrono::seconds idle = self->config_.idle_expiry, implicit_idle = self->config_.implicit_idle;
-  const auto pause = static_cast<double>(std::clamp<std::int64_t>(implicit_idle.count(), 1, 15));
-  while (!life->over) {
-    const bridge::Clock::time_point next = bridge::deadline_after(pause);
-    if (co_await life->changed.wait_until(next) || life->over) break;
-    for (const SessionPtr& session : self->table_.all())
-      if (session->busy()) session->last_used = bridge::Clock::now();  // it is idle from the end of its command on
-    if (idle.count() != 0)
-      for (const SessionPtr& session : self->table_.idle_since(bridge::Clock::now() - idle)) {
-        (void)co_await self->close(session, "idle");  // it has left the table; the launcher's own log has the failure
-        if (life->over) co_return Status{};
-      }
-    if (implicit_idle.count() != 0)
-      for (const SessionPtr& session : self->table_.idle_since(bridge::Clock::now() - implicit_idle)) {
-        if (!session->implicit || !session->handle) continue;
-        (void)co_await rest(self, life, session);  // what could not be ended is tried again, or is in the launcher's log
-        if (life->over) co_return Status{};
-      }
+  for (const SessionPtr& session : self->table_.all())
+    if (session->busy()) session->last_used = now;  // it is idle from the end of its command on
+  if (idle.count() != 0) CO_TRY(co_await close_idle(self, life, self->table_.idle_since(now - idle)));
+  if (life->over || implicit_idle.count() == 0) co_return Status{};
+  for (const SessionPtr& session : self->table_.idle_since(bridge::Clock::now() - implicit_idle)) {
+    if (!session->implicit || !session->handle) continue;
+    (void)co_await rest(self, life, session);  // what could not be ended is tried again, or is in the launcher's log
+    if (life->over) break;
   }
   co_return Status{};
 }

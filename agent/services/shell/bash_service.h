@@ -13,6 +13,7 @@
 
 #include "agent/bridge/launcher_client.h"
 #include "agent/services/common/config.h"
+#include "agent/services/common/roster.h"
 #include "agent/services/common/session_table.h"
 #include "agent/services/shell/bash_session.h"
 
@@ -65,21 +66,21 @@ class BashService {
   void insert(const SessionPtr& session);
   void hold(const SessionPtr& session, std::shared_ptr<bridge::SessionHandle> handle);
   // Ends what the launcher has of an implicit session, unless something in it lives.
-  static task<void> rest(BashService* self, std::shared_ptr<Life> life, SessionPtr session);
+  static task<void> rest(BashService* self, std::shared_ptr<const Life> life, SessionPtr session);
   [[nodiscard]] task<void> wake(SessionPtr session);
   [[nodiscard]] task<void> make_room();
   // For a command's text. What is remembered of commands that are over makes room, the longest text first.
   [[nodiscard]] Result<http::Budget::Share> room_for_text(std::size_t bytes);
   [[nodiscard]] task<void> probe(SessionPtr session, std::string dir, std::string snapshot);
   void forget(const SessionPtr& session);
-  static task<void> expire_loop(BashService* self, std::shared_ptr<Life> life);
+  static task<void> expire(BashService* self, std::shared_ptr<const Life> life);
 
   bridge::LauncherClient& launcher_;
   Config config_;
   std::shared_ptr<OutputBudget> budget_;
   SessionTable<BashSession> table_;
   std::size_t creating_ = 0;
-  std::shared_ptr<Life> life_;
+  Roster roster_;
 };
 
 // "SIGTERM", "SIGKILL" or "SIGINT" from what clients write ("TERM", "sigterm", "15"); empty: not one of them.

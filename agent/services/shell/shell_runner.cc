@@ -10,12 +10,12 @@ namespace {
 using std::chrono::milliseconds;
 
 // One turn of a terminal. All others have theirs between two, however fast a program floods.
-constexpr std::size_t kTurnBytes = 32 * 1024;
-constexpr std::size_t kFinalBytes = 1024 * 1024;
+constexpr std::size_t kConsoleTurnBytes = 32 * 1024;
+constexpr std::size_t kConsoleFinalBytes = 1024 * 1024;
 constexpr std::size_t kMaxFeed = 128 * 1024 * 1024;  // an escaped command of the largest body, and its lines
 constexpr milliseconds kStartLimit{10'000};
 constexpr milliseconds kFeedLimit{10'000};
-constexpr std::size_t kMostQueued = 256;  // each change of the session writes down all that wait
+constexpr std::size_t kMostQueuedCommands = 256;  // each change of the session writes down all that wait
 constexpr milliseconds kInterruptGrace{400};
 constexpr milliseconds kKillLimit{5'000};
 
@@ -41,7 +41,7 @@ task<void> ShellSession::read_loop(Pointer self, TerminalPtr terminal) {
   while (end != ReadEnd::closed && terminal == self->terminal_) {
     const auto [error] = co_await terminal->from.async_wait(Descriptor::wait_read, as_values);
     if (error) break;
-    end = self->read_terminal(terminal, kTurnBytes);
+    end = self->read_terminal(terminal, kConsoleTurnBytes);
     if (end == ReadEnd::more) co_await http::pause();
   }
   co_return Status{};
@@ -50,7 +50,7 @@ task<void> ShellSession::read_loop(Pointer self, TerminalPtr terminal) {
 task<void> ShellSession::watch_exit(Pointer self, TerminalPtr terminal) {
   while (!terminal->exec->exit) (void)co_await terminal->exec->changed.wait_until(bridge::no_deadline());
   if (terminal != self->terminal_) co_return Status{};
-  (void)self->read_terminal(terminal, kFinalBytes);  // its end is known
+  (void)self->read_terminal(terminal, kConsoleFinalBytes);  // its end is known
   if (terminal == self->terminal_) self->take_exit(*terminal->exec->exit);
   co_return Status{};
 }
@@ -190,8 +190,8 @@ task<void> ShellSession::kill_bash(Pointer self) {
 
 Result<ShellSession::CommandPtr> ShellSession::enqueue(Pointer self, ShellExecParams params) {
   self->touch();
-  if (self->queue_.size() >= kMostQueued)
-    return fail(Code::limit, std::to_string(kMostQueued) + " commands wait in this session already");
+  if (self->queue_.size() >= kMostQueuedCommands)
+    return fail(Code::limit, std::to_string(kMostQueuedCommands) + " commands wait in this session already");
   TRY_ASSIGN(http::Budget::Share text_share, self->budget_->share_of(params.command.size()));
   auto command = std::make_shared<ShellCommand>(self->launcher_.executor(), std::move(params), self->budget_,
                                                 self->config_.stream_cap_bytes);

@@ -5,7 +5,7 @@
 namespace caisson::services {
 namespace {
 
-constexpr std::size_t kPieceBytes = 3000;
+constexpr std::size_t kTypedPieceBytes = 3000;
 
 // _caisson_k nonce, _caisson_s status of the last command, _caisson_c the command and _caisson_d its directory, _caisson_f
 // set while they are being typed (those lines must not change $?), _caisson_o where markers go: bash keeps its own close-on-exec
@@ -42,7 +42,7 @@ std::string bootstrap_lines(const BootstrapParams& params) {
   if (!params.cwd.empty()) {
     const std::string how = params.preserve_symlinks ? "-L" : "-P";
     line(" _caisson_c=");
-    for (const std::string& piece : ansi_quote_pieces(params.cwd, kPieceBytes)) line(" _caisson_c+=" + piece);
+    for (const std::string& piece : ansi_quote_pieces(params.cwd, kTypedPieceBytes)) line(" _caisson_c+=" + piece);
     line(" builtin cd " + how + " -- \"$_caisson_c\" >/dev/null 2>&1");
   }
   // The hook comes last: the first marker says that all of this is done.
@@ -53,8 +53,8 @@ std::string bootstrap_lines(const BootstrapParams& params) {
 
 std::string feed_lines(const FeedParams& params) {
   std::string out = " _caisson_f=1 _caisson_d= _caisson_c=\n";
-  for (const std::string& piece : ansi_quote_pieces(params.exec_dir, kPieceBytes)) out += " _caisson_d+=" + piece + "\n";
-  for (const std::string& piece : ansi_quote_pieces(params.command, kPieceBytes)) out += " _caisson_c+=" + piece + "\n";
+  for (const std::string& piece : ansi_quote_pieces(params.exec_dir, kTypedPieceBytes)) out += " _caisson_d+=" + piece + "\n";
+  for (const std::string& piece : ansi_quote_pieces(params.command, kTypedPieceBytes)) out += " _caisson_c+=" + piece + "\n";
   out += " { _caisson_k=" + params.nonce + "; _caisson_b \"$_caisson_d\" " + (params.strict ? "1" : "0") +
          (params.preserve_symlinks ? " -L" : " -P") +
          "; } 2>/dev/null && :;builtin eval \"$_caisson_c\";{ _caisson_e; } 2>/dev/null && :\n";

@@ -12,17 +12,16 @@
 namespace caisson::services {
 
 ShellService::ShellService(bridge::LauncherClient& launcher, Config config)
-    : launcher_(launcher),
-      config_(std::move(config)),
-      budget_(budget_of(config_)),
-      life_(std::make_shared<Life>(launcher.executor())) {
+    : launcher_(launcher), config_(std::move(config)), budget_(budget_of(config_)), roster_(launcher.executor()) {
   (void)std::signal(SIGPIPE, SIG_IGN);
-  spawn(launcher_.executor(), "shell sessions expire", expire_loop(this, life_));
+  if (const std::chrono::seconds idle = config_.idle_expiry; idle.count() != 0)
+    roster_.look_after("shell sessions expire", every(kExpiryPause), [this, idle](auto life) {
+      return close_idle(this, std::move(life), table_.idle_since(bridge::Clock::now() - idle));
+    });
 }
 
 ShellService::~ShellService() {
-  life_->over = true;
-  life_->changed.notify_all();
+  roster_.stop();
   for (const SessionPtr& session : table_.all()) {
     session->handle->on_end = nullptr;
     forget(session, "the agent ends");
@@ -157,19 +156,6 @@ asio::awaitable<ShellStatus> ShellService::wait(CommandPtr command, bridge::Cloc
 task<void> ShellService::close(SessionPtr session, std::string reason) {
   forget(session, "the session was closed");
   co_return co_await launcher_.session_destroy(session->handle, std::move(reason));
-}
-
-task<void> ShellService::expire_loop(ShellService* self, std::shared_ptr<Life> life) {
-  while (!life->over) {
-    const bridge::Clock::time_point next = bridge::deadline_after(15);
-    if (co_await life->changed.wait_until(next) || life->over) break;
-    if (self->config_.idle_expiry.count() == 0) continue;
-    for (const SessionPtr& session : self->table_.idle_since(bridge::Clock::now() - self->config_.idle_expiry)) {
-      (void)co_await self->close(session, "idle");  // it has left the table; the launcher's own log has the failure
-      if (life->over) break;
-    }
-  }
-  co_return Status{};
 }
 
 }  // namespace caisson::services

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "agent/services/common/roster.h"
 #include "agent/services/common/session_table.h"
 #include "agent/services/shell/shell_session.h"
 
@@ -61,14 +62,13 @@ class ShellService {
   void insert(const SessionPtr& session);
   [[nodiscard]] task<void> make_room(bool implicit);
   void forget(const SessionPtr& session, std::string reason);
-  static task<void> expire_loop(ShellService* self, std::shared_ptr<Life> life);
 
   bridge::LauncherClient& launcher_;
   Config config_;
   std::shared_ptr<OutputBudget> budget_;
   SessionTable<ShellSession> table_;
   std::size_t creating_ = 0;
-  std::shared_ptr<Life> life_;
+  Roster roster_;
 };
 
 }  // namespace caisson::services

@@ -1,7 +1,6 @@
 #include "agent/services/workspace/hooks.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <tuple>
 
@@ -14,14 +13,14 @@ namespace {
 constexpr std::size_t kMaxEnvCommand = 32 * 1024;  // with its frame it fits into one message to the launcher
 constexpr std::chrono::seconds kEndBudget{20};     // a client waits for the end of its workspace
 constexpr std::size_t kSaid = 200;                 // of what a failed hook wrote
-constexpr int kEnvSeconds = 60, kMostEnvSeconds = 3600;
 
 struct EnvRow {
-  const char* variable;
+  const Variable& variable;
   std::string_view event;
 };
-constexpr EnvRow kEnvHooks[] = {
-    {"RUN_HOOK_INIT", Hooks::kInit}, {"RUN_HOOK_PRE_SERVICES", Hooks::kPreServices}, {"RUN_HOOK_POST_READY", Hooks::kPostReady}};
+constexpr EnvRow kEnvHooks[] = {{variable("RUN_HOOK_INIT"), Hooks::kInit},
+                                {variable("RUN_HOOK_PRE_SERVICES"), Hooks::kPreServices},
+                                {variable("RUN_HOOK_POST_READY"), Hooks::kPostReady}};
 
 }  // namespace
 
@@ -160,21 +159,15 @@ task<void> Hooks::run(std::string event, bridge::Clock::time_point deadline) {
 task<void> Hooks::end() { co_return co_await run(std::string(kShutdown), bridge::Clock::now() + kEndBudget); }
 
 Result<std::vector<Hook>> hooks_from_env() {
-  int seconds = kEnvSeconds;
-  if (const char* text = std::getenv("CAISSON_HOOK_SECONDS"); text != nullptr && *text != '\0') {
-    const std::string_view view(text);
-    const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), seconds);
-    if (error != std::errc() || end != view.data() + view.size() || seconds < 1 || seconds > kMostEnvSeconds)
-      return fail(Code::invalid_argument,
-                  "CAISSON_HOOK_SECONDS must be a number from 1 to " + std::to_string(kMostEnvSeconds) + ", not " + quote(view));
-  }
+  TRY_ASSIGN(const std::int64_t seconds, number_from_env(variable("CAISSON_HOOK_SECONDS")));
   std::vector<Hook> out;
   for (const EnvRow& row : kEnvHooks) {
-    const char* command = std::getenv(row.variable);
-    if (command == nullptr || *command == '\0') continue;
-    if (std::string_view(command).size() > kMaxEnvCommand)
-      return fail(Code::limit, std::string(row.variable) + " is longer than " + std::to_string(kMaxEnvCommand) + " bytes");
-    out.push_back({row.variable, std::string(row.event), command, static_cast<double>(seconds), 100, "env"});
+    std::string command = text_from_env(row.variable);
+    if (command.empty()) continue;
+    std::string name(row.variable.name);
+    if (command.size() > kMaxEnvCommand)
+      return fail(Code::limit, name + " is longer than " + std::to_string(kMaxEnvCommand) + " bytes");
+    out.push_back({std::move(name), std::string(row.event), std::move(command), static_cast<double>(seconds), 100, "env"});
   }
   return out;
 }

@@ -89,6 +89,17 @@ TEST(File, AWorkerThatDiesIsStartedAgain) {
   EXPECT_EQ(h.fake.sessions_created, 2);
 }
 
+TEST(File, TheWorkerRefusesWhatItsOperationsDoNotTake) {
+  Harness h;
+  const auto refusal = [&](json::Value head) {
+    auto worker = h.run(h.workspace->file.worker());
+    auto reply = h.run(services::Worker::call(*worker, std::move(head), "", bridge::deadline_after(20)));
+    return reply ? (*reply).head["error"]["text"] : json::Value(reply.error().text());
+  };
+  EXPECT_EQ(refusal({{"op", "erase"}, {"path", "f"}}), "no operation 'erase'");
+  EXPECT_EQ(refusal({{"op", "read"}, {"path", "f"}, {"append", true}}), "read takes no member 'append'");
+}
+
 TEST(File, AnIdleWorkerEndsWithItsSession) {
   services::Config config;
   config.idle_expiry = std::chrono::seconds(1);

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "agent/services/common/output_buffer.h"
+#include "launcher/base/sys.h"
 
 namespace caisson::services {
 namespace {
@@ -264,6 +265,15 @@ TEST(Keep, ForgedContentsAreBounded) {
     writer.write("after");
     EXPECT_EQ(writer.out.read(0), "after");
   }
+}
+
+TEST(Keep, ADeadlineIsNearWhateverTheFileSays) {
+  using namespace std::chrono_literals;
+  for (const std::int64_t past : {INT64_MIN, std::int64_t{-1}, std::int64_t{0}}) EXPECT_EQ(time_left(past), 0ns);
+  EXPECT_EQ(time_left(INT64_MAX), 24h);
+  const std::chrono::nanoseconds soon = time_left(sys::realtime_ns() + 10'000'000'000);
+  EXPECT_GT(soon, 5s);
+  EXPECT_LE(soon, 10s);
 }
 
 TEST(Keep, HexIsReadBackOrNothing) {
