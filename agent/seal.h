@@ -1,4 +1,4 @@
-// The agent's own seccomp program, compiled by the launcher and handed over in a sealed memfd. Loaded after everything is
+// The agent's own seccomp program, compiled by caisson-seal and handed over in a sealed memfd. Loaded after everything is
 // set up and before the first request: from then on there is no exec, no fork and no outgoing connection in this process.
 #pragma once
 

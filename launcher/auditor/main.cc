@@ -17,8 +17,8 @@
 #include "launcher/auditor/messages.h"
 #include "launcher/auditor/notify.h"
 #include "launcher/auditor/observer.h"
+#include "launcher/auditor/observer_protocol.h"
 #include "launcher/auditor/seal.h"
-#include "launcher/auditor/told.h"
 #include "launcher/auditor/watch.h"
 #include "launcher/base/scm.h"
 

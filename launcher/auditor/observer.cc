@@ -16,9 +16,9 @@
 #include <string>
 
 #include "launcher/auditor/notify.h"
+#include "launcher/auditor/observer_protocol.h"
 #include "launcher/auditor/path_calls.h"
 #include "launcher/auditor/seal.h"
-#include "launcher/auditor/told.h"
 #include "launcher/base/auditor_protocol.h"
 #include "launcher/base/fd.h"
 #include "launcher/base/scm.h"

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "launcher/auditor/budget.h"
-#include "launcher/auditor/told.h"
+#include "launcher/auditor/observer_protocol.h"
 #include "launcher/auditor/view.h"
 #include "launcher/base/auditor_protocol.h"
 #include "launcher/base/fd.h"

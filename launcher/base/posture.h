@@ -1,4 +1,4 @@
-// The posture score of a policy, every point of it accounted for, from the policy's canonical JSON (policy/explain.h): so the
+// The posture score of a policy, every point of it accounted for, from the policy's canonical JSON (policy/in_force.h): so the
 // caisson command has it from files and the agent from the launcher's answer, by the same rules. Pure; no part of the launcher.
 #pragma once
 

@@ -1,7 +1,7 @@
 #include "launcher/cli/args.h"
 
 #include "launcher/policy/nearest.h"
-#include "launcher/policy/words.h"
+#include "launcher/policy/text_checks.h"
 
 namespace caisson::cli {
 namespace {

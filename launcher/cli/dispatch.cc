@@ -9,7 +9,7 @@
 #include "launcher/base/sys.h"
 #include "launcher/cli/commands.h"
 #include "launcher/policy/nearest.h"
-#include "launcher/policy/words.h"
+#include "launcher/policy/text_checks.h"
 
 namespace caisson::cli {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "launcher/base/fields.h"
 #include "launcher/cli/policy_import.h"
-#include "launcher/policy/words.h"
+#include "launcher/policy/text_checks.h"
 
 namespace caisson::cli {
 namespace {

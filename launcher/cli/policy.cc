@@ -10,10 +10,10 @@
 #include "launcher/cli/commands.h"
 #include "launcher/cli/policy_files.h"
 #include "launcher/policy/explain.h"
-#include "launcher/policy/facts.h"
 #include "launcher/policy/load.h"
 #include "launcher/policy/nearest.h"
-#include "launcher/policy/words.h"
+#include "launcher/policy/summary.h"
+#include "launcher/policy/text_checks.h"
 
 namespace caisson::cli {
 namespace {

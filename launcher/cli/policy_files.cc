@@ -11,10 +11,10 @@
 
 #include "launcher/base/sys.h"
 #include "launcher/confine/volumes.h"
-#include "launcher/policy/facts.h"
 #include "launcher/policy/fields.h"
 #include "launcher/policy/nearest.h"
-#include "launcher/policy/words.h"
+#include "launcher/policy/summary.h"
+#include "launcher/policy/text_checks.h"
 
 namespace caisson::cli {
 namespace {

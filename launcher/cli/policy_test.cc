@@ -9,7 +9,7 @@
 #include "launcher/base/sys.h"
 #include "launcher/cli/args.h"
 #include "launcher/cli/policy_files.h"
-#include "launcher/cli/single.h"
+#include "launcher/cli/standalone.h"
 #include "launcher/confine/caps.h"
 #include "launcher/policy/load.h"
 

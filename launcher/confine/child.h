@@ -42,7 +42,7 @@ struct ChildArgs {
 // Enters what is prepared, makes what is the session's own, executes caisson-init.
 [[noreturn]] void session_child(const ChildArgs& args);
 
-// Parts that single.cc has in common with these.
+// Parts that standalone.cc has in common with these.
 void await_maps(const ChildArgs& args);
 void raise_oom_score();
 [[noreturn]] void confine_and_exec(const ChildArgs& args, StepWriter& steps);

@@ -8,7 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "launcher/base/result.h"
-#include "launcher/policy/terms.h"
+#include "launcher/policy/mechanisms.h"
 
 namespace caisson::confine {
 
@@ -50,7 +50,7 @@ struct Features {
 [[nodiscard]] Features probe_features();
 // As if every mechanism worked, but for what costs nothing to ask (Landlock's ABI, cgroup). For a caller that tries and, when
 // a step fails, plans again from the real probe: nothing is ever believed without its post-condition.
-[[nodiscard]] Features optimistic_features();  // single.cc
+[[nodiscard]] Features optimistic_features();  // standalone.cc
 void ask_cheaply(Features& features);
 // Whether this process may divide its cgroup: only it can say so, to any other it is one more that is in it.
 void ask_cgroup(Features& features);

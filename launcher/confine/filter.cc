@@ -289,7 +289,7 @@ struct Asked {
   std::string name, rules;
   bool applies = false;
 };
-// As filter_request() (confine/ask_filter.cc) writes it.
+// As filter_request() (confine/query_filter.cc) writes it.
 template <class A>
 void members(A& a, Asked& asked) {
   a(asked.name, asked.applies, asked.rules);

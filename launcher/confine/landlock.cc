@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 
 #include "launcher/confine/faults.h"
+#include "launcher/confine/mount_tree.h"
 #include "launcher/confine/plan.h"
 #include "launcher/confine/raw.h"
-#include "launcher/confine/tree.h"
 
 namespace caisson::confine {
 namespace {

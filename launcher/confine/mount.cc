@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "launcher/confine/faults.h"
+#include "launcher/confine/mount_tree.h"
 #include "launcher/confine/raw.h"
-#include "launcher/confine/tree.h"
 #include "launcher/confine/user_ns.h"
 
 namespace caisson::confine {

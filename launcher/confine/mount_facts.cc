@@ -16,7 +16,7 @@
 
 #include "launcher/base/sys.h"
 #include "launcher/confine/mount.h"
-#include "launcher/policy/words.h"
+#include "launcher/policy/text_checks.h"
 
 namespace caisson::confine {
 namespace {

@@ -10,7 +10,7 @@
 #include "launcher/confine/raw.h"
 #include "launcher/confine/system_plan.h"
 #include "launcher/policy/in_force.h"
-#include "launcher/policy/words.h"
+#include "launcher/policy/text_checks.h"
 
 namespace caisson::confine {
 namespace {

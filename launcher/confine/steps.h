@@ -12,7 +12,7 @@
 
 #include "launcher/base/sys.h"
 #include "launcher/confine/faults.h"
-#include "launcher/policy/terms.h"
+#include "launcher/policy/mechanisms.h"
 
 namespace caisson::confine {
 

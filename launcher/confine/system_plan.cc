@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "launcher/base/hash.h"
-#include "launcher/policy/words.h"
+#include "launcher/policy/text_checks.h"
 
 namespace caisson::confine {
 namespace {

@@ -10,7 +10,7 @@
 #include "launcher/base/result.h"
 #include "launcher/confine/mount_facts.h"
 #include "launcher/policy/in_force.h"
-#include "launcher/policy/words.h"
+#include "launcher/policy/text_checks.h"
 
 namespace caisson::confine {
 namespace {

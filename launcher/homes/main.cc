@@ -11,12 +11,12 @@
 //   stop PID...                {"stopped", "left"}: all processes of sessions whose first ones these are (pause.h)
 //   continue LEFT PID...       {"continued"}
 //   freeze, thaw               {}: fd 3 is a cgroup, and all below it stands still, or goes on
-//   weigh GROUP...             {"over", "unread"}: whose memory is over a limit (weigh.h)
+//   weigh GROUP...             {"over", "unread"}: whose memory is over a limit (memory_use.h)
 //
 // fd 3 is the directory, fd 0 the launcher's own; the answer is one JSON object on fd 1, {"error"} where it failed. DIR/NAME
 // belongs to root, is closed to everybody else and holds one directory, `home`. Whom that belongs to is the tenant's uid, and the
-// only record of it: it is as durable as the files. No two homes have one uid, now or ever (mark.h). A home that was `made` is
-// used where it is, so its directory is /home/workspaces, through which everybody may pass and of which nobody can read the
+// only record of it: it is as durable as the files. No two homes have one uid, now or ever (last_uid.h). A home that was `made`
+// is used where it is, so its directory is /home/workspaces, through which everybody may pass and of which nobody can read the
 // names.
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -32,12 +32,12 @@
 #include "launcher/base/directory.h"
 #include "launcher/base/json.h"
 #include "launcher/base/sys.h"
-#include "launcher/homes/mark.h"
+#include "launcher/homes/home_tree.h"
+#include "launcher/homes/last_uid.h"
+#include "launcher/homes/memory_use.h"
 #include "launcher/homes/pause.h"
 #include "launcher/homes/quota.h"
-#include "launcher/homes/tenant.h"
-#include "launcher/homes/tree.h"
-#include "launcher/homes/weigh.h"
+#include "launcher/homes/workspace_user.h"
 
 namespace caisson::homes {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <sys/types.h>
 
-#include "launcher/homes/tree.h"
+#include "launcher/homes/home_tree.h"
 
 namespace caisson::homes {
 

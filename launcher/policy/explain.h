@@ -9,8 +9,8 @@
 
 namespace caisson::policy {
 
-// {domain, description, digest, min_tier, require, disable, weaken, see: [{path, access, execute, required, source?, why}], made,
-// hidden, home, tmp, devices, network, limits: {name: {value, why?, meaning}}, env, syscalls: {sets, denied}, posture: [...]}.
+// The policy's canonical JSON (in_force.h: to_json), in which a field that can have a reason is {value, meaning, why?}, and
+// besides {digest, syscalls: {sets, denied}, posture, made_of, facts: [{topic, name, value, why}], score}.
 [[nodiscard]] json::Value explain(const Policy& policy);
 [[nodiscard]] std::string explain_text(const Policy& policy);
 

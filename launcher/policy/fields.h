@@ -10,7 +10,7 @@
 
 #include "launcher/base/json.h"
 #include "launcher/policy/load.h"
-#include "launcher/policy/words.h"
+#include "launcher/policy/text_checks.h"
 
 namespace caisson::policy {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "launcher/base/json.h"
-#include "launcher/policy/words.h"
+#include "launcher/policy/text_checks.h"
 
 namespace caisson::policy {
 namespace {

@@ -5,7 +5,7 @@
 #include "launcher/base/hash.h"
 #include "launcher/base/json.h"
 #include "launcher/policy/in_force.h"
-#include "launcher/policy/words.h"
+#include "launcher/policy/text_checks.h"
 
 namespace caisson::policy {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/policy/terms.h"
+#include "launcher/policy/mechanisms.h"
 
 namespace caisson::policy {
 

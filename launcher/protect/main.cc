@@ -31,7 +31,7 @@
 #include <algorithm>
 
 #include "launcher/base/sys.h"
-#include "launcher/confine/tree.h"
+#include "launcher/confine/mount_tree.h"
 #include "launcher/confine/user_ns.h"
 #include "launcher/init/skel.h"
 #include "launcher/protect/walk.h"

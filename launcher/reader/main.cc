@@ -24,7 +24,7 @@
 #include "launcher/confine/volumes.h"
 #include "launcher/policy/frozen_write.h"
 #include "launcher/policy/load.h"
-#include "launcher/policy/words.h"
+#include "launcher/policy/text_checks.h"
 
 namespace caisson::reader {
 namespace {

@@ -22,7 +22,7 @@
 #include "launcher/confine/helper.h"
 #include "launcher/confine/landlock.h"
 #include "launcher/confine/raw.h"
-#include "launcher/policy/words.h"
+#include "launcher/policy/text_checks.h"
 #include "launcher/seal/sealed_memfd.h"
 
 namespace caisson::seal {

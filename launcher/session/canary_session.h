@@ -3,8 +3,8 @@
 
 #include <functional>
 
-#include "launcher/confine/build.h"
 #include "launcher/confine/canary.h"
+#include "launcher/confine/session_builder.h"
 
 namespace caisson::session {
 

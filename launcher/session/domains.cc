@@ -6,7 +6,7 @@
 
 #include "launcher/base/hash.h"
 #include "launcher/base/sys.h"
-#include "launcher/policy/words.h"
+#include "launcher/policy/text_checks.h"
 #include "launcher/session/canary_session.h"
 #include "launcher/session/manager.h"
 

@@ -8,7 +8,7 @@
 #include "launcher/base/filesystem_ids.h"
 #include "launcher/base/hash.h"
 #include "launcher/base/sys.h"
-#include "launcher/confine/ask.h"
+#include "launcher/confine/query.h"
 #include "launcher/session/policies.h"
 
 namespace caisson::session {

@@ -1,6 +1,6 @@
 #include "launcher/session/policies.h"
 
-#include "launcher/confine/ask.h"
+#include "launcher/confine/query.h"
 #include "launcher/policy/frozen.h"
 #include "launcher/session/manager.h"
 

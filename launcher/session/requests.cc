@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "launcher/policy/words.h"
+#include "launcher/policy/text_checks.h"
 #include "launcher/session/environment.h"
 
 namespace caisson::session {

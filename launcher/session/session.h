@@ -11,8 +11,8 @@
 
 #include "launcher/audit/log.h"
 #include "launcher/base/loop.h"
-#include "launcher/confine/build.h"
 #include "launcher/confine/cgroup.h"
+#include "launcher/confine/session_builder.h"
 #include "launcher/confine/verify.h"
 #include "launcher/session/init_link.h"
 

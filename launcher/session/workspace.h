@@ -12,9 +12,9 @@
 
 #include "launcher/base/json.h"
 #include "launcher/base/task.h"
-#include "launcher/confine/build.h"
 #include "launcher/confine/canary.h"
 #include "launcher/confine/cgroup.h"
+#include "launcher/confine/session_builder.h"
 
 namespace caisson::session {
 

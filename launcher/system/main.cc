@@ -29,7 +29,7 @@
 
 #include "launcher/base/json.h"
 #include "launcher/base/sys.h"
-#include "launcher/confine/tree.h"
+#include "launcher/confine/mount_tree.h"
 #include "launcher/confine/user_ns.h"
 #include "launcher/system/copy.h"
 

@@ -11,7 +11,7 @@
 #include "launcher/auditor/decode.h"
 #include "launcher/auditor/json_text.h"
 #include "launcher/auditor/messages.h"
-#include "launcher/auditor/told.h"
+#include "launcher/auditor/observer_protocol.h"
 #include "launcher/auditor/view.h"
 #include "launcher/auditor/watch.h"
 #include "launcher/base/json.h"

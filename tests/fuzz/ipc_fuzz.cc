@@ -11,8 +11,8 @@
 
 #include "launcher/base/scm.h"
 #include "launcher/base/sys.h"
-#include "launcher/confine/build.h"
 #include "launcher/confine/filter.h"
+#include "launcher/confine/session_builder.h"
 #include "launcher/ipc/connection.h"
 #include "launcher/policy/frozen_write.h"
 #include "launcher/policy/load.h"

@@ -18,7 +18,7 @@
 #include "launcher/cli/learn/observer.h"
 #include "launcher/cli/learn/propose.h"
 #include "launcher/policy/load.h"
-#include "launcher/policy/words.h"
+#include "launcher/policy/text_checks.h"
 
 namespace caisson::cli {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "launcher/confine/build.h"
+#include "launcher/confine/session_builder.h"
 #include "launcher/policy/effective.h"
 #include "launcher/policy/frozen_write.h"
 #include "launcher/policy/load.h"

@@ -3,7 +3,7 @@
 #include <random>
 
 #include "launcher/policy/in_force.h"
-#include "launcher/policy/words.h"
+#include "launcher/policy/text_checks.h"
 #include "tests/unit/policy/directory.h"
 
 namespace caisson::policy {

@@ -3,9 +3,9 @@
 
 #include "launcher/policy/effective.h"
 #include "launcher/policy/explain.h"
-#include "launcher/policy/facts.h"
 #include "launcher/policy/fields.h"
 #include "launcher/policy/frozen_write.h"
+#include "launcher/policy/summary.h"
 #include "tests/unit/policy/directory.h"
 
 namespace caisson::policy {

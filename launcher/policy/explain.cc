@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "launcher/policy/facts.h"
 #include "launcher/policy/stages.h"
+#include "launcher/policy/summary.h"
 
 namespace caisson::policy {
 namespace {

@@ -1,6 +1,6 @@
-#include "launcher/confine/ask.h"
 #include "launcher/confine/cgroup.h"
 #include "launcher/confine/frozen_features.h"
+#include "launcher/confine/query.h"
 
 namespace caisson::confine {
 

@@ -1,4 +1,4 @@
-#include "launcher/policy/terms.h"
+#include "launcher/policy/mechanisms.h"
 
 #include "launcher/base/word.h"
 

@@ -1,5 +1,5 @@
 // What a policy means in words, how two differ in them, and what a score is made of.
-#include "launcher/policy/facts.h"
+#include "launcher/policy/summary.h"
 
 #include <algorithm>
 

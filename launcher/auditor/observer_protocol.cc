@@ -1,4 +1,4 @@
-#include "launcher/auditor/told.h"
+#include "launcher/auditor/observer_protocol.h"
 
 #include <charconv>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "launcher/confine/tree.h"
+#include "launcher/confine/mount_tree.h"
 
 #include <fcntl.h>
 #include <linux/openat2.h>

@@ -1,4 +1,4 @@
-#include "launcher/homes/tenant.h"
+#include "launcher/homes/workspace_user.h"
 
 #include <errno.h>
 #include <grp.h>

@@ -1,4 +1,4 @@
-#include "launcher/confine/ask.h"
+#include "launcher/confine/query.h"
 
 #include <fcntl.h>
 #include <signal.h>

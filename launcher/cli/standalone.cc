@@ -1,4 +1,4 @@
-#include "launcher/cli/single.h"
+#include "launcher/cli/standalone.h"
 
 #include <fcntl.h>
 #include <grp.h>

@@ -1,4 +1,4 @@
-#include "launcher/policy/facts.h"
+#include "launcher/policy/summary.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -2,8 +2,8 @@
 #include <map>
 
 #include "launcher/base/sys.h"
-#include "launcher/confine/ask.h"
-#include "launcher/confine/build.h"
+#include "launcher/confine/query.h"
+#include "launcher/confine/session_builder.h"
 #include "launcher/policy/frozen.h"
 
 namespace caisson::confine {

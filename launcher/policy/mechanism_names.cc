@@ -1,5 +1,5 @@
-// Names as tiers and mechanisms: only what reads policies needs that (terms.h).
-#include "launcher/policy/terms.h"
+// Names as tiers and mechanisms: only what reads policies needs that (mechanisms.h).
+#include "launcher/policy/mechanisms.h"
 
 namespace caisson {
 

@@ -3,7 +3,7 @@
 #include <ranges>
 
 #include "launcher/base/result.h"
-#include "launcher/policy/words.h"
+#include "launcher/policy/text_checks.h"
 
 namespace caisson::policy {
 namespace {

@@ -1,4 +1,4 @@
-#include "launcher/confine/build.h"
+#include "launcher/confine/session_builder.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -12,13 +12,13 @@
 #include "launcher/base/auditor_protocol.h"
 #include "launcher/base/scm.h"
 #include "launcher/base/sys.h"
-#include "launcher/confine/ask.h"
-#include "launcher/confine/fork.h"
 #include "launcher/confine/fork_refusal.h"
 #include "launcher/confine/landlock.h"
+#include "launcher/confine/query.h"
 #include "launcher/confine/raw.h"
+#include "launcher/confine/start_child.h"
 #include "launcher/confine/user_ns.h"
-#include "launcher/policy/words.h"
+#include "launcher/policy/text_checks.h"
 
 namespace caisson::confine {
 namespace {

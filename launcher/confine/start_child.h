@@ -1,10 +1,10 @@
-// Starting builder and session children: what build.cc and single.cc have in common.
+// Starting builder and session children: what session_builder.cc and standalone.cc have in common.
 #pragma once
 
 #include <signal.h>
 
 #include "launcher/base/sys.h"
-#include "launcher/confine/build.h"
+#include "launcher/confine/session_builder.h"
 
 namespace caisson::confine {
 

@@ -1,4 +1,4 @@
-#include "launcher/policy/words.h"
+#include "launcher/policy/text_checks.h"
 
 #include <algorithm>
 #include <ranges>

@@ -1,5 +1,5 @@
 // What a builder child does when the launcher is gone.
-#include "launcher/confine/build.h"
+#include "launcher/confine/session_builder.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>

@@ -5,12 +5,12 @@
 
 #include "launcher/base/sys.h"
 #include "launcher/confine/child.h"
-#include "launcher/confine/fork.h"
 #include "launcher/confine/landlock.h"
 #include "launcher/confine/mount.h"
 #include "launcher/confine/net.h"
 #include "launcher/confine/protect.h"
 #include "launcher/confine/raw.h"
+#include "launcher/confine/start_child.h"
 
 namespace caisson::confine {
 namespace {

@@ -1,5 +1,5 @@
 // What the observer tells the auditor.
-#include "launcher/auditor/told.h"
+#include "launcher/auditor/observer_protocol.h"
 
 #include <cstring>
 #include <string>

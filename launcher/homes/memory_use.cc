@@ -1,4 +1,4 @@
-#include "launcher/homes/weigh.h"
+#include "launcher/homes/memory_use.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

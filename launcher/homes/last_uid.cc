@@ -1,4 +1,4 @@
-#include "launcher/homes/mark.h"
+#include "launcher/homes/last_uid.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

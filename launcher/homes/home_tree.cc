@@ -1,4 +1,4 @@
-#include "launcher/homes/tree.h"
+#include "launcher/homes/home_tree.h"
 
 #include <fcntl.h>
 #include <linux/openat2.h>

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "launcher/cli/frozen.h"
-#include "launcher/confine/build.h"
 #include "launcher/confine/features.h"
+#include "launcher/confine/session_builder.h"
 #include "launcher/confine/verify.h"
 #include "launcher/policy/load.h"
 
