@@ -43,13 +43,13 @@ Status AgentProcess::start() {
   if (::stat(options_.agent.c_str(), &program_) != 0) return sys_error(quote(options_.agent));
   TRY_ASSIGN(auto pair, sys::seqpacket_pair());
   TRY(sys::set_nonblocking(pair.second.get(), true));
-  TRY_ASSIGN(
-      confine::Running running,
-      confine::start_helper({.file = "caisson-seal",
-                             .argv = {"caisson-seal", change_uid ? std::to_string(options_.agent_uid) : "-", options_.agent},
-                             .env = environment(options_, started_us_ != 0),
-                             .out = STDOUT_FILENO,
-                             .fd3 = pair.second.get()}));
+  TRY_ASSIGN(confine::Running running,
+             confine::start_helper(
+                 {.file = "caisson-seal",
+                  .argv = {"caisson-seal", "agent", change_uid ? std::to_string(options_.agent_uid) : "-", options_.agent},
+                  .env = environment(options_, started_us_ != 0),
+                  .out = STDOUT_FILENO,
+                  .fd3 = pair.second.get()}));
   const pid_t pid = pid_ = running.pid;
   pidfd_ = std::move(running.pidfd);
   started_us_ = sys::monotonic_us();

@@ -277,4 +277,14 @@ LoadResult load_directory(const std::string& path, const Choice& choice) {
   return result.problems.empty() ? result : Loader(path, choice, Lines::yes).load();
 }
 
+Result<SyscallSet> parse_set(const std::string& name, json::Value doc) {
+  const Source source{.file = name, .doc = std::move(doc), .lines = {}};
+  Problems problems;
+  validate(source, set_fields(), problems);
+  SyscallSet set;
+  if (problems.count() == 0) set = build_set(source, name, problems);
+  if (problems.count() != 0) return fail(Code::invalid_argument, problems.take().front().text());
+  return set;
+}
+
 }  // namespace caisson::policy

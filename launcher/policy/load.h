@@ -20,4 +20,8 @@ struct Choice {
 // Every *.json of `directory` but base.json, which the domains extend, and schema.json is a domain.
 [[nodiscard]] LoadResult load_directory(const std::string& directory, const Choice& choice = {});
 
+// A seccomp set that is in no policy directory: what a program of ours allows itself. Errors: invalid_argument, with the first
+// problem.
+[[nodiscard]] Result<SyscallSet> parse_set(const std::string& name, nlohmann::json doc);
+
 }  // namespace caisson::policy

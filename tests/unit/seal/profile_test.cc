@@ -1,0 +1,91 @@
+#include "launcher/seal/profile.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "launcher/base/json.h"
+
+namespace caisson::seal {
+namespace {
+
+json::Value agent() {
+  std::stringstream text;
+  text << std::ifstream(CAISSON_SOURCE_DIR "/launcher/seal/services/agent.json").rdbuf();
+  return *json::parse(text.str());
+}
+
+std::string refusal(const json::Value& doc) {
+  const auto parsed = parse_profile("agent", json::dump(doc));
+  return parsed ? "" : parsed.error().text();
+}
+
+bool allows(const Profile& profile, std::string_view call) {
+  return std::ranges::any_of(profile.calls.allow, [&](const policy::SyscallRule& rule) { return rule.name == call; });
+}
+
+TEST(Profile, TheAgentGetsNoCallThatLeavesItsWalls) {
+  const auto profile = profile_of("agent");
+  ASSERT_TRUE(profile) << profile.error().text();
+  for (const char* call : {"execve",     "execveat",         "fork",       "vfork",        "clone",
+                           "clone3",     "ptrace",           "connect",    "kill",         "tkill",
+                           "socketpair", "unshare",          "setns",      "mount",        "bpf",
+                           "keyctl",     "process_vm_readv", "pidfd_open", "pidfd_getfd",  "io_uring_setup",
+                           "unlink",     "rename",           "openat2",    "memfd_create", "setuid"})
+    EXPECT_FALSE(allows(*profile, call)) << call;
+  for (const char* call : {"read", "write", "accept4", "sendmsg", "recvmsg", "exit_group"})
+    EXPECT_TRUE(allows(*profile, call)) << call;
+  EXPECT_EQ(profile->data_bytes, 1U << 30);
+  EXPECT_EQ(profile->write, std::vector<std::string>{"/dev/null"});
+}
+
+TEST(Profile, ThreadsOfItsOwnAloneAreSignalled) {
+  const auto profile = profile_of("agent");
+  const auto rule = std::ranges::find(profile->calls.allow, "tgkill", &policy::SyscallRule::name);
+  ASSERT_NE(rule, profile->calls.allow.end());
+  ASSERT_EQ(rule->any_of.size(), 1U);
+  EXPECT_EQ(rule->any_of[0][0].value, static_cast<std::uint64_t>(::getpid()));
+}
+
+TEST(Profile, AServiceWithoutAProfileDoesNotStart) {
+  EXPECT_EQ(profile_of("egress").error().code, Code::not_found);
+  EXPECT_EQ(profile_of("").error().code, Code::not_found);
+}
+
+TEST(Profile, WhatIsMissingUnknownOrWrongIsRefusedAndNamed) {
+  EXPECT_EQ(refusal(agent()), "");
+  for (const char* member : {"calls", "data_bytes", "execute", "read", "write"}) {
+    json::Value without = agent();
+    without.erase(member);
+    EXPECT_TRUE(refusal(without).contains(std::string("no member '") + member + "'")) << refusal(without);
+  }
+  json::Value doc = agent();
+  doc["capabilities"] = json::Value::array({"CAP_NET_ADMIN"});
+  EXPECT_TRUE(refusal(doc).contains("unknown member 'capabilities'")) << refusal(doc);
+  for (const char* path : {"etc/passwd", "/etc/../root", "", "/a//b", "/a/"}) {
+    doc = agent();
+    doc["read"].push_back(path);
+    EXPECT_TRUE(refusal(doc).contains("'read' has what is no absolute path")) << path << refusal(doc);
+  }
+  for (const json::Value& bytes :
+       {json::Value(0), json::Value(-1), json::Value("1073741824"), json::Value(1.5), json::Value(1LL << 41)}) {
+    doc = agent();
+    doc["data_bytes"] = bytes;
+    EXPECT_TRUE(refusal(doc).contains("'data_bytes' must be a number")) << json::dump(bytes);
+  }
+  doc = agent();
+  doc["calls"]["allow"][0]["names"].push_back("tgkill");
+  EXPECT_TRUE(refusal(doc).contains("tgkill")) << refusal(doc);
+  doc = agent();
+  doc["calls"]["allow"][0]["name"] = "read";
+  EXPECT_NE(refusal(doc), "") << "a rule with a member that no set has";
+  doc = agent();
+  doc["calls"]["name"] = "other";
+  EXPECT_NE(refusal(doc), "");
+  EXPECT_FALSE(parse_profile("agent", "[]"));
+  EXPECT_FALSE(parse_profile("agent", "{"));
+}
+
+}  // namespace
+}  // namespace caisson::seal
