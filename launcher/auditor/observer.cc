@@ -17,10 +17,10 @@
 
 #include "launcher/auditor/notify.h"
 #include "launcher/auditor/observer_protocol.h"
-#include "launcher/auditor/path_calls.h"
 #include "launcher/auditor/seal.h"
 #include "launcher/base/auditor_protocol.h"
 #include "launcher/base/fd.h"
+#include "launcher/base/path_calls.h"
 #include "launcher/base/scm.h"
 
 namespace caisson::auditor {
@@ -86,7 +86,7 @@ class Observer {
     if ((events & EPOLLIN) == 0) return gone(key);
     seccomp_notif call;
     if (!receive(it->second.listener.get(), call)) return;  // its process was killed in between
-    const PathCall* names = path_call(call.data.nr);
+    const PathCall* names = observed_call(call.data.nr);
     // A number that is both, or neither, would be a fault of ours; refusing is what a filter without a listener would do.
     const bool passes = names != nullptr && !it->second.refused.contains(call.data.nr);
     if (auditor_ && now_ms() >= it->second.rest_until_ms) tell(it->second, key, call, passes ? names : nullptr);

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/auditor/path_calls.h"
+#include "launcher/base/path_calls.h"
 
 namespace caisson::auditor {
 

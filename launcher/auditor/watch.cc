@@ -131,7 +131,7 @@ std::uint32_t Watch::told(const Texts& told, std::int64_t now_us, int proc, Toke
     ++dropped_;
     return looked ? 0 : kRestMs;
   }
-  const PathCall* call = path_call(nr);
+  const PathCall* call = observed_call(nr);
   if (call == nullptr) return 0;
   look(*call, call->want, told, 0, now_us, proc, all, sink);
   if (call->second != Want::nothing) look(*call, call->second, told, 2, now_us, proc, all, sink);
@@ -190,7 +190,7 @@ void Watch::put_counts(Counts& counts, bool advisory, std::int64_t now_us, Sink&
     JsonText one;
     std::string name, why;
     if (rules_->find(nr, name, why) || !advisory) one.string("syscall", name).string("errno", kAnswerName);
-    else one.string("operation", path_call(nr)->operation).number("nr", nr);
+    else one.string("operation", observed_call(nr)->operation).number("nr", nr);
     one.number("count", static_cast<std::int64_t>(count));
     calls.append(calls.size() > 1 ? "," : "").append(one.text());
     sum += count;

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <map>
@@ -14,6 +15,7 @@
 #include <set>
 #include <string>
 
+#include "launcher/base/path_calls.h"
 #include "launcher/policy/effective.h"
 #include "launcher/policy/frozen_write.h"
 
@@ -39,13 +41,11 @@ constexpr std::uint32_t kKill = SECCOMP_RET_KILL_PROCESS;
 constexpr std::uint32_t kEperm = SECCOMP_RET_ERRNO | EPERM;
 constexpr std::uint32_t kEnosys = SECCOMP_RET_ERRNO | ENOSYS;
 
-// What names a file: told of where paths are observed. The same as in auditor/path_calls.h.
-constexpr std::string_view kPathCalls =
-    " open openat openat2 creat stat lstat newfstatat statx access faccessat faccessat2 readlink readlinkat execve execveat "
-    "chdir "
-    "mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2 link linkat symlink symlinkat truncate chmod fchmodat "
-    "fchmodat2 "
-    "chown lchown fchownat utimensat connect bind ";
+// Whether a call names a file, and is told of where paths are observed.
+bool is_observed(std::string_view call) {
+  const auto row = std::ranges::find(kPathCalls, call, &PathCall::name);
+  return row != std::end(kPathCalls) && row->observed;
+}
 
 // Errno 0 is success: the call returns 0.
 std::uint32_t pretended(const policy::Pretence& p) { return SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(p.error); }
@@ -217,8 +217,7 @@ Result<Program> compile_seccomp(const std::vector<policy::SyscallSet>& sets, Ref
   }
   const std::string refused = refusals(sets);
   for (const auto& [nr, rule] : rules)
-    if (refusal == Refusal::observe && kPathCalls.contains(" " + rule.name + " ") &&
-        !refused.contains("\n" + std::to_string(nr) + " "))
+    if (refusal == Refusal::observe && is_observed(rule.name) && !refused.contains("\n" + std::to_string(nr) + " "))
       answers[nr] = {SECCOMP_RET_USER_NOTIF};
   for (const auto& set : sets)
     for (const policy::Pretence& p : set.pretend)

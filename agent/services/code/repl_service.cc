@@ -64,9 +64,7 @@ task<void> ReplService::make_room() {
 }
 
 task<ReplService::Created> ReplService::create(CreateParams params) {
-  if (!params.session_id.empty() && !valid_session_id(params.session_id))
-    co_return fail(Code::invalid_argument,
-                   "session_id is longer than 128 bytes, has a slash or control characters, or is a dot name");
+  CO_TRY(check_session_id("session_id", params.session_id));
   look_after_idle();
   const std::string id = params.session_id.empty() ? sys::random_hex(16) : params.session_id;
   Created known{find(id), false};

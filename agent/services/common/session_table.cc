@@ -15,4 +15,10 @@ bool valid_session_id(const std::string& id) {
   return true;
 }
 
+Status check_session_id(const char* member, const std::string& id) {
+  if (id.empty() || valid_session_id(id)) return {};
+  return fail(Code::invalid_argument,
+              std::string(member) + " is longer than 128 bytes, has a slash or control characters, or is a dot name");
+}
+
 }  // namespace caisson::services

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/bridge/launcher_types.h"
@@ -58,10 +59,36 @@ class SessionTable {
   std::map<std::string, Pointer> sessions_;
 };
 
+// What a new session needs room for.
+struct Room {
+  std::size_t most;                       // sessions of the service
+  std::string_view full;                  // ends the sentence "all N ", where every one of them is busy
+  const std::size_t* creating = nullptr;  // those that are being made count as well
+  std::size_t most_implicit = 0;          // not 0: the new one is implicit, and there may be so many of its kind
+};
+
+// Closes the sessions that were idle for longest until there is room. Errors: limit: all of them are busy; what closing says.
+template <class Service, class S>
+[[nodiscard]] task<void> make_room(Service* service, const SessionTable<S>* table, Room room) {
+  while (room.most_implicit != 0 && table->count_implicit() >= room.most_implicit) {
+    const std::shared_ptr<S> victim = table->least_recent(true);
+    if (!victim) break;  // all of them are busy: the limit of all sessions decides
+    CO_TRY(co_await service->close(victim, "evicted"));
+  }
+  while (table->size() + (room.creating != nullptr ? *room.creating : 0) >= room.most) {
+    const std::shared_ptr<S> victim = table->least_recent(false);
+    if (!victim) co_return fail(Code::limit, "all " + std::to_string(room.most) + " " + std::string(room.full));
+    CO_TRY(co_await service->close(victim, "evicted"));
+  }
+  co_return Status{};
+}
+
 // What a session of that id shares with others is said when it is made, and stays so.
 [[nodiscard]] Status check_isolation(const bridge::SessionHandle& existing, std::optional<bool> wanted);
 
 // A client's session id: 1 to 128 bytes that can stand as one segment of a path: no '/', no control characters, not "." or "..".
 [[nodiscard]] bool valid_session_id(const std::string& id);
+// The same for a request that may name none (""). Errors: invalid_argument, naming the member.
+[[nodiscard]] Status check_session_id(const char* member, const std::string& id);
 
 }  // namespace caisson::services

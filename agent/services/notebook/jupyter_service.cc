@@ -137,22 +137,6 @@ void JupyterService::forget(const SessionPtr& session, std::string why) {
   session->turns.wake();
 }
 
-task<void> JupyterService::make_room(bool implicit) {
-  while (implicit && table_.count_implicit() >= config_.max_implicit_kernels) {
-    const SessionPtr victim = table_.least_recent(true);
-    if (!victim) break;  // all of them are busy; the cap for all sessions still holds
-    CO_TRY(co_await close(victim, "evicted"));
-  }
-  while (table_.size() >= config_.max_jupyter_sessions) {
-    const SessionPtr victim = table_.least_recent(false);
-    if (!victim)
-      co_return fail(Code::limit, "all " + std::to_string(config_.max_jupyter_sessions) +
-                                      " jupyter sessions are running a cell; delete one first");
-    CO_TRY(co_await close(victim, "evicted"));
-  }
-  co_return Status{};
-}
-
 void JupyterService::forget_at_end(const SessionPtr& session) {
   const std::weak_ptr<JupyterSession> weak = session;
   session->kernel->on_end([this, weak] {
@@ -163,15 +147,16 @@ void JupyterService::forget_at_end(const SessionPtr& session) {
 
 // The session is in the table before its kernel runs: requests that name it meanwhile queue up behind the first.
 task<JupyterService::SessionPtr> JupyterService::obtain(Place place) {
-  if (!place.session_id.empty() && !valid_session_id(place.session_id))
-    co_return fail(Code::invalid_argument,
-                   "session_id is longer than 128 bytes, has a slash or control characters, or is a dot name");
+  CO_TRY(check_session_id("session_id", place.session_id));
   if (place.cwd.contains('\0')) co_return fail(Code::invalid_argument, "cwd contains a NUL byte");
   CO_TRY_ASSIGN(const KernelCatalog kernels, co_await catalog());
   CO_TRY_ASSIGN(const KernelSpec spec, resolve(kernels, place.kernel_name));
   const bool implicit = place.session_id.empty();
-  if (!implicit && !table_.find(place.session_id)) CO_TRY(co_await make_room(false));
-  if (implicit) CO_TRY(co_await make_room(true));
+  if (implicit || !table_.find(place.session_id))
+    CO_TRY(co_await make_room(this, &table_,
+                              {.most = config_.max_jupyter_sessions,
+                               .full = "jupyter sessions are running a cell; delete one first",
+                               .most_implicit = implicit ? config_.max_implicit_kernels : 0}));
   if (const SessionPtr known = implicit ? nullptr : table_.find(place.session_id)) {
     if (!place.kernel_name.empty() && known->kernel_path != spec.path)
       co_return fail(Code::already_exists, "session " + quote(known->id) + " runs the kernel " + known->kernel_name +

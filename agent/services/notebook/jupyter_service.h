@@ -110,7 +110,6 @@ class JupyterService {
  private:
   [[nodiscard]] task<SessionPtr> obtain(Place place);
   [[nodiscard]] Result<KernelSpec> resolve(const KernelCatalog& known, std::string name) const;
-  [[nodiscard]] task<void> make_room(bool implicit);
   [[nodiscard]] task<void> ensure_kernel(SessionPtr session);
   [[nodiscard]] Kernel::Place place_of(std::string label) const;
   [[nodiscard]] const std::string& workspace();

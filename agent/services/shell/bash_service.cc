@@ -59,21 +59,8 @@ void BashService::forget(const SessionPtr& session) {
     if (!command->running()) command->release();
 }
 
-task<void> BashService::make_room() {
-  while (table_.size() + creating_ >= config_.max_bash_sessions) {
-    const SessionPtr victim = table_.least_recent(false);
-    if (!victim)
-      co_return fail(Code::limit, "all " + std::to_string(config_.max_bash_sessions) +
-                                      " bash sessions are running a command; close one first");
-    CO_TRY(co_await close(victim, "evicted"));
-  }
-  co_return Status{};
-}
-
 task<BashService::SessionPtr> BashService::create(CreateParams params) {
-  if (!params.session_id.empty() && !valid_session_id(params.session_id))
-    co_return fail(Code::invalid_argument,
-                   "session_id is longer than 128 bytes, has a slash or control characters, or is a dot name");
+  CO_TRY(check_session_id("session_id", params.session_id));
   const std::string id = params.session_id.empty() ? sys::random_hex(16) : params.session_id;
   if (SessionPtr existing = table_.find(id)) {
     existing->touch();
@@ -91,7 +78,10 @@ task<BashService::SessionPtr> BashService::create(CreateParams params) {
     existing->save();
     co_return existing;
   }
-  CO_TRY(co_await make_room());
+  CO_TRY(co_await make_room(this, &table_,
+                            {.most = config_.max_bash_sessions,
+                             .full = "bash sessions are running a command; close one first",
+                             .creating = &creating_}));
   if (config_.directory.empty()) config_.directory = launcher_.greeting().workspace;
   auto session = std::make_shared<BashSession>();
   {

@@ -68,7 +68,6 @@ class BashService {
   // Ends what the launcher has of an implicit session, unless something in it lives.
   static task<void> rest(BashService* self, std::shared_ptr<const Life> life, SessionPtr session);
   [[nodiscard]] task<void> wake(SessionPtr session);
-  [[nodiscard]] task<void> make_room();
   // For a command's text. What is remembered of commands that are over makes room, the longest text first.
   [[nodiscard]] Result<http::Budget::Share> room_for_text(std::size_t bytes);
   [[nodiscard]] task<void> probe(SessionPtr session, std::string dir, std::string snapshot);

@@ -33,32 +33,19 @@ void ShellService::forget(const SessionPtr& session, std::string reason) {
   session->shut(std::move(reason));
 }
 
-task<void> ShellService::make_room(bool implicit) {
-  while (implicit && table_.count_implicit() >= config_.max_implicit_sessions) {
-    const SessionPtr victim = table_.least_recent(true);
-    if (!victim) break;  // all of them work: the cap for all sessions decides
-    CO_TRY(co_await close(victim, "evicted"));
-  }
-  while (table_.size() + creating_ >= config_.max_shell_sessions) {
-    const SessionPtr victim = table_.least_recent(false);
-    if (!victim)
-      co_return fail(Code::limit, "all " + std::to_string(config_.max_shell_sessions) +
-                                      " shell sessions are running a command; close one first");
-    CO_TRY(co_await close(victim, "evicted"));
-  }
-  co_return Status{};
-}
-
 task<ShellService::SessionPtr> ShellService::create(CreateParams params) {
-  if (!params.id.empty() && !valid_session_id(params.id))
-    co_return fail(Code::invalid_argument, "id is longer than 128 bytes, has a slash or control characters, or is a dot name");
+  CO_TRY(check_session_id("id", params.id));
   if (SessionPtr existing = table_.find(params.id)) {
     CO_TRY(check_isolation(*existing->handle, params.isolated));
     existing->touch();
     co_return existing;
   }
   const std::string id = params.id.empty() ? sys::random_hex(16) : params.id;
-  CO_TRY(co_await make_room(params.implicit));
+  CO_TRY(co_await make_room(this, &table_,
+                            {.most = config_.max_shell_sessions,
+                             .full = "shell sessions are running a command; close one first",
+                             .creating = &creating_,
+                             .most_implicit = params.implicit ? config_.max_implicit_sessions : 0}));
   if (config_.directory.empty()) config_.directory = launcher_.greeting().workspace;
   std::shared_ptr<bridge::SessionHandle> handle;
   {

@@ -60,7 +60,6 @@ class ShellService {
 
  private:
   void insert(const SessionPtr& session);
-  [[nodiscard]] task<void> make_room(bool implicit);
   void forget(const SessionPtr& session, std::string reason);
 
   bridge::LauncherClient& launcher_;

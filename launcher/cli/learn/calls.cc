@@ -8,69 +8,52 @@
 #include <cstdlib>
 #include <vector>
 
+#include "launcher/base/path_calls.h"
+
 namespace caisson::cli::learn {
 namespace {
 
-constexpr PathCall kCalls[] = {
-    {SYS_openat, 0, 1, 0, true, Kind::open, 2},
-    {SYS_openat2, 0, 1, 0, true, Kind::open_how, 2},
-    {SYS_newfstatat, 0, 1, kLooked, true},
-    {SYS_statx, 0, 1, kLooked, true},
-    {SYS_faccessat, 0, 1, kLooked, true},
-    {SYS_faccessat2, 0, 1, kLooked, true},
-    {SYS_readlinkat, 0, 1, kLooked, false},
-    {SYS_statfs, kCwd, 0, kLooked, true},
-    {SYS_chdir, kCwd, 0, kLooked, true},
-    {SYS_getxattr, kCwd, 0, kLooked, true},
-    {SYS_lgetxattr, kCwd, 0, kLooked, false},
-    {SYS_listxattr, kCwd, 0, kLooked, true},
-    {SYS_execve, kCwd, 0, kExecuted | kRead, true},
-    {SYS_execveat, 0, 1, kExecuted | kRead, true},
-    {SYS_mkdirat, 0, 1, kEntries, false},
-    {SYS_mknodat, 0, 1, kEntries, false},
-    {SYS_unlinkat, 0, 1, kEntries, false},
-    {SYS_symlinkat, 1, 2, kEntries, false},
-    {SYS_linkat, 0, 1, kRead, false},
-    {SYS_linkat, 2, 3, kEntries, false},
-    {SYS_renameat2, 0, 1, kEntries, false},
-    {SYS_renameat2, 2, 3, kEntries, false},
-    {SYS_renameat, 0, 1, kEntries, false},
-    {SYS_renameat, 2, 3, kEntries, false},
-    {SYS_truncate, kCwd, 0, kWritten, true},
-    {SYS_fchmodat, 0, 1, kWritten, true},
-    {SYS_fchownat, 0, 1, kWritten, false},
-    {SYS_utimensat, 0, 1, kWritten, true},
-    {SYS_setxattr, kCwd, 0, kWritten, true},
-    {SYS_lsetxattr, kCwd, 0, kWritten, false},
-    {SYS_removexattr, kCwd, 0, kWritten, true},
-#ifdef SYS_open  // not on arm64
-    {SYS_open, kCwd, 0, 0, true, Kind::open, 1},
-    {SYS_creat, kCwd, 0, kWritten | kEntries, true},
-    {SYS_stat, kCwd, 0, kLooked, true},
-    {SYS_lstat, kCwd, 0, kLooked, false},
-    {SYS_access, kCwd, 0, kLooked, true},
-    {SYS_readlink, kCwd, 0, kLooked, false},
-    {SYS_mkdir, kCwd, 0, kEntries, false},
-    {SYS_mknod, kCwd, 0, kEntries, false},
-    {SYS_rmdir, kCwd, 0, kEntries, false},
-    {SYS_unlink, kCwd, 0, kEntries, false},
-    {SYS_symlink, kCwd, 1, kEntries, false},
-    {SYS_link, kCwd, 0, kRead, false},
-    {SYS_link, kCwd, 1, kEntries, false},
-    {SYS_rename, kCwd, 0, kEntries, false},
-    {SYS_rename, kCwd, 1, kEntries, false},
-    {SYS_chmod, kCwd, 0, kWritten, true},
-    {SYS_chown, kCwd, 0, kWritten, true},
-    {SYS_lchown, kCwd, 0, kWritten, false},
-    {SYS_utime, kCwd, 0, kWritten, true},
-    {SYS_utimes, kCwd, 0, kWritten, true},
-    {SYS_futimesat, 0, 1, kWritten, true},
-#endif
-};
+unsigned use_of(const PathCall& call, Want want) {
+  switch (want) {
+    case Want::look:
+      return call.second != Want::nothing ? kRead : kLooked;  // a link's file is held by one more name
+    case Want::access:
+      return kLooked;
+    case Want::execute:
+      return kExecuted | kRead;
+    case Want::create:
+      return call.name == "creat" ? kWritten | kEntries : kEntries;
+    case Want::remove:
+      return kEntries;
+    case Want::change:
+      return kWritten;
+    case Want::nothing:
+    case Want::open:  // by its flags
+    case Want::connect:
+      return 0;
+  }
+  return 0;
+}
+
+std::vector<NamedPath> all_named_paths() {
+  std::vector<NamedPath> out;
+  for (const PathCall& call : kPathCalls) {
+    if (call.nr == SYS_connect || call.nr == SYS_bind) continue;
+    const auto number = static_cast<std::uint64_t>(call.nr);
+    const Kind kind = call.nr == SYS_openat2 ? Kind::open_how : call.want == Want::open ? Kind::open : Kind::path;
+    out.push_back({number, call.dir, call.path, use_of(call, call.want), call.follow, kind, kind == Kind::path ? 0 : call.flags});
+    if (call.second != Want::nothing)
+      out.push_back({number, call.second_dir, call.second_path, use_of(call, call.second), false});
+  }
+  return out;
+}
 
 }  // namespace
 
-std::span<const PathCall> path_calls() { return kCalls; }
+std::span<const NamedPath> named_paths() {
+  static const std::vector<NamedPath> kPaths = all_named_paths();
+  return kPaths;
+}
 
 unsigned use_of_open(std::uint64_t flags) {
   unsigned use = 0;

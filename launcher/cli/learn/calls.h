@@ -16,7 +16,8 @@ enum class Kind {
   open_how,  // by struct open_how at argument `flags`
 };
 
-struct PathCall {
+// One path of a call (base/path_calls.h).
+struct NamedPath {
   std::uint64_t number;
   int dir;   // argument with the directory descriptor, or kCwd
   int path;  // argument with the name
@@ -26,8 +27,8 @@ struct PathCall {
   int flags = 0;
 };
 
-// A call with two names has two rows.
-[[nodiscard]] std::span<const PathCall> path_calls();
+// A call with two names has two rows, in their order. Not connect and bind, whose address need not be a path.
+[[nodiscard]] std::span<const NamedPath> named_paths();
 [[nodiscard]] unsigned use_of_open(std::uint64_t flags);
 
 [[nodiscard]] std::string call_name(std::uint64_t number);  // of a system call, or the number

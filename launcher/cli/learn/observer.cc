@@ -70,7 +70,7 @@ std::pair<std::string, std::string> split(std::string path) {
 }
 
 bool is_path_call(std::uint64_t number) {
-  return std::ranges::any_of(path_calls(), [number](const PathCall& row) { return row.number == number; });
+  return std::ranges::any_of(named_paths(), [number](const NamedPath& row) { return row.number == number; });
 }
 
 }  // namespace
@@ -83,7 +83,7 @@ Tracer::Watch Observer::watch() {
 
 std::vector<std::string> Observer::entry(pid_t tid, std::uint64_t number, const Args& args) {
   std::vector<std::string> out;
-  for (const PathCall& row : path_calls())
+  for (const NamedPath& row : named_paths())
     if (row.number == number) out.push_back(read_string(tid, args[static_cast<std::size_t>(row.path)]));
   if (number == SYS_connect || number == SYS_bind) {
     std::string bytes(std::min<std::uint64_t>(args[2], sizeof(sockaddr_storage)), '\0');
@@ -106,7 +106,7 @@ void Observer::exit(const Call& call) {
   seen_.used_calls.insert(call.number);
   processes_.insert(call.tid);
   std::size_t string = 0;
-  for (const PathCall& row : path_calls()) {
+  for (const NamedPath& row : named_paths()) {
     if (row.number != call.number) continue;
     const std::string& path = call.strings[string++];
     unsigned use = row.use;

@@ -13,7 +13,7 @@
 
 #include <gtest/gtest.h>
 
-#include "launcher/auditor/path_calls.h"
+#include "launcher/base/path_calls.h"
 #include "launcher/policy/load.h"
 
 namespace caisson::confine {
@@ -247,7 +247,7 @@ TEST(Seccomp, ObservedAreTheCallsThatNameFiles) {
   for (int nr = 0; nr < 700; ++nr) {
     const std::uint32_t was = answer(*tells, nr), now = answer(*observes, nr);
     if (refused.contains("\n" + std::to_string(nr) + " ")) EXPECT_EQ(now, was) << nr;
-    else EXPECT_EQ(now, auditor::path_call(nr) != nullptr ? std::uint32_t{SECCOMP_RET_USER_NOTIF} : was) << nr;
+    else EXPECT_EQ(now, observed_call(nr) != nullptr ? std::uint32_t{SECCOMP_RET_USER_NOTIF} : was) << nr;
   }
   EXPECT_TRUE(refused.contains("\n" + std::to_string(SYS_rename) + " ")) << "what is refused is never one of them";
 }
