@@ -73,7 +73,7 @@ static_assert(covers_file_ops(kFileOps));
   const auto row = std::ranges::find(kFileOps, name, &FileOpRow::name);
   return row == kFileOps.end() ? std::nullopt : std::optional(row->op);
 }
-// The first member of a head that its operation does not take; nullopt: there is none.
+// The first member of a head that its operation does not take; nullopt: it takes all of them.
 [[nodiscard]] inline std::optional<std::string> unknown_member(FileOp op, const json::Value& head) {
   const std::string_view known = kFileOps[static_cast<std::size_t>(op)].members;
   for (const auto& [name, value] : head.items()) {

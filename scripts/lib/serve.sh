@@ -21,7 +21,7 @@ remove_container() {
 
 # The settings that pass from the caller's environment into the container, when set: some of the launcher's, and the agent's (but
 # USER, which names the caller).
-AGENT_VARIABLES=$(sed -n 's/^ *"\([A-Z_ ]*\)";\{0,1\}$/\1/p' "$ROOT/launcher/base/agent_variables.h")
+AGENT_VARIABLES=$(sed -n 's/^ *"\([A-Z_ ]*\)";\{0,1\}$/\1/p' "$(dirname "${BASH_SOURCE[0]}")/../../launcher/base/agent_variables.h")
 # shellcheck disable=SC2206  # words on purpose
 PASSED=(SANDBOX_API_KEY CAISSON_AUTH CAISSON_PRESET CAISSON_MOUNTS WORKSPACE ${AGENT_VARIABLES//USER/})
 

@@ -1,6 +1,7 @@
-"""scripts/test: which packages it would install for the legs that are asked for, and what it says of failures."""
+"""scripts/test: which packages it would install for the legs that are asked for, and what it says of failures. scripts/run: settings."""
 
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -59,3 +60,12 @@ def test_the_slowest_tests_come_first_in_their_list(tmp_path):
     first, second = said.splitlines()
     assert first.endswith("test_it.test_two") and float(first.split()[0]) >= 0.3
     assert second.endswith("test_it.test_one")
+
+
+def test_every_setting_of_the_agent_passes_into_a_container():
+    script = f'set -eu; . {ROOT}/scripts/lib/serve.sh; echo "${{PASSED[@]}}"'
+    passed = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, timeout=60).stdout.split()
+    settings = re.findall(r"^\| `([A-Z_]+)` \|", (ROOT / "agent/README.md").read_text(), re.MULTILINE)
+    of_the_launcher = {"CAISSON_BIND", "CAISSON_PORT", "CAISSON_SHUTDOWN_SECONDS", "USER"}  # USER is the caller's own name there
+    assert len(settings) > 20 and set(settings) - of_the_launcher <= set(passed)
+    assert not of_the_launcher & set(passed)

@@ -92,7 +92,7 @@ static_assert([] {
   return true;
 }());
 
-// What the environment says, or the row's default. Errors: invalid_argument, in one sentence: it is no number within the bounds.
+// The value in the environment, or the row's default. Errors: invalid_argument, in one sentence: not a number within the bounds.
 [[nodiscard]] Result<std::int64_t> number_from_env(const Variable& row);
 // Empty where it is not set.
 [[nodiscard]] std::string text_from_env(const Variable& row);
