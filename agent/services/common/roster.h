@@ -51,12 +51,13 @@ inline constexpr std::chrono::seconds kExpiryPause{15};
 // Every so often.
 [[nodiscard]] Roster::When every(std::chrono::milliseconds pause);
 
-// One after the other. The failures are in the launcher's log, and what has failed to end has left its table all the same.
+// One after the other; a session that is used again before its turn is left alone. Failures are in the launcher's log, and a
+// session that failed to end has left its table all the same.
 template <class Service, class Session>
 [[nodiscard]] task<void> close_idle(Service* self, std::shared_ptr<const Life> life, std::vector<std::shared_ptr<Session>> idle) {
   for (const std::shared_ptr<Session>& session : idle) {
     if (life->over) break;
-    (void)co_await self->close(session, "idle");
+    if (!session->busy()) (void)co_await self->close(session, "idle");
   }
   co_return Status{};
 }
