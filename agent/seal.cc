@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "launcher/base/fd.h"
+#include "launcher/common/base/fd.h"
 
 namespace caisson {
 
@@ -26,7 +26,7 @@ Status seal() {
     return fail(Code::invalid_argument, "the seccomp program is not usable");
   sock_fprog prog{static_cast<unsigned short>(program.size()), program.data()};
   if (::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &prog) != 0) return sys_error("seccomp");
-  // Post-condition: without the program this would be EFAULT.
+  // Post-condition: without the filter this would be EFAULT.
   if (::syscall(SYS_execve, nullptr, nullptr, nullptr) != -1 || errno != EPERM)
     return fail(Code::internal, "seccomp is not in force");
   return {};

@@ -2,7 +2,7 @@
 // set up and before the first request: from then on there is no exec, no fork and no outgoing connection in this process.
 #pragma once
 
-#include "launcher/base/result.h"
+#include "launcher/common/base/result.h"
 
 namespace caisson {
 

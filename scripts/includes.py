@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Checks that includes point one way: each folder may include itself and what its row names, nothing else.
 
-The launcher never includes the agent; the agent sees of the launcher only `base` and `ipc` (it is assumed to be taken
-over, so nothing of the launcher's decisions may be compiled into it). Tests may include anything; nothing includes tests.
+The launcher never includes the agent. The agent is assumed to be taken over, so nothing of the launcher's decisions may be
+compiled into it: it sees of the launcher only `common/base`, `common/ipc` and `common/tables`. Tests may include anything;
+nothing includes tests.
 """
 import pathlib
 import re
@@ -10,38 +11,65 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-BELOW_SERVICES = ["launcher/base", "agent/frames", "agent/http", "agent/bridge"]
+BELOW_SERVICES = ["launcher/common/base", "launcher/common/tables", "agent/frames", "agent/metrics", "agent/http", "agent/bridge"]
 SERVICES = [f"agent/services/{name}" for name in ("common", "program", "shell", "code", "notebook", "files", "observe", "workspace")]
 
+
+
+def commons(names: str) -> list[str]:
+    return [f"launcher/common/{name}" for name in names.split()]
+
+
+# What PID 1 is made of, beside its own folder: scripts/lint counts the lines of all of it.
+PID_1 = "attest audit base confine ipc kernel policy wire"
+PID_1_PARTS = [f"launcher/pid1{part}" for part in ("", "/ipc", "/execute", "/session")]
+
 ALLOWED = {
-    "launcher/base": [],
-    "launcher/ipc": ["launcher/base"],
-    "launcher/policy": ["launcher/base"],
-    "launcher/audit": ["launcher/base"],
-    "launcher/confine": ["launcher/base", "launcher/policy"],
-    "launcher/attest": ["launcher/base", "launcher/cli"],  # of cli: the program caisson-attest only
-    "launcher/session": ["launcher/base", "launcher/ipc", "launcher/policy", "launcher/audit", "launcher/attest", "launcher/confine"],
-    "launcher/init": ["launcher/base"],
-    "launcher/auditor": ["launcher/base"],
-    "launcher/homes": ["launcher/base", "launcher/confine"],  # of confine: id maps
-    "launcher/logs": ["launcher/base", "launcher/audit"],
-    # Of confine: names below a root, the inner user; of init: what an empty home gets.
-    "launcher/protect": ["launcher/base", "launcher/confine", "launcher/init"],
-    "launcher/system": ["launcher/base", "launcher/confine"],  # of confine: mounts and names below a root
-    "launcher/reader": ["launcher/base", "launcher/policy", "launcher/confine"],
-    "launcher/probe": ["launcher/base", "launcher/policy", "launcher/confine"],  # of policy: bytes
-    "launcher/seal": ["launcher/base", "launcher/policy", "launcher/confine"],
-    "launcher/cli": ["launcher/base", "launcher/ipc", "launcher/policy", "launcher/audit", "launcher/attest", "launcher/confine",
-                     "launcher/session"],
-    "launcher/cli/learn": ["launcher/base", "launcher/policy", "launcher/cli"],
-    "launcher": ["launcher/base", "launcher/ipc", "launcher/policy", "launcher/audit", "launcher/attest", "launcher/confine",
-                 "launcher/session"],
-    "agent/http": ["launcher/base"],
-    "agent/bridge": ["launcher/base", "launcher/ipc", "agent/http"],
-    "agent/frames": ["launcher/base"],
-    "agent/worker": ["launcher/base", "agent/frames"],
+    # launcher: a folder is a program; what several need is below common. The command line has the compiler, too: it shows and
+    # tries policies, and `caisson run` needs no launcher.
+    **{f"launcher/common/{name}": commons(needs) for name, needs in {
+        "base": "",
+        "tables": "base",
+        "freestanding": "",
+        "policy": "base",
+        "kernel": "base",
+        "making": "",
+        "ipc": "base",
+        "wire": "base kernel policy",
+        "build": "base kernel making wire",
+        "confine": "base kernel policy wire",
+        "probing": "base build confine kernel making wire",
+        "audit": "base",
+        "audit_lines": "audit base tables",
+        "attest": "base",
+        "watching": "base wire",
+    }.items()},
+    **{f"launcher/pid1{part}": [*commons(PID_1), *PID_1_PARTS] for part in ("", "/ipc", "/execute", "/session")},
+    "launcher/builder": commons("base build kernel wire"),
+    "launcher/compiler": commons("base build confine kernel making policy tables wire"),
+    "launcher/init": commons("base freestanding wire"),
+    "launcher/auditor": commons("base tables watching wire"),
+    "launcher/observer": commons("base tables watching wire"),
+    "launcher/homes": commons("base confine tables"),
+    "launcher/logs": commons("audit audit_lines base tables"),
+    "launcher/protect": commons("base build confine freestanding tables"),
+    "launcher/system": commons("base build confine tables"),
+    "launcher/probe": commons("base confine policy probing"),
+    "launcher/seal": [*commons("base confine kernel making policy"), "launcher/compiler"],
+    "launcher/cli": [*commons("audit audit_lines base build confine ipc kernel policy probing tables wire"), "launcher/compiler", "launcher/cli/audit"],
+    "launcher/cli/audit": commons("audit audit_lines base tables"),
+    "launcher/cli/attest": [*commons("attest base tables"), "launcher/cli"],
+    "launcher/cli/learn": [*commons("base policy tables"), "launcher/cli", "launcher/compiler"],
+    "agent/traces": [*commons("base")],
+    "agent/http": [*commons("base tables"), "agent/traces"],
+    "agent/metrics": [],
+    # A program of its own, and the line to it that the agent has as well.
+    "agent/courier": [*commons("base kernel making"), "agent/http"],
+    "agent/bridge": [*commons("base ipc tables"), "agent/courier", "agent/http", "agent/metrics", "agent/traces"],
+    "agent/frames": [*commons("base tables")],
+    "agent/worker": [*commons("base tables"), "agent/frames"],
     # Kinds of sessions know nothing of each other; only a workspace has all of them.
-    "agent/services/common": [*BELOW_SERVICES],
+    "agent/services/common": [*BELOW_SERVICES, *commons("ipc")],
     "agent/services/program": [*BELOW_SERVICES, "agent/services/common"],
     "agent/services/shell": [*BELOW_SERVICES, "agent/services/common", "agent/services/program"],
     "agent/services/code": [*BELOW_SERVICES, "agent/services/common", "agent/services/program"],
@@ -49,11 +77,12 @@ ALLOWED = {
     "agent/services/files": [*BELOW_SERVICES, "agent/services/common", "agent/services/program"],
     "agent/services/observe": [*BELOW_SERVICES, "agent/services/common"],
     "agent/services/workspace": [*BELOW_SERVICES, "agent/services/common", "agent/services/program", "agent/services/shell", "agent/services/code", "agent/services/notebook", "agent/services/files", "agent/services/observe"],
-    "agent/auth": ["launcher/base", "agent/http"],
-    "agent/routes": ["launcher/base", "agent/frames", "agent/http", "agent/auth", "agent/bridge", *SERVICES],
-    "agent/derive": ["launcher/base", "agent/http", "agent/routes"],
-    "agent/page": ["agent/http", "agent/routes"],
-    "agent": ["launcher/base", "launcher/ipc", "agent/http", "agent/auth", "agent/bridge", *SERVICES, "agent/routes", "agent/derive"],
+    "agent/auth": [*commons("base tables"), "agent/http"],
+    "agent/proxy": [*commons("base"), "agent/bridge", "agent/http", "agent/metrics"],
+    "agent/routes": [*commons("base tables"), "agent/frames", "agent/http", "agent/metrics", "agent/auth", "agent/proxy", "agent/bridge", "agent/traces", *SERVICES],
+    "agent/derive": [*commons("base tables"), "agent/http", "agent/routes"],
+    "agent/page": [*commons("base"), "agent/http", "agent/auth", "agent/routes"],
+    "agent": [*commons("base ipc"), "agent/http", "agent/auth", "agent/courier", "agent/metrics", "agent/traces", "agent/bridge", "agent/proxy", *SERVICES, "agent/routes", "agent/derive"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
@@ -89,4 +118,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] == ["--pid-1"]:  # the folders that it is made of
+        print("launcher/pid1", *commons(PID_1))
+        sys.exit(0)
     sys.exit(main())

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks that references to documentation lead somewhere: links in the Markdown files, with their anchors, and pages that any file of the
-repository names, with the section in quotes behind it (`launcher/audit/README.md, "Observed paths"`)."""
+repository names, with the section in quotes behind it (`launcher/common/audit/README.md, "Observed paths"`)."""
 import pathlib
 import re
 import subprocess

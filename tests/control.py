@@ -56,13 +56,16 @@ class Control:
             self.events.append(message)
 
     def until(self, *numbers):
-        """Every answer up to the last of these, by its number; their descriptors are closed."""
+        """Every answer up to the last of these, by its number; their descriptors are closed. Events that come meanwhile are kept."""
         answers = {}
         while not set(numbers) <= set(answers):
             message, fds = self.receive()
             for fd in fds:
                 os.close(fd)
-            answers[message.get("id")] = message
+            if "id" in message:
+                answers[message["id"]] = message
+            else:
+                self.events.append(message)
         return answers
 
     def call(self, op, **arguments):

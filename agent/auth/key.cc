@@ -1,11 +1,6 @@
 #include "agent/auth/key.h"
 
-#include <algorithm>
-
-#include <openssl/crypto.h>
-
 #include "agent/http/token.h"
-#include "launcher/base/hash.h"
 
 namespace caisson::auth {
 namespace {
@@ -27,13 +22,6 @@ std::optional<std::string_view> key_of(const http::Request& request) {
   if (const auto header = request.header("authorization"))
     if (const auto token = bearer_token(*header)) return token;
   return request.query_value("api_key");
-}
-
-Key::Key(std::string_view secret) : digest_(sha256_hex(secret)) {}
-
-bool Key::matches(std::string_view given) const {
-  const std::string digest = sha256_hex(given);
-  return CRYPTO_memcmp(digest.data(), digest_.data(), digest_.size()) == 0;
 }
 
 }  // namespace caisson::auth

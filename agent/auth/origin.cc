@@ -60,15 +60,22 @@ OriginRule::OriginRule(std::string_view allowed, bool auth_off, std::string_view
       hosts_.emplace_back(host_of(std::string_view(origin).substr(scheme + 3)));
 }
 
-// An attacker's name can be made to resolve to us, an address or localhost cannot be made his.
-bool OriginRule::knows_host(const http::Request& request) const {
-  if (!auth_off_) return true;
-  const std::string authority = normal(request.header("host").value_or(""));
+// An attacker can make a name of his resolve to us; he cannot own an address or localhost.
+// Where a trusted proxy says another name than the Host header, both must be known: the page of a rebound name can send any
+// header to its own server, so a proxy that passes X-Forwarded-Host on unread must not weaken this.
+bool OriginRule::is_own_name(const http::Request& request) const {
+  return knows(request.header("host").value_or("")) && (request.host.empty() || knows(request.host));
+}
+
+bool OriginRule::knows(std::string_view name) const {
+  const std::string authority = normal(name);
   const std::string_view host = host_of(authority);
   if (host.empty()) return false;
   return host == "localhost" || host.ends_with(".localhost") || is_address(host) ||
          std::ranges::find(hosts_, host) != hosts_.end();
 }
+
+bool OriginRule::knows_host(const http::Request& request) const { return !auth_off_ || is_own_name(request); }
 
 bool OriginRule::is_listed(std::string_view origin) const {
   return std::ranges::find(allowed_, normal(origin)) != allowed_.end();
@@ -78,7 +85,7 @@ bool OriginRule::permits(const http::Request& request) const {
   const auto header = request.header("origin");
   if (!header || is_listed(*header)) return true;
   const std::string origin = normal(*header);
-  const std::string host = normal(request.header("host").value_or(""));
+  const std::string host = normal(request.host.empty() ? request.header("host").value_or("") : request.host);
   if (origin.starts_with("http://")) return without_port(origin.substr(7), ":80") == without_port(host, ":80");
   if (origin.starts_with("https://")) return without_port(origin.substr(8), ":443") == without_port(host, ":443");
   return false;  // "null", extensions, files

@@ -1,7 +1,7 @@
-// Cross-site protection. Only browsers send Origin; one that names another site than the Host asked for is refused, on
-// plain requests and WebSocket upgrades alike. With auth switched off, Host must also be an address, localhost or a listed
-// name: a page of an attacker whose name was rebound to our address is of our origin for the browser, which then sends no
-// Origin at all with GET, or a matching one; only the name tells it.
+// Cross-site protection. Only browsers send Origin; one that names another site than the Host asked for is refused, on plain
+// requests and WebSocket upgrades alike. With auth switched off, Host must also be an address, localhost or a listed name.
+// Otherwise an attacker could point a name of his own at our address (DNS rebinding): to the browser his page then has our
+// origin, so GET carries no Origin and other requests a matching one. Only the name in Host gives it away.
 #pragma once
 
 #include <string>
@@ -18,13 +18,16 @@ class OriginRule {
   // under which this server is called, from CAISSON_ALLOW_HOST; those of the origins are among them.
   OriginRule(std::string_view allowed, bool auth_off, std::string_view hosts = "");
 
-  // With auth on the key protects, whatever the name.
+  // Always true with auth on: the key protects then.
   [[nodiscard]] bool knows_host(const http::Request& request) const;
+  // An address, localhost or a listed name. It protects where no key is required.
+  [[nodiscard]] bool is_own_name(const http::Request& request) const;
   [[nodiscard]] bool permits(const http::Request& request) const;
   // The request's Origin when it is one of the listed: it then gets CORS headers.
   [[nodiscard]] bool is_listed(std::string_view origin) const;
 
  private:
+  [[nodiscard]] bool knows(std::string_view name) const;
   std::vector<std::string> allowed_, hosts_;
   bool auth_off_;
 };

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "launcher/base/fields.h"
+#include "launcher/common/tables/fields.h"
 
 namespace caisson::bridge {
 namespace {
@@ -26,7 +26,7 @@ constexpr Row kWords[] = {
     {"session_seconds", "time", "session_seconds"},
     {"output", "output", "frame_bytes"},
     {"idle", "idle", "idle_seconds"},
-    // somebody in it,
+    // a program in it,
     {"init_died", "signal", ""},
     // the launcher, because a wall or a record of it does not hold,
     {"init_protocol", "policy", ""},
@@ -40,7 +40,7 @@ constexpr Row kWords[] = {
     {"observer_died", "policy", ""},
     {"grants_changed", "policy", ""},
     {"policy_reload", "policy", ""},
-    // or whoever had asked for it.
+    // or a request to end it.
     {"workspace_end", "agent", ""},
     {"destroyed", "agent", ""},
     {"client_gone", "agent", ""},
@@ -87,7 +87,7 @@ End exec_end(const json::Value& event, std::int64_t hard_timeout_ms) {
   std::string word = json::text_of(event, "reason");
   const std::string signal = json::text_of(event, "signal"), limit = json::text_of(event, "limit");
   const std::string of_session = json::text_of(event, "session_reason");
-  // In a session that is being ended, the tiers tell its commands' ends in different words.
+  // While a session is being ended, each tier reports the ends of its commands in words of its own.
   const bool with_it = !of_session.empty() && (word != "exit" && word != "hard_timeout");
   if (with_it) word = of_session;
   else if (word == "signal" && signal == "SIGSYS") word = signal;

@@ -1,5 +1,5 @@
-// Why something that was started has ended: one closed list for every API, and the one table from the launcher's words, and those
-// that we give it, to that list. What the kernel or the launcher counted comes along, where it was a limit.
+// Why a program or session has ended. Every API uses one closed list of reasons; one table maps the launcher's words, and the
+// words that the agent gives the launcher, to that list. Where a limit was the reason, its figures come along.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "launcher/base/json.h"
+#include "launcher/common/base/json.h"
 
 namespace caisson::bridge {
 
@@ -16,20 +16,21 @@ inline constexpr std::array<std::string_view, 12> kEndReasons = {"exit", "signal
                                                                  "time", "output", "idle", "policy", "agent", "shutdown"};
 
 struct End {
-  std::string reason;                           // of kEndReasons
-  std::optional<std::string> limit;             // its name, which has its unit
-  std::optional<std::int64_t> allowed, figure;  // of the limit; what was reached. Of an exit, figure is the code
-  std::optional<std::string> signal, cause;     // "SIGSEGV"; the word behind `reason` where it says more
+  std::string reason;                // of kEndReasons
+  std::optional<std::string> limit;  // its name, which ends with its unit
+  std::optional<std::int64_t> allowed,
+      figure;                                // the limit's value, and the value reached; after an exit, figure is the exit code
+  std::optional<std::string> signal, cause;  // "SIGSEGV"; the word behind `reason` where it says more
 };
 
-// word: the launcher's, or a reason that the agent gave for an end of its own; one that no row names is the agent's.
+// word: the launcher's, or the reason that the agent gave when it asked for the end. A word without a row is the agent's.
 [[nodiscard]] End end_of(std::string_view word);
 [[nodiscard]] End exit_end(int exit_code);
 [[nodiscard]] End time_end(std::string limit, std::int64_t allowed, std::int64_t figure);
-// Of the event that tells of it, or of the last record of its log.
+// From the event that reports the end, or from the last record of the session's log.
 [[nodiscard]] End session_end(const json::Value& event);
 [[nodiscard]] End exec_end(const json::Value& event, std::int64_t hard_timeout_ms);
-// As it is kept for a later agent, and back; what is not of this form is the agent's restart.
+// The form that is kept for a later agent, and back. A value of another form is read as "agent_restart".
 [[nodiscard]] json::Value kept_end(const End& end);
 [[nodiscard]] End end_from(const json::Value& kept);
 

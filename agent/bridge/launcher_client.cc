@@ -1,7 +1,10 @@
 #include "agent/bridge/launcher_client.h"
 
 #include "agent/bridge/launcher_link.h"
-#include "launcher/base/fields.h"
+#include "agent/metrics/launcher_names.h"
+#include "agent/metrics/registry.h"
+#include "agent/traces/traced.h"
+#include "launcher/common/tables/fields.h"
 
 namespace caisson::bridge {
 namespace {
@@ -27,6 +30,22 @@ ExecRefused refusal(const json::Value& body) {
   if (it == body.end() || !it->is_object()) return {"", Error(Code::io, "the launcher refused without a reason")};
   return {json::text_of(*it, "step"),
           Error(code_from(json::text_of(*it, "code")), json::text_of(*it, "what"), errno_from(json::text_of(*it, "errno")))};
+}
+
+std::unexpected<Error> counted(metrics::Id id, Error error, traces::ChildSpan& span) {
+  span.done(code_name(error.code));
+  metrics::registry().add(id, {code_name(error.code)});
+  return std::unexpected(std::move(error));
+}
+
+// How long each step of a new session's confinement took.
+void count_steps(const json::Value& created) {
+  const auto steps = created.find("steps_us");
+  if (steps == created.end() || !steps->is_object()) return;
+  for (const auto& [name, us] : steps->items())
+    if (us.is_number_unsigned())
+      metrics::registry().observe(metrics::Id::session_steps, {metrics::step_label(name)},
+                                  std::chrono::microseconds(us.get<std::uint32_t>()));
 }
 
 bool is_ok(const json::Value& body) { return body.value("ok", false); }
@@ -97,13 +116,14 @@ task<std::shared_ptr<LauncherClient::Pending>> LauncherClient::call(ipc::Op op, 
   body["op"] = name;
   auto entry = std::make_shared<Pending>(executor_, op);
   entry->session = json::text_of(body, "session");
+  if (op == ipc::Op::session_create) entry->domain = json::text_of(body, "domain");
   entry->hard_timeout_ms = json::number_of(body, "hard_timeout_ms").value_or(0);
   entry->keep = op == ipc::Op::session_exec && json::flag_of(body, "keep");
   if (auto sent = link->submit(std::move(body)); !sent) co_return std::unexpected(std::move(sent).error().wrap(name));
   link->pending[id] = entry;
   if (!link->outbox.empty() && !std::exchange(link->writing, true)) spawn(executor_, "launcher requests", write_loop(link));
 
-  // Marks the request as unwanted however this coroutine ends; its reply is still read, and undone where it must be.
+  // However this coroutine ends, the request is marked as abandoned; its reply is still read, and undone where necessary.
   struct Abandon {
     Pending& entry;
     ~Abandon() { entry.abandoned = true; }
@@ -146,13 +166,22 @@ task<Greeting> LauncherClient::hello(std::size_t keep_bytes) {
 
 task<std::shared_ptr<SessionHandle>> LauncherClient::session_create(std::string domain, std::string label, std::string workspace,
                                                                     bool isolated, std::uint64_t memory_bytes, bool keep) {
+  traces::ChildSpan span(co_await asio::this_coro::executor, "session_create");
+  span.about("caisson.domain", domain);
   json::Value body = {{"domain", std::move(domain)}, {"workspace", workspace}};
   if (!label.empty()) body["label"] = std::move(label);
   if (isolated) body["isolation"] = "private";
   if (keep) body["keep"] = true;
   if (memory_bytes != 0) body["narrow"] = {{"limits", {{"memory_bytes", memory_bytes}}}};
-  CO_TRY_ASSIGN(const auto entry, co_await call(ipc::Op::session_create, std::move(body), seconds(30)));
-  if (!is_ok(entry->reply->body)) co_return std::unexpected(refusal(entry->reply->body).error);
+  const metrics::Stopwatch watch;
+  auto answered = co_await call(ipc::Op::session_create, std::move(body), seconds(30));
+  if (!answered) co_return counted(metrics::Id::session_refusals, std::move(answered).error(), span);
+  const auto entry = std::move(*answered);
+  if (!is_ok(entry->reply->body)) co_return counted(metrics::Id::session_refusals, refusal(entry->reply->body).error, span);
+  span.session(entry->created->id);
+  span.done();
+  metrics::registry().observe(metrics::Id::session_create, {entry->domain}, watch.elapsed());
+  count_steps(entry->reply->body);
   if (const auto it = entry->reply->body.find("report"); it != entry->reply->body.end()) entry->created->report = std::move(*it);
   entry->created->workspace = std::move(workspace);
   entry->created->isolated = isolated;
@@ -164,11 +193,21 @@ task<ExecOutcome> LauncherClient::session_exec(std::shared_ptr<SessionHandle> se
   const bool wants_stdin = request.with_stdin;
   if (request.tool) request.argv.at(0).insert(0, session->tools + "/");
   json::Value body = exec_body(session->id, request);
-  CO_TRY_ASSIGN(const auto entry, co_await call(ipc::Op::session_exec, std::move(body), seconds(30)));
+  const metrics::Stopwatch watch;
+  traces::ChildSpan span(co_await asio::this_coro::executor, "session_exec");
+  span.about("caisson.domain", session->domain);
+  span.session(session->id);
+  auto answered = co_await call(ipc::Op::session_exec, std::move(body), seconds(30));
+  if (!answered) co_return counted(metrics::Id::exec_refusals, std::move(answered).error(), span);
+  const auto entry = std::move(*answered);
   if (!is_ok(entry->reply->body)) {
-    ExecOutcome refused = refusal(entry->reply->body);
-    co_return refused;
+    ExecRefused refused = refusal(entry->reply->body);
+    metrics::registry().add(metrics::Id::exec_refusals, {code_name(refused.error.code)});
+    span.done(code_name(refused.error.code));
+    co_return ExecOutcome(std::move(refused));
   }
+  metrics::registry().observe(metrics::Id::exec_start, {session->domain}, watch.elapsed());
+  span.done();
   std::vector<Fd>& fds = entry->reply->fds;
   const std::size_t expected = wants_pty ? 1 : wants_stdin ? 3 : 2;
   if (fds.size() != expected) co_return fail(Code::io, "session_exec: unexpected descriptors from the launcher");
@@ -282,6 +321,14 @@ task<AuditSegment> LauncherClient::audit_open(std::string session, std::int64_t 
   co_return out;
 }
 
+std::size_t LauncherClient::pending() const { return link_->pending.size(); }
+
+// Requests are numbered, so the first one is the oldest.
+Clock::duration LauncherClient::silence() const {
+  if (link_->pending.empty()) return Clock::duration::zero();
+  return Clock::now() - std::max(link_->last_word, link_->pending.begin()->second->since);
+}
+
 std::vector<std::shared_ptr<SessionHandle>> LauncherClient::living() const {
   std::vector<std::shared_ptr<SessionHandle>> out;
   for (const auto& [id, known] : link_->sessions)
@@ -293,6 +340,7 @@ task<void> LauncherClient::session_destroy(std::shared_ptr<SessionHandle> sessio
   session->on_end = nullptr;  // the caller knows
   if (std::exchange(session->ended, true)) co_return Status{};
   session->end = end_of(reason);
+  count_end(metrics::Id::session_ends, session->end);
   json::Value body = {{"session", session->id}, {"reason", std::move(reason)}};
   CO_TRY(co_await query(ipc::Op::session_destroy, std::move(body), seconds(30)));
   co_return Status{};
@@ -301,6 +349,16 @@ task<void> LauncherClient::session_destroy(std::shared_ptr<SessionHandle> sessio
 task<json::Value> LauncherClient::workspace_create(json::Value request) {
   CO_TRY_ASSIGN(json::Value reply, co_await query(ipc::Op::workspace_create, std::move(request), seconds(30)));
   co_return std::move(reply["workspace"]);
+}
+
+task<std::map<std::string, std::int64_t>> LauncherClient::denied() {
+  json::Value body = json::Value::object();
+  CO_TRY_ASSIGN(const json::Value reply, co_await query(ipc::Op::workspace_list, std::move(body), seconds(10)));
+  std::map<std::string, std::int64_t> out;
+  if (const auto counts = reply.find("denied"); counts != reply.end() && counts->is_object())
+    for (const auto& [call, count] : counts->items())
+      if (count.is_number_integer()) out[call] = count.get<std::int64_t>();
+  co_return out;
 }
 
 task<std::vector<json::Value>> LauncherClient::workspace_list() {
@@ -328,6 +386,14 @@ task<void> LauncherClient::workspace_resume(std::string name) {
   json::Value body = {{"workspace", std::move(name)}};
   CO_TRY(co_await query(ipc::Op::workspace_resume, std::move(body), seconds(30)));
   co_return Status{};
+}
+
+task<Fd> LauncherClient::workspace_connect(std::string workspace, std::uint16_t port) {
+  json::Value body = {{"workspace", std::move(workspace)}, {"port", port}};
+  CO_TRY_ASSIGN(const auto entry, co_await call(ipc::Op::workspace_connect, std::move(body), seconds(30)));
+  if (!is_ok(entry->reply->body)) co_return std::unexpected(refusal(entry->reply->body).error);
+  if (entry->reply->fds.size() != 1) co_return fail(Code::io, "workspace_connect: unexpected descriptors from the launcher");
+  co_return std::move(entry->reply->fds[0]);
 }
 
 void LauncherClient::on_workspace_end(std::function<void(const std::string&)> told) { link_->on_workspace_end = std::move(told); }

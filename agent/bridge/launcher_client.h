@@ -1,7 +1,7 @@
-// LauncherClient: the agent's end of the IPC with the launcher (fd 3). One stub an operation, named as in ipc/ops.h.
-// Owns the socket and the map of pending requests; replies and events are taken by one reader. Every call has a deadline.
-// When the launcher is gone or breaks the protocol, `on_gone` is called once and the agent must exit: there is nothing
-// that it could do without a launcher.
+// LauncherClient: the agent's end of the IPC with the launcher (fd 3). One stub for each operation, named as in common/ipc/ops.h.
+// Owns the socket and the map of pending requests; replies and events are taken by one reader. Every call has a deadline. When
+// the launcher is gone or breaks the protocol, `on_gone` is called once and the agent must exit: it can do nothing without a
+// launcher.
 #pragma once
 
 #include <deque>
@@ -12,8 +12,8 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 
 #include "agent/bridge/launcher_types.h"
-#include "launcher/ipc/channel.h"
-#include "launcher/ipc/ops.h"
+#include "launcher/common/ipc/channel.h"
+#include "launcher/common/ipc/ops.h"
 
 namespace caisson::bridge {
 
@@ -24,16 +24,17 @@ class LauncherClient {
   LauncherClient(const LauncherClient&) = delete;
   LauncherClient& operator=(const LauncherClient&) = delete;
 
-  // keep_bytes: of the memory file that outlives the agent; 0: none.
+  // keep_bytes: size of the memory file that outlives the agent; 0: no file.
   [[nodiscard]] task<Greeting> hello(std::size_t keep_bytes = 0);
   // Hands over the memory file that hello() received. Invalid after the first call, or if the launcher sent none.
   [[nodiscard]] Fd take_keep() { return std::move(keep_); }
-  // All that an agent before has left; from then on it is ours.
+  // Takes over every session that the previous agent left.
   [[nodiscard]] task<std::vector<LeftSession>> session_adopt();
-  // Ends that were let go are absent. Its exit, if it has ended, is told as that of any other.
+  // Takes over a command of such a session. Pipes that were released are absent. If the command has ended, its exit arrives as
+  // usual.
   [[nodiscard]] task<ExecStarted> exec_adopt(std::shared_ptr<SessionHandle> session, std::string exec);
-  // label: the client's id, for the audit log only. isolated: with a home, /tmp and loopback of its own. memory_bytes: of all
-  // that runs in it, instead of the policy's limit, which must not be less; 0: the policy's. keep: it outlives the agent.
+  // label: the client's id, for the audit log only. isolated: the session has a home, /tmp and loopback of its own. memory_bytes:
+  // limit for the whole session, at most the policy's; 0: the policy's. keep: the session outlives the agent.
   [[nodiscard]] task<std::shared_ptr<SessionHandle>> session_create(std::string domain, std::string label, std::string workspace,
                                                                     bool isolated = false, std::uint64_t memory_bytes = 0,
                                                                     bool keep = false);
@@ -41,34 +42,42 @@ class LauncherClient {
   [[nodiscard]] task<void> exec_signal(std::shared_ptr<ExecHandle> exec, std::string signal);
   [[nodiscard]] task<json::Value> session_stat(std::string session);
   [[nodiscard]] task<json::Value> session_report(std::string session);
-  // {token, key, statement} of the boot, or of a session of ours. nonce: "" for none.
+  // {token, key, statement} about the boot (session ""), or about one of our sessions. nonce: "" for none.
   [[nodiscard]] task<json::Value> attest(std::string session, std::string nonce);
-  // {sessions, next?}; "" for the first. top: rows of the largest processes with each, at most so many.
+  // {sessions, next?}. after: "" for the first page. top: how many of its largest processes each session lists.
   [[nodiscard]] task<json::Value> session_list(std::string after, std::int64_t top = 0);
-  // {digest, preset, domains, refused}; of one domain ("" for all): {policy}.
+  // All domains (""): {digest, preset, domains, refused}. One domain: {policy}.
   [[nodiscard]] task<json::Value> policy(std::string domain);
-  // {accepted, old, new, problems}. Errors: limit when the last one was less than a second ago, or than three times as long as it
-  // took.
+  // {accepted, old, new, problems}. Code::limit: the last reload was less than a second ago, or less than three times its own
+  // duration.
   [[nodiscard]] task<json::Value> policy_reload();
-  // {sessions: [{session, running}]} that have a log and started before `before` ("": all), the newest first.
+  // {sessions: [{session, running}]}: sessions with a log that started before `before` ("": all), newest first.
   [[nodiscard]] task<json::Value> audit_list(std::string before, std::int64_t limit);
-  // segment 0: the last one. Code::not_found where there is none.
+  // segment 0: the last one. Code::not_found: no log has this name.
   [[nodiscard]] task<AuditSegment> audit_open(std::string session, std::int64_t segment);
-  // Those of ours that live now.
+  // How many requests wait for the launcher's answer.
+  [[nodiscard]] std::size_t pending() const;
+  // For how long requests have waited without any word from the launcher; 0: none waits.
+  [[nodiscard]] Clock::duration silence() const;
+  // Our sessions that live now.
   [[nodiscard]] std::vector<std::shared_ptr<SessionHandle>> living() const;
   [[nodiscard]] task<void> session_destroy(std::shared_ptr<SessionHandle> session, std::string reason);
   // {name, disk_bytes?, idle_seconds?, persistent?} -> the launcher's description of the new workspace.
   [[nodiscard]] task<json::Value> workspace_create(json::Value request);
+  // Refused calls since the launcher's start, by name; `path`: names that the walls refuse.
+  [[nodiscard]] task<std::map<std::string, std::int64_t>> denied();
   [[nodiscard]] task<std::vector<json::Value>> workspace_list();
   [[nodiscard]] task<void> workspace_destroy(std::string name, std::string reason);
-  // Stops all that runs in it, or lets it go on.
+  // Stops every process in it, or lets them continue.
   [[nodiscard]] task<void> workspace_pause(std::string name);
   [[nodiscard]] task<void> workspace_resume(std::string name);
+  // A socket that is connected to that port of the workspace's loopback, and to no other network's.
+  [[nodiscard]] task<Fd> workspace_connect(std::string workspace, std::uint16_t port);
   // Called when a workspace has ended, for whatever reason.
   void on_workspace_end(std::function<void(const std::string& name)> told);
-  // Called when the launcher has taken new policies, whoever asked for it.
+  // Called when new policies are in force, even if a client of the launcher other than the agent asked for the reload.
   void on_policy_reload(std::function<void()> told);
-  // Called when a session of ours has ended without our asking: `end_reason` says why.
+  // Called when one of our sessions has ended without our request; `end_reason` says why.
   void on_session_end(std::function<void(const SessionHandle& session)> told);
 
   // What hello() answered.
@@ -81,7 +90,7 @@ class LauncherClient {
   struct Pending;
   struct Link;
 
-  // The answered request. query(): the reply's body, or its error.
+  // call() returns the answered request, query() the reply's body or its error.
   [[nodiscard]] task<std::shared_ptr<Pending>> call(ipc::Op op, json::Value body, std::chrono::milliseconds limit);
   [[nodiscard]] task<json::Value> query(ipc::Op op, json::Value body, std::chrono::milliseconds limit);
   static task<void> read_loop(std::shared_ptr<Link> link);

@@ -2,7 +2,8 @@
 
 #include <csignal>
 
-#include "launcher/base/fields.h"
+#include "agent/metrics/registry.h"
+#include "launcher/common/tables/fields.h"
 
 namespace caisson::bridge {
 namespace {
@@ -24,7 +25,23 @@ int signal_number(std::string_view name) {
   return 0;
 }
 
+// A limit's name in the launcher's words, or "other": the list of a label's values stays closed.
+std::string_view limit_label(std::string_view name) {
+  constexpr std::string_view kLimits[] = {"memory_bytes",    "processes",       "disk_bytes",  "cpu_seconds", "file_size_bytes",
+                                          "session_seconds", "hard_timeout_ms", "frame_bytes", "idle_seconds"};
+  for (const std::string_view known : kLimits)
+    if (known == name) return known;
+  return "other";
+}
+
 }  // namespace
+
+void count_end(metrics::Id id, const End& end) {
+  metrics::Registry& counted = metrics::registry();
+  counted.add(id, {end.reason});
+  if (end.reason == "policy") counted.add(metrics::Id::refused_calls, {end.limit == "seccomp" ? "seccomp" : "session"});
+  else if (end.limit) counted.add(metrics::Id::limits_reached, {limit_label(*end.limit)});
+}
 
 LauncherClient::Link::Link(asio::any_io_executor e, Fd fd, std::function<void(Error)> gone_)
     : executor(e), socket(e, fd.release()), on_gone(std::move(gone_)) {
@@ -54,6 +71,7 @@ void LauncherClient::Link::give_up(Error error) {
 }
 
 Status LauncherClient::Link::dispatch(ipc::Message message) {
+  last_word = Clock::now();
   if (message.body.contains("event")) {
     const std::string event = json::text_of(message.body, "event");
     if (event == "exec_exit") return take_exec_exit(message.body);
@@ -85,8 +103,9 @@ Status LauncherClient::Link::take_reply(std::int64_t id, ipc::Message message) {
       entry->created = std::make_shared<SessionHandle>();
       entry->created->id = json::text_of(message.body, "session");
       entry->created->tools = json::text_of(message.body, "tools");
+      entry->created->domain = entry->op == ipc::Op::session_create ? entry->domain : json::text_of(message.body, "domain");
       sessions[entry->created->id] = entry->created;
-      if (entry->abandoned) {  // who asked has gone: nobody else would ever destroy it
+      if (entry->abandoned) {  // the caller has gone, and nothing else would destroy the session
         return post(ipc::Op::session_destroy, {{"session", entry->created->id}});
       }
     }
@@ -99,9 +118,9 @@ Status LauncherClient::Link::take_reply(std::int64_t id, ipc::Message message) {
 Status LauncherClient::Link::post(ipc::Op op, json::Value body) {
   body["id"] = next_id;
   body["op"] = std::string(ipc::kOps[static_cast<std::size_t>(op)].name);
-  auto nobody = std::make_shared<Pending>(executor, op);
-  nobody->abandoned = true;
-  pending[next_id++] = nobody;
+  auto entry = std::make_shared<Pending>(executor, op);
+  entry->abandoned = true;
+  pending[next_id++] = entry;
   TRY(submit(std::move(body)));
   if (!outbox.empty() && !std::exchange(writing, true)) spawn(executor, "launcher requests", write_loop(shared_from_this()));
   return {};
@@ -118,7 +137,7 @@ std::shared_ptr<ExecHandle> LauncherClient::Link::make_exec(const std::string& s
     if (!there || there->gone || !there->sessions.contains(session)) return;
     json::Value body = {{"session", session}, {"exec", id}};
     if (!end.empty()) body["end"] = end;
-    (void)there->post(ipc::Op::exec_release, std::move(body));  // a launcher that is gone holds nothing
+    (void)there->post(ipc::Op::exec_release, std::move(body));  // without a launcher there is nothing to release
   };
   return exec;
 }
@@ -134,11 +153,12 @@ Status LauncherClient::Link::take_exec_exit(const json::Value& event) {
   exit.signal = json::text_of(event, "signal");
   TRY_ASSIGN(const auto code, json::get_int(event, "exit_code"));
   exit.end = exec_end(event, exec->hard_timeout_ms);
-  // Why we have ended its session, we know better than the launcher.
+  // We know why we ended the session; the launcher knows only our word for it.
   if (exit.end.cause == "destroyed")
     if (const auto known = sessions.find(exec->session); known != sessions.end())
       if (const auto session = known->second.lock(); session && !session->end.reason.empty()) exit.end = session->end;
   exit.exit_code = code ? static_cast<int>(*code) : 128 + signal_number(exit.signal);
+  count_end(metrics::Id::command_ends, exit.end);
   exec->exit = std::move(exit);
   exec->changed.notify_all();
   return {};
@@ -148,7 +168,7 @@ Status LauncherClient::Link::take_session_end(const json::Value& event) {
   const std::string id = json::text_of(event, "session");
   const std::string reason = json::text_of(event, "reason");
   const End end = session_end(event);
-  // exec_exit events come first; should one be missing, nobody may wait for it for ever.
+  // exec_exit events come first. If one is missing, its waiters must not wait for ever.
   for (auto it = execs.lower_bound({id, ""}); it != execs.end() && it->first.first == id; it = execs.erase(it)) {
     const std::shared_ptr<ExecHandle> exec = it->second.lock();
     if (!exec) continue;
@@ -162,6 +182,7 @@ Status LauncherClient::Link::take_session_end(const json::Value& event) {
   if (!session || std::exchange(session->ended, true)) return {};
   session->end_reason = reason;
   session->end = end;
+  count_end(metrics::Id::session_ends, end);
   if (on_session_end) on_session_end(*session);
   if (auto on_end = std::exchange(session->on_end, nullptr)) on_end();
   return {};

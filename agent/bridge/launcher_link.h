@@ -6,19 +6,25 @@
 #include <map>
 
 #include "agent/bridge/launcher_client.h"
+#include "agent/metrics/metric_table.h"
 
 namespace caisson::bridge {
+
+// Counts an end by its reason, and the wall or limit behind it.
+void count_end(metrics::Id id, const End& end);
 
 struct LauncherClient::Pending {
   explicit Pending(asio::any_io_executor executor, ipc::Op o) : op(o), changed(std::move(executor)) {}
   ipc::Op op;
-  std::string session;               // session_exec: whose exec the reply starts
-  std::int64_t hard_timeout_ms = 0;  // and its time
+  std::string session;               // session_exec: in which session the reply starts an exec
+  std::string domain;                // session_create: of the new session
+  std::int64_t hard_timeout_ms = 0;  // and its hard timeout
   bool keep = false;                 // and whether it outlives us
   std::optional<ipc::Message> reply;
   std::shared_ptr<ExecHandle> exec;  // session_exec: made when the reply is read, before an event can follow it
   std::shared_ptr<SessionHandle> created;
-  bool abandoned = false;  // nobody waits any more
+  bool abandoned = false;  // its caller has gone
+  Clock::time_point since = Clock::now();
   Notifier changed;
 };
 
@@ -27,9 +33,9 @@ struct LauncherClient::Link : std::enable_shared_from_this<Link> {
 
   // Sends now, or queues while the launcher does not read.
   Status submit(json::Value body);
-  // A request whose answer nobody waits for.
+  // Sends a request and ignores its answer.
   Status post(ipc::Op op, json::Value body);
-  // Takes one message: Code::protocol when it is none that the launcher may send now.
+  // Takes one message. Code::protocol: the launcher may not send it now.
   Status dispatch(ipc::Message message);
   void give_up(Error error);
 
@@ -39,6 +45,7 @@ struct LauncherClient::Link : std::enable_shared_from_this<Link> {
   std::function<void(const std::string&)> on_workspace_end;
   std::function<void()> on_policy_reload;
   std::function<void(const SessionHandle&)> on_session_end;
+  Clock::time_point last_word = Clock::now();  // of the launcher
   bool gone = false;
   bool writing = false;
   std::int64_t next_id = 1;

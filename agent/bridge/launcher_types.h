@@ -13,8 +13,8 @@
 
 #include "agent/bridge/end.h"
 #include "agent/bridge/notifier.h"
-#include "launcher/base/fd.h"
-#include "launcher/base/json.h"
+#include "launcher/common/base/fd.h"
+#include "launcher/common/base/json.h"
 
 namespace caisson::bridge {
 
@@ -29,7 +29,7 @@ struct ExecExit {
   int exit_code = 0;   // 128 + number when a signal ended it, as shells say it
   std::string signal;  // "SIGKILL", or empty
   std::string reason;  // exit, signal, hard_timeout, oom, session_end
-  End end;             // the same for clients, with what it was ended by
+  End end;             // the same in clients' words, with its cause
 };
 
 // One running program. `exit` is set once, then `changed` fires.
@@ -39,18 +39,19 @@ struct ExecHandle {
   std::int64_t hard_timeout_ms = 0;
   std::optional<ExecExit> exit;
   Notifier changed;
-  // Of one that outlives the agent: the launcher lets go of one end of it ("stdin"), or ("") of all that it holds of it.
+  // For an exec that outlives the agent: the launcher closes its copy of one pipe ("stdin"), or everything that it holds for it
+  // ("").
   std::function<void(const std::string& end)> let_go = [](const std::string&) {};
 };
 
 // One living session of the launcher. `on_end` is called once when it ends for whatever reason.
 struct SessionHandle {
-  std::string id, workspace;
-  std::string tools;      // where the session sees the agent's programs; "": it does not
+  std::string id, workspace, domain;
+  std::string tools;      // where the session sees the agent's programs; "": nowhere
   bool isolated = false;  // with a home, /tmp and loopback of its own
   bool ended = false;
   std::string end_reason;
-  End end;  // once it has ended, or we have asked for it
+  End end;  // set when it has ended, or when we have asked for its end
   json::Value report;
   std::function<void()> on_end;
 };
@@ -76,7 +77,7 @@ struct ExecStarted {
   Fd stdin_pipe, stdout_pipe, stderr_pipe;
   Fd pty;
 };
-// A session that an agent before has left, with the commands of it that the launcher still knows.
+// A session that the previous agent left, with those of its commands that the launcher still knows.
 struct LeftSession {
   std::shared_ptr<SessionHandle> handle;
   std::string domain;

@@ -16,7 +16,7 @@ class Notifier {
  public:
   explicit Notifier(asio::any_io_executor executor);
 
-  // Wakes everybody who waits now.
+  // Wakes all current waiters.
   void notify_all();
   // true: notified. false: the deadline passed, or the waiting coroutine was cancelled.
   [[nodiscard]] asio::awaitable<bool> wait_until(Clock::time_point deadline) { return wait(state_, deadline); }
@@ -37,7 +37,7 @@ class Notifier {
   std::shared_ptr<State> state_;
 };
 
-// A deadline `seconds` from now; absent or beyond a year: far away.
+// A deadline `seconds` from now, capped at a year.
 [[nodiscard]] Clock::time_point deadline_after(double seconds);
 [[nodiscard]] inline Clock::time_point no_deadline() { return Clock::now() + std::chrono::hours(24 * 365); }
 

@@ -90,24 +90,23 @@ Value query_parameter(const routes::Parameter& p) {
   return {{"name", p.name}, {"in", "query"}, {"required", p.required}, {"description", p.doc}, {"schema", std::move(schema)}};
 }
 
-// What an operation may answer besides success: all that comes before its handler, by the rules of routes/app.cc, and what its
-// row says.
+// The answers of an operation besides success: those of the checks before its handler (routes/admission.cc), and those that its
+// row names.
 struct Refusal {
   std::string_view status, name, description;
   bool (*applies)(const Route&);
   bool later = false;  // with Retry-After
 };
 bool always(const Route&) { return true; }
-bool keyed(const Route& r) { return (r.flags & routes::kPublic) == 0; }
+bool keyed(const Route& r) { return (r.flags & routes::kPublic) == 0; }  // a wrong key is 401
 bool has_path_parameter(const Route& r) { return r.path.find('{') != std::string_view::npos; }
-bool has_workspace(const Route& r) { return keyed(r) && r.scope != routes::Scope::workspaces; }
 bool has_body(const Route& r) { return r.endpoint.describe_body != nullptr; }
 constexpr Refusal kRefusals[] = {
     {"400", "BadRequest", "The request cannot be read, or names two workspaces", always},
     {"401", "Unauthorized", "No or wrong API key", keyed},
     {"403", "Forbidden", "Not from this origin, or not to this host; or not possible here", always},
     {"404", "NotFound", "The named workspace, session or other object does not exist",
-     [](const Route& r) { return has_workspace(r) || has_path_parameter(r); }},
+     [](const Route& r) { return routes::has_workspace(r) || has_path_parameter(r); }},
     {"409", "Conflict", "What is there does not permit it", [](const Route& r) { return (r.flags & routes::kConflict) != 0; }},
     {"413", "ContentTooLarge", "The body is larger than is taken", has_body},
     {"416", "RangeNotSatisfiable", "The file has no such range", [](const Route& r) { return (r.flags & routes::kBinary) != 0; }},
@@ -146,19 +145,18 @@ Value body_content(const Route& route, Value schema) {
 }
 
 Value operation(const Route& route, Components& components) {
-  const bool is_public = (route.flags & routes::kPublic) != 0;
   Value responses = {{route.endpoint.websocket != nullptr ? "101" : "200", success_response(route, components)}};
   if ((route.flags & routes::kBinary) != 0) responses["206"] = bytes_response(kBytes, "The range that was asked for");
   Value out = {
       {"tags", Value::array({routes::scope_name(route.scope)})}, {"summary", route.summary}, {"operationId", route.operation_id}};
   Value parameters = path_parameters(route.path);
-  if (!is_public && route.scope != routes::Scope::workspaces) parameters.push_back(workspace_parameter());
+  if (routes::has_workspace(route)) parameters.push_back(workspace_parameter());
   for (const routes::Parameter& p : route.query) parameters.push_back(query_parameter(p));
   if (route.endpoint.describe_body != nullptr)
     out["requestBody"] = {{"required", route.endpoint.body_required},
                           {"content", body_content(route, route.endpoint.describe_body(components))}};
   if (!parameters.empty()) out["parameters"] = std::move(parameters);
-  if (is_public) out["security"] = Value::array();
+  if (routes::is_keyless(route)) out["security"] = Value::array();
   add_refusals(route, responses);
   out["responses"] = std::move(responses);
   return out;
@@ -180,10 +178,40 @@ Components fixed_components() {
   return out;
 }
 
-Value security_schemes() {
-  return {{"api_key_header", {{"type", "apiKey"}, {"in", "header"}, {"name", "X-AIO-API-Key"}}},
-          {"api_key_bearer", {{"type", "http"}, {"scheme", "bearer"}}},
-          {"api_key_query", {{"type", "apiKey"}, {"in", "query"}, {"name", "api_key"}}}};
+// A way to show a right, as Security Scheme Object. One that needs a route is described where the table has that route.
+struct Scheme {
+  std::string_view name, type, in, parameter, route;
+};
+constexpr Scheme kSchemes[] = {
+    {"api_key_header", "apiKey", "header", "X-AIO-API-Key", ""},
+    {"api_key_bearer", "http", "", "", ""},
+    {"api_key_query", "apiKey", "query", "api_key", ""},
+    {"ticket", "apiKey", "query", "ticket", "/tickets"},
+};
+
+bool offered(const Scheme& scheme, const std::vector<const Route*>& table) {
+  return scheme.route.empty() ||
+         std::ranges::find(table, scheme.route, [](const Route* route) { return route->path; }) != table.end();
+}
+
+Value security_schemes(const std::vector<const Route*>& table) {
+  Value out = Value::object();
+  for (const Scheme& scheme : kSchemes) {
+    if (!offered(scheme, table)) continue;
+    Value& described = out[std::string(scheme.name)];
+    described["type"] = scheme.type;
+    if (scheme.in.empty()) described["scheme"] = "bearer";
+    else described.update({{"in", scheme.in}, {"name", scheme.parameter}});
+  }
+  return out;
+}
+
+// Any one of them is enough.
+Value security(const std::vector<const Route*>& table) {
+  Value out = Value::array();
+  for (const Scheme& scheme : kSchemes)
+    if (offered(scheme, table)) out.push_back({{std::string(scheme.name), Value::array()}});
+  return out;
 }
 
 }  // namespace
@@ -194,19 +222,18 @@ Value openapi(const std::vector<const Route*>& table) {
   for (const Route* route : table)
     if ((route->flags & routes::kHidden) == 0)
       paths[std::string(route->path)][http::lower(http::method_name(route->method))] = operation(*route, components);
-  return {{"openapi", "3.1.0"},
-          {"info",
-           {{"title", "Caisson"},
-            {"version", CAISSON_VERSION},
-            {"description", "Sealed shell and code sessions for AI agents, behind the AIO Sandbox API"},
-            {"license", {{"name", "Apache License 2.0"}, {"identifier", "Apache-2.0"}}}}},
-          {"servers", Value::array({{{"url", "/"}, {"description", "Whoever serves this document"}}})},
-          {"tags", tags()},
-          {"paths", std::move(paths)},
-          {"components", {{"schemas", components}, {"responses", refusal_responses()}, {"securitySchemes", security_schemes()}}},
-          {"security", Value::array({{{"api_key_header", Value::array()}},
-                                     {{"api_key_bearer", Value::array()}},
-                                     {{"api_key_query", Value::array()}}})}};
+  return {
+      {"openapi", "3.1.0"},
+      {"info",
+       {{"title", "Caisson"},
+        {"version", CAISSON_VERSION},
+        {"description", "Sealed shell and code sessions for AI agents, behind the AIO Sandbox API"},
+        {"license", {{"name", "Apache License 2.0"}, {"identifier", "Apache-2.0"}}}}},
+      {"servers", Value::array({{{"url", "/"}, {"description", "The server of this document"}}})},
+      {"tags", tags()},
+      {"paths", std::move(paths)},
+      {"components", {{"schemas", components}, {"responses", refusal_responses()}, {"securitySchemes", security_schemes(table)}}},
+      {"security", security(table)}};
 }
 
 }  // namespace caisson::derive

@@ -1,4 +1,7 @@
-// GET /v1/openapi.json. The table is constant, so the document is made once.
+// GET /v1/openapi.json and /llms.txt. The table is constant, so each document is made once. The manual needs the key, like every
+// description of the API here: a client without a key does not learn which paths exist. Whoever lets a model work with this
+// server has the key.
+#include "agent/derive/llms.h"
 #include "agent/derive/openapi.h"
 #include "agent/routes/table.h"
 
@@ -10,9 +13,16 @@ task<http::Response> get_openapi(Call) {
   co_return http::text_response(200, "application/json", document);
 }
 
+task<http::Response> get_llms(Call) {
+  static const std::string manual = derive::llms_text(all_routes());
+  co_return http::text_response(200, "text/markdown; charset=utf-8", manual);
+}
+
 constexpr Route kDerived[] = {
     {http::Method::get, "/v1/openapi.json", "openapi", Scope::system, kHidden, Unknown::ignore, "This API as OpenAPI 3.1",
      bind<get_openapi>()},
+    {http::Method::get, "/llms.txt", "llms", Scope::system, kHidden, Unknown::ignore, "This API as a manual for language models",
+     bind<get_llms>()},
 };
 
 }  // namespace

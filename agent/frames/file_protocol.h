@@ -1,5 +1,5 @@
-// The operations of caisson-file-worker and what each takes, for both ends: the agent sends nothing else (services/files), and
-// the worker carries nothing else out (agent/worker/main.cc). A request's head also has "id" and "op"; {"cancel": id} has
+// The operations of caisson-file-worker and the members of each, for both ends. The agent sends nothing else (services/files),
+// and the worker accepts nothing else (agent/worker/main.cc). A request's head also has "id" and "op"; {"cancel": id} has
 // neither.
 #pragma once
 
@@ -8,8 +8,8 @@
 #include <optional>
 #include <string_view>
 
-#include "launcher/base/json.h"
-#include "launcher/base/word.h"
+#include "launcher/common/base/json.h"
+#include "launcher/common/base/word.h"
 
 namespace caisson::frames {
 
@@ -73,7 +73,7 @@ static_assert(covers_file_ops(kFileOps));
   const auto row = std::ranges::find(kFileOps, name, &FileOpRow::name);
   return row == kFileOps.end() ? std::nullopt : std::optional(row->op);
 }
-// The first member of a head that its operation does not take; nullopt: it takes all of them.
+// The first member of a head that its operation does not know; nullopt: it knows all of them.
 [[nodiscard]] inline std::optional<std::string> unknown_member(FileOp op, const json::Value& head) {
   const std::string_view known = kFileOps[static_cast<std::size_t>(op)].members;
   for (const auto& [name, value] : head.items()) {

@@ -62,7 +62,7 @@ Status Decoder::take_head(std::string_view& bytes) {
 }
 
 Result<std::optional<Frame>> Decoder::take(std::string_view& bytes) {
-  if (part_ == Part::broken) return broken("nothing is read behind a broken frame");
+  if (part_ == Part::broken) return broken("nothing is read after a broken frame");
   Status step;
   if (part_ == Part::length) step = take_length(bytes);
   if (step && part_ == Part::head) step = take_head(bytes);

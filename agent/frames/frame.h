@@ -10,11 +10,12 @@
 #include <string>
 #include <string_view>
 
-#include "launcher/base/json.h"
+#include "launcher/common/base/json.h"
 
 namespace caisson::frames {
 
-// What one end accepts of the other. A frame beyond it ends the conversation: nothing behind it can be trusted to be a frame.
+// What one end accepts from the other. A frame beyond these limits ends the conversation, because the reader cannot find the next
+// frame.
 struct Limits {
   std::size_t head_bytes = 1024 * 1024;
   std::size_t body_bytes = 4 * 1024 * 1024;
@@ -33,23 +34,23 @@ class Decoder {
  public:
   explicit Decoder(Limits limits) : limits_(limits) {}
 
-  // Takes bytes from the front of `bytes` until a frame is complete (which it returns) or none are left (nullopt). After an
-  // error (Code::protocol) every call fails. What it holds is a MiB more than the bytes that came at most, and never more than
-  // the limits.
+  // Takes bytes from the front of `bytes` until a frame is complete (which it returns) or none are left (nullopt). After an error
+  // (Code::protocol) every call fails. It holds at most one MiB more than the bytes received, and never more than the limits.
   [[nodiscard]] Result<std::optional<Frame>> take(std::string_view& bytes);
-  // Bytes of memory that hold what has come of the next frame, when `more` have come.
+  // Bytes of memory that the next frame takes after `more` further bytes have arrived.
   [[nodiscard]] std::size_t held(std::size_t more) const {
     return text_.capacity() + std::max(frame_.body.capacity(), frame_.body.size() + more);
   }
-  // Bytes that the current part of the frame still lacks. A reader that asks for no more reads nothing behind the frame.
+  // Bytes that the current part of the frame still lacks. A reader that asks for no more than these stops at the end of the
+  // frame.
   [[nodiscard]] std::size_t wanted() const {
     if (part_ == Part::length) return length_.size() - length_have_;
     return part_ == Part::head ? wanted_ - text_.size() : body_wanted();
   }
-  // Bytes of a body that are still to come; 0 elsewhere.
+  // Bytes that the current body still lacks; 0 outside a body.
   [[nodiscard]] std::size_t body_wanted() const { return part_ == Part::body ? wanted_ - frame_.body.size() : 0; }
-  // As take() of at most `most` bytes of a body, which read(char*, size) puts where they belong. Returns what read returned;
-  // take() with nothing gives the frame when it is complete.
+  // Like take() for at most `most` bytes of a body, which read(char*, size) writes in place. Returns the result of read. When the
+  // frame is complete, take() without bytes returns it.
   template <class Read>
   [[nodiscard]] std::ptrdiff_t read_body(std::size_t most, Read&& read) {
     const std::size_t have = frame_.body.size(), room = std::min(most, body_wanted());
@@ -60,7 +61,7 @@ class Decoder {
     });
     return n;
   }
-  // Nothing of a next frame has come yet.
+  // Between two frames.
   [[nodiscard]] bool at_boundary() const { return part_ == Part::length && length_have_ == 0; }
 
  private:

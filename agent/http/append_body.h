@@ -1,4 +1,4 @@
-// A body for Beast's parser that grows with what has come. Beast's own string_body reserves what the client announces.
+// A body for Beast's parser that grows with the bytes received. Beast's own string_body reserves what the client announces.
 // Private to agent/http.
 #pragma once
 

@@ -31,14 +31,15 @@ Room Budget::Share::resize(std::size_t bytes) {
   return Room::granted;
 }
 
-// True: it holds less than before. Were its word taken, one that frees nothing would be asked for ever.
+// True: it holds less than before. This is measured, because a payer that only claimed to have freed bytes would be asked for
+// ever.
 bool Budget::gave(Payer& payer, const Payer& asker) {
   const std::size_t before = payer.used_;
   return payer.give_back && payer.give_back(asker) && payer.used_ < before;
 }
 
-// Giving back may shrink this very share. The request is then for as much on top of what is left; counted from the old size, the
-// largest holder would be made to give again and again.
+// Giving back may shrink this very share. The request then adds to what is left of it; measured from the old size, the largest
+// holder would have to give again and again.
 Room Budget::grow(Share& share, std::size_t bytes) {
   const std::size_t more = bytes - share.bytes_;
   while (true) {
@@ -57,7 +58,7 @@ Room Budget::grow(Share& share, std::size_t bytes) {
   }
 }
 
-// Of those that hold at least as much as the asker, the one that holds most and has something to give.
+// The largest payer that holds at least as much as the asker and has something to give.
 bool Budget::make_room(const Payer& asker) {
   std::vector<Payer*> able;
   for (Payer* payer : payers_)

@@ -1,7 +1,7 @@
 // Budget bounds the bytes that the agent holds for clients and workspaces: unfinished bodies, unread answers, kept output,
 // waiting input. A Share holds bytes at the expense of its payers, a client's address and a workspace; each payer may hold a part
 // of the whole. When the budget is full, the largest payer gives bytes back (the older half of its output, or a connection that
-// stands still). Only when it cannot is the request for room refused. So a payer never loses anything to one that holds more.
+// stands still). Only when it cannot is the request for room refused. A payer therefore never loses bytes to one that holds more.
 // Single-threaded.
 #pragma once
 
@@ -25,8 +25,7 @@ class Budget : public std::enable_shared_from_this<Budget> {
     Payer(const Payer&) = delete;
     Payer& operator=(const Payer&) = delete;
     [[nodiscard]] std::size_t used() const { return used_; }
-    // Called when room is wanted of it for `asker`: shrinks shares of this payer, or says false. Whoever sets it takes it back
-    // before it ends.
+    // Called when `asker` needs room: shrinks shares of this payer, or returns false. Its owner resets it before the owner ends.
     std::function<bool(const Payer& asker)> give_back;
     std::uint64_t last_turn = 0;  // of the Lane
 
@@ -38,7 +37,7 @@ class Budget : public std::enable_shared_from_this<Budget> {
   };
   using PayerPtr = std::shared_ptr<Payer>;
 
-  // What is held in one place. Without payers (the default) nothing is counted and everything is granted.
+  // The bytes held in one place. Without payers (the default) nothing is counted and every request is granted.
   class Share {
    public:
     Share() = default;
@@ -47,18 +46,18 @@ class Budget : public std::enable_shared_from_this<Budget> {
     Share& operator=(Share&& other) noexcept;
     ~Share() { release(); }
 
-    // To hold so many bytes from now on; what is not granted leaves it as it is. Fewer are always granted.
+    // Asks to hold this many bytes from now on. A refusal changes nothing. Shrinking is always granted.
     [[nodiscard]] Room resize(std::size_t bytes);
     void release();
     [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
    private:
     friend class Budget;
-    std::vector<PayerPtr> payers_;  // the first is the one whose rank decides who gives back
+    std::vector<PayerPtr> payers_;  // the first payer's rank decides which payer gives back
     std::size_t bytes_ = 0;
   };
 
-  // least: of each payer so much is granted whatever the others hold, so that they cannot starve it.
+  // least: each payer is granted this much whatever the others hold, so that they cannot starve it.
   explicit Budget(std::size_t total, std::size_t least = 0) : total_(total), least_(least) {}
   [[nodiscard]] PayerPtr open(std::size_t part) { return std::make_shared<Payer>(shared_from_this(), part); }
   [[nodiscard]] std::size_t used() const { return used_; }

@@ -8,9 +8,12 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/read.hpp>
 
+#include "agent/http/compressing.h"
 #include "agent/http/failure.h"
+#include "agent/http/forwarded.h"
 #include "agent/http/log.h"
 #include "agent/http/target.h"
+#include "agent/traces/span.h"
 
 namespace caisson::http {
 namespace {
@@ -20,20 +23,27 @@ namespace beast = boost::beast;
 // A chunked body on the wire may be this many times its content (sizes, line breaks, extensions).
 constexpr std::uint64_t kWireFactor = 8;
 
+constexpr std::string_view kFull =
+    "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\n"
+    "content-length: 68\r\n\r\n"
+    R"({"success":false,"message":"Too many open connections","data":null})"
+    "\n";
+
 constexpr std::string_view kTooSlow =
     "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\n"
     "content-length: 99\r\n\r\n"
     R"({"success":false,"message":"The request came too slowly while others wanted its room","data":null})"
     "\n";
 
-// A coroutine that holds the transport, because nobody waits for it.
-task<void> close_gently(std::shared_ptr<WebSocket::Transport> transport) {
-  co_return co_await transport->close(1001, "server is stopping");
-}
+// As nginx answers.
+constexpr std::string_view kPlain =
+    "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: 104\r\n\r\n"
+    R"({"success":false,"message":"Bad Request: a plain HTTP request was sent to a port of HTTPS","data":null})"
+    "\n";
 
 }  // namespace
 
-// Whoever holds much itself can do something about it (429); otherwise all of them do (503).
+// 429: this client holds much itself and can release it. 503: the others together hold everything.
 Response no_room(Room room) {
   const bool own = room == Room::part_full;
   Response response =
@@ -43,22 +53,42 @@ Response no_room(Room room) {
   return response;
 }
 
+// An idle connection until it is over: it gives way to others first, and ends at once when the server stops.
+asio::awaitable<bool> Connection::shake_hands(TlsStream tls) {
+  stream_.expires_after(is_for_probes() ? limits_.probe_timeout : limits_.handshake_timeout);
+  const Status done = co_await tls.handshake();
+  if (!done && tls.is_plain()) {
+    boost::system::error_code ignored;
+    stream_.socket().non_blocking(true, ignored);
+    stream_.socket().write_some(asio::buffer(kPlain), ignored);
+    co_await linger();
+  }
+  co_return done.has_value();
+}
+
 asio::awaitable<void> Connection::run() {
+  if (const TlsStream* tls = stream_.tls(); tls != nullptr && !co_await shake_hands(*tls)) co_return;
   for (bool first = true;; first = false) {
     auto head = co_await read_head(first);
     if (!head) {
-      if (head.error().code != Code::invalid_argument) co_return;  // closed or too slow: nobody to answer
+      if (head.error().code != Code::invalid_argument) co_return;  // closed or too slow for an answer
       keep_alive_ = false;
       Response bad = error_response(400, "Bad Request: " + head.error().what);
+      begin_record({});
       co_await refuse(std::move(bad), true);
+      end_record();
       co_return;
     }
-    if (!co_await handle(std::move(*head))) co_return;
+    begin_record(*head);
+    const bool more = co_await handle(std::move(*head));
+    end_record();
+    if (!more) co_return;
   }
 }
 
 task<Head> Connection::read_head(bool first) {
-  stream_.expires_after(first ? limits_.head_timeout : limits_.idle_timeout);
+  const auto first_timeout = is_for_probes() ? limits_.probe_timeout : limits_.head_timeout;
+  stream_.expires_after(first ? first_timeout : limits_.idle_timeout);
   pace_.begin(Pace::At::idle);
   bool timed_as_head = first, may_skip_line = true;
   std::size_t scanned = 0;
@@ -80,7 +110,7 @@ task<Head> Connection::read_head(bool first) {
     if (!idle && !timed_as_head) stream_.expires_after(limits_.head_timeout);
     timed_as_head = timed_as_head || !idle;
     if (idle && state_->stopping) co_return caisson::fail(Code::io, "the server stops");
-    auto [error, size] = co_await stream_.async_read_some(buffer_.prepare(kReadStep), as_values);
+    auto [error, size] = co_await stream_.async_read_some(buffer_.prepare(kReadBytes), as_values);
     if (error) co_return asio_error("read a request", error);
     buffer_.commit(size);
     pace_.moved(size, limits_.pace_window);
@@ -93,11 +123,12 @@ asio::awaitable<bool> Connection::handle(Head head) {
   room_ = Room::granted;
   method_ = method_from(head.method);
   minor_version_ = head.minor_version;
-  keep_alive_ = head.keep_alive;
-  streaming_ = writing_piece_ = false;
+  keep_alive_ = head.keep_alive && !is_for_probes();
+  streaming_ = writing_piece_ = lost_ = false;
   unsent_.reset();
   expects_continue_ = head.expect_continue;
   const bool has_body = head.body != BodyKind::none;
+  takes_gzip_ = accepts_gzip(head.headers);
   auto target = decode_target(head.target);
   Status fed = feed_head(head);
   if (!target || !fed) {
@@ -107,13 +138,24 @@ asio::awaitable<bool> Connection::handle(Head head) {
   }
   Request request;
   request.method = method_;
+  request.verb = head.method;
+  request.target = head.target;
   request.minor_version = minor_version_;
   request.path = std::move(target->path);
   request.segments = std::move(target->segments);
   request.query = std::move(target->query);
+  Client client = client_of(head.headers, remote_, stream_.tls() != nullptr, state_->proxies);
+  request.connected_from = remote_;
+  request.remote = record_.remote = std::move(client.remote);
+  request.host = std::move(client.host);
+  request.scheme = record_.scheme = client.scheme;
+  if (!client.proxy_id.empty()) record_.id = client.proxy_id;
+  request.id = record_.id;
+  record_.path = request.path;
   request.headers = head.headers;
-  request.remote = remote_;
+  request.probes_only = is_for_probes();
   peer_ = request.peer;
+  begin_span(request);
 
   Admission admission = co_await state_->application.admit(std::move(request));
   if (Response* refusal = std::get_if<Response>(&admission)) {
@@ -127,17 +169,26 @@ asio::awaitable<bool> Connection::handle(Head head) {
 asio::awaitable<bool> Connection::handle_admitted(Head head) {
   workspace_ = state_->workspace(exchange_->workspace);
   held_ = Budget::Share({payer_, workspace_});
+  record_.workspace = exchange_->workspace;
+  record_.port = exchange_->port;
+  record_.wanted = record_.wanted && exchange_->logged;
+  if (record_.span) record_.span->wanted = exchange_->logged;
+  const Places::Held place = state_->places.take(*exchange_, limits_);
+  if (place.full) {
+    Response full = no_place(*place.full);
+    co_return co_await refuse(std::move(full), head.body != BodyKind::none);
+  }
   if (exchange_->websocket) co_return co_await converse(std::move(head));
   const bool too_large = head.body == BodyKind::length && head.content_length > exchange_->body_limit;
   Status body;
   parser_->body_limit(exchange_->body_limit);
-  if (!too_large && !exchange_->streamed_body) body = co_await read_body(std::move(head));
+  if (!too_large && !exchange_->streamed_body) body = co_await read_body();
   if (too_large || (!body && body.error().code == Code::limit)) {
     Response large = error_response(413, "Request body is larger than " + std::to_string(exchange_->body_limit) + " bytes");
     co_return co_await refuse(std::move(large), true);
   }
   if (room_ != Room::granted) {
-    parser_.reset();  // while its client reads why, another has the room
+    parser_.reset();  // while its client reads the refusal, its room is free for others
     held_.release();
     Response full = no_room(room_);
     co_return co_await refuse(std::move(full), true);
@@ -147,8 +198,15 @@ asio::awaitable<bool> Connection::handle_admitted(Head head) {
     Response bad = error_response(400, "Bad Request: " + body.error().what);
     co_return co_await refuse(std::move(bad), true);
   }
+  if (head.body != BodyKind::none && !exchange_->still_allowed()) {  // it may have taken long
+    parser_.reset();
+    held_.release();
+    Response late = credential_ended();
+    co_return co_await refuse(std::move(late), exchange_->streamed_body);
+  }
   exchange_->request.body = std::move(parser_->get().body());
   Response response = co_await serve();
+  if (exchange_->upgraded()) co_return co_await tunnel();
   const bool unread = !parser_->is_done();
   parser_.reset();
   response.headers.insert(response.headers.end(), exchange_->response_headers.begin(), exchange_->response_headers.end());
@@ -162,7 +220,7 @@ asio::awaitable<bool> Connection::handle_admitted(Head head) {
   co_return more;
 }
 
-// Answers without serving. What is unread of the request cannot be told from a next one, so the connection ends.
+// Answers without serving. Unread bytes of this request cannot be told from a next request, so the connection ends.
 asio::awaitable<bool> Connection::refuse(Response response, bool unread_body) {
   if (unread_body) keep_alive_ = false;
   const bool more = co_await answer(std::move(response));
@@ -170,7 +228,7 @@ asio::awaitable<bool> Connection::refuse(Response response, bool unread_body) {
   co_return more;
 }
 
-// Beast reads the head a second time. It must find the same framing as we did, or the request is refused.
+// Beast reads the head a second time. If it finds another framing than we did, the request is refused.
 Status Connection::feed_head(const Head& head) {
   parser_ = std::make_unique<Parser>();
   parser_->header_limit(static_cast<std::uint32_t>(limits_.head_bytes));
@@ -186,7 +244,7 @@ Status Connection::feed_head(const Head& head) {
   return {};
 }
 
-task<void> Connection::read_body(Head head) {
+task<void> Connection::read_body() {
   const std::uint64_t limit = exchange_->body_limit;
   std::uint64_t total = 0;
   std::size_t step = 0;
@@ -201,7 +259,7 @@ task<void> Connection::read_body(Head head) {
       stream_.expires_after(limits_.body_timeout);
       step = 0;
     }
-    // Nothing is read meanwhile, so that a client feels it. A body is charged as its string has grown.
+    // Nothing is read meanwhile, so the client feels the back-pressure. A body is charged by the capacity of its string.
     room_ = co_await await_room(parser_->get().body().capacity());
     if (room_ != Room::granted) co_return caisson::fail(Code::io, "no room for the body");
   }
@@ -210,8 +268,9 @@ task<void> Connection::read_body(Head head) {
 }
 
 task<std::size_t> Connection::read_some_body() {
-  if (std::exchange(expects_continue_, false) && buffer_.size() == 0) {
-    CO_TRY(co_await write_all("HTTP/1.1 100 Continue\r\n\r\n"));
+  if (std::exchange(expects_continue_, false) && buffer_.size() == 0 && !streaming_) {
+    const AsyncLock::Held held = co_await write_lock_.acquire();
+    if (!streaming_) CO_TRY(co_await write_all("HTTP/1.1 100 Continue\r\n\r\n"));
     stream_.expires_after(limits_.body_timeout);
   }
   auto [error, size] = co_await beast::http::async_read_some(stream_, buffer_, *parser_, as_values);
@@ -235,6 +294,8 @@ task<std::string> Connection::read_piece() {
   }
   stream_.expires_never();
   pace_.begin(Pace::At::serving);
+  lost_ = lost_ || !exchange_->still_allowed();
+  if (lost_) co_return caisson::fail(Code::io, "the client's credential has ended");
   co_return piece;
 }
 
@@ -260,7 +321,7 @@ task<Lane::Turn> Connection::answer_of(std::size_t bytes, bool carried_out) {
 }
 
 Room Connection::hold(std::size_t bytes) {
-  pace_.waits_for_us = true;  // whoever asks does not pay with itself
+  pace_.waits_for_us = true;  // a connection does not make room for itself
   const Room room = held_.resize(bytes > limits_.uncounted_bytes ? bytes : 0);
   pace_.waits_for_us = false;
   return room;
@@ -273,7 +334,7 @@ asio::awaitable<Room> Connection::await_room(std::size_t bytes) {
     pace_.waits_for_us = true;
     co_await sleep_for(limits_.room_poll);
     room = hold(bytes);
-    pace_.begin(pace_.at());  // the time in which it waited for us is none in which it stood still
+    pace_.begin(pace_.at());  // time spent waiting for us does not count as standing still
   }
   co_return room;
 }
@@ -288,9 +349,13 @@ asio::awaitable<bool> Connection::converse(Head head) {
   stream_.expires_never();
   const std::vector<Budget::PayerPtr> payers{payer_, workspace_};
   Budget::Share in(payers), out(payers);
-  auto transport =
-      co_await accept_websocket(stream_.release_socket(), std::move(raw_head_), limits_, std::move(in), std::move(out));
+  task<std::shared_ptr<WebSocket::Transport>> accepted =
+      stream_.tls() != nullptr
+          ? accept_websocket(*stream_.tls(), std::move(raw_head_), record_.id, limits_, std::move(in), std::move(out))
+          : accept_websocket(stream_.release_plain(), std::move(raw_head_), record_.id, limits_, std::move(in), std::move(out));
+  auto transport = co_await std::move(accepted);
   if (!transport) co_return false;
+  record_.status = 101;
   socket_ = *transport;
   if (state_->stopping) stop(false);  // the stop came during the handshake
   try {
@@ -304,17 +369,38 @@ asio::awaitable<bool> Connection::converse(Head head) {
   co_return false;
 }
 
+asio::awaitable<bool> Connection::tunnel() {
+  stream_.expires_never();
+  std::string early(buffered());
+  buffer_.clear();
+  record_.status = 101;
+  ClientSocket client = &stream_.socket();
+  if (stream_.tls() != nullptr) client = stream_.tls();
+  const auto sent = co_await exchange_->tunnel(client, std::move(early));
+  record_.bytes += sent.value_or(0);
+  close();
+  held_.release();
+  co_return false;
+}
+
 void Connection::close() {
   boost::system::error_code ignored;
   stream_.socket().close(ignored);
 }
 
-// One whose request was not answered yet learns why, if it reads: nothing here waits for it.
+// A client without an answer so far is told why, if it reads; nothing here waits for it.
 void Connection::give_up() {
   boost::system::error_code ignored;
-  if (pace_.at() == Pace::At::head || pace_.at() == Pace::At::body) {
-    stream_.socket().non_blocking(true, ignored);
-    stream_.socket().write_some(asio::buffer(kTooSlow), ignored);
+  const bool unanswered = pace_.at() == Pace::At::head || pace_.at() == Pace::At::body;
+  if (!lingering_ && (unanswered || (is_for_probes() && pace_.at() == Pace::At::idle))) {
+    const std::string_view why = is_for_probes() ? kFull : kTooSlow;
+    if (const TlsStream* tls = stream_.tls()) {
+      tls->try_write(why);
+    } else {
+      stream_.socket().non_blocking(true, ignored);
+      stream_.socket().write_some(asio::buffer(why), ignored);
+    }
+    record_.status = 503;
   }
   close();
   held_.release();
@@ -322,16 +408,41 @@ void Connection::give_up() {
 
 void Connection::stop(bool force) {
   if (const auto socket = socket_.lock(); socket && force) socket->abort();
-  else if (socket) spawn(stream_.get_executor(), "websocket close", close_gently(socket));
+  else if (socket) spawn(stream_.get_executor(), "websocket close", close_websocket(socket, 1001, "server is stopping"));
+  else if (exchange_ && streaming_ && !unsent_ && !exchange_->relayed && (force || method_ == Method::get)) end_events();
   else if (force || pace_.at() == Pace::At::idle) close();
 }
 
-task<void> run_connection(std::shared_ptr<Server::State> state, asio::ip::tcp::socket socket) {
-  Connection connection(std::move(state), std::move(socket));
+// The end of an event stream in the middle of its handler. Streams that a GET opens have no end of their own (watches,
+// observations, audit logs), and their clients come back with the last event's id. Between two events the mark of the end keeps
+// the framing whole; during one, only closing is honest. Nothing waits for the client: five bytes without room are not sent.
+void Connection::end_events() {
+  constexpr std::string_view kEnd = "0\r\n\r\n";
+  boost::system::error_code ignored;
+  if (minor_version_ == 1 && !writing_piece_ && pace_.at() == Pace::At::serving) {
+    if (const TlsStream* tls = stream_.tls()) {
+      tls->try_write(kEnd);
+    } else {
+      stream_.socket().non_blocking(true, ignored);
+      stream_.socket().write_some(asio::buffer(kEnd), ignored);
+    }
+  }
+  peer_->gone = true;
+  close();
+}
+
+void Connection::finish() {
+  if (const TlsStream* tls = stream_.tls()) tls->finish();
+}
+
+task<void> run_connection(std::shared_ptr<Server::State> state, asio::ip::tcp::socket socket, TlsContext tls, Place place) {
+  Connection connection(std::move(state), std::move(socket), tls, place);
   co_await connection.run();
+  connection.finish();
   co_return Status{};
 }
 
 void stop_connection(Connection& connection, bool force) { connection.stop(force); }
+bool is_open(const Connection* connection) { return connection->is_open(); }
 
 }  // namespace caisson::http

@@ -19,7 +19,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include "launcher/base/result.h"
+#include "launcher/common/base/result.h"
 
 namespace caisson {
 

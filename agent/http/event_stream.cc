@@ -5,7 +5,7 @@
 namespace caisson::http {
 namespace {
 
-// One line: whatever could end it is dropped.
+// One line: characters that could end it are dropped.
 void append_field(std::string& out, std::string_view name, std::string_view value) {
   out.append(name).append(": ");
   for (const char c : value)
@@ -19,7 +19,7 @@ std::string format_event(const Event& event) {
   std::string out;
   if (!event.id.empty()) append_field(out, "id", event.id);
   if (!event.event.empty()) append_field(out, "event", event.event);
-  // A CR ends a line for the client as well as LF and CRLF do, so all three become line breaks of the data.
+  // For clients CR ends a line as LF and CRLF do, so all three become line breaks of the data.
   std::string_view rest = event.data;
   while (true) {
     const std::size_t end = std::min(rest.find_first_of("\r\n"), rest.size());

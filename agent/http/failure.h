@@ -1,4 +1,4 @@
-// The one answer to what must not happen: HTTP 500 with an id that is also in the log. The client learns nothing else.
+// The answer to a broken invariant: HTTP 500 with the request's id, which is also in the log. The client learns nothing else.
 #pragma once
 
 #include <exception>
@@ -8,7 +8,7 @@
 
 namespace caisson::http {
 
-[[nodiscard]] Response internal_failure(std::string_view what);
-[[nodiscard]] Response internal_failure(const std::exception_ptr& thrown);
+[[nodiscard]] Response internal_failure(std::string_view what, std::string_view request_id);
+[[nodiscard]] Response internal_failure(const std::exception_ptr& thrown, std::string_view request_id);
 
 }  // namespace caisson::http

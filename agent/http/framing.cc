@@ -9,22 +9,15 @@
 namespace caisson::http {
 namespace {
 
-bool is_token_char(char c) {
-  constexpr std::string_view kPunctuation = "!#$%&'*+-.^_`|~";
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-         kPunctuation.find(c) != std::string_view::npos;
-}
-
-bool is_token(std::string_view text) { return !text.empty() && std::ranges::all_of(text, is_token_char); }
 bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Control characters but HTAB; bytes from 0x80 on are obs-text, which RFC 9110 permits in values.
+// Control characters except HTAB. Bytes from 0x80 on are obs-text, which RFC 9110 permits in values.
 bool is_value_char(char c) { return c == '\t' || (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f); }
 
 std::unexpected<Error> refuse(std::string_view why) { return caisson::fail(Code::invalid_argument, std::string(why)); }
 
-// One value of that name, nullopt when absent, an error when it comes twice: two readers could each pick another one.
+// The one value of that name; nullopt when absent. Two values are an error: two parsers could pick different ones.
 Result<std::optional<std::string_view>> single(const Pairs& headers, std::string_view name) {
   std::optional<std::string_view> found;
   for (const auto& [key, value] : headers) {
@@ -46,11 +39,6 @@ bool has_connection_token(const Pairs& headers, std::string_view token) {
     }
   }
   return false;
-}
-
-bool is_host(std::string_view host) {
-  return !host.empty() && host.size() <= 255 &&
-         std::ranges::all_of(host, [](char c) { return is_token_char(c) || c == ':' || c == '[' || c == ']'; });
 }
 
 Status read_request_line(std::string_view line, const Limits& limits, Head& head) {
@@ -88,7 +76,7 @@ Status read_host(Head& head) {
   return {};
 }
 
-// RFC 9112 section 6.3, without any of the leniencies it allows.
+// RFC 9112 section 6.3, without the leniency that it allows.
 Status read_body_kind(Head& head) {
   TRY_ASSIGN(const auto encoding, single(head.headers, "transfer-encoding"));
   TRY_ASSIGN(const auto length, single(head.headers, "content-length"));
@@ -118,6 +106,11 @@ Status read_connection(Head& head) {
 }
 
 }  // namespace
+
+bool is_host(std::string_view host) {
+  return !host.empty() && host.size() <= 255 &&
+         std::ranges::all_of(host, [](char c) { return is_token_char(c) || c == ':' || c == '[' || c == ']'; });
+}
 
 Result<std::size_t> find_head_end(std::string_view bytes, std::size_t& scanned, const Limits& limits) {
   if (!bytes.empty() && !is_upper(bytes.front())) return refuse("not an HTTP request");

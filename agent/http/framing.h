@@ -1,7 +1,7 @@
-// Strict check of a request's head, in front of Beast. Debian's Beast accepts Transfer-Encoding: xchunked, chunked on
-// HTTP/1.0, equal duplicate Content-Lengths, a missing or doubled Host and absolute-form targets; a proxy in front of us
-// may read those differently, and a request smuggled between the two would bypass its checks. What is ambiguous here is
-// answered 400, the connection is closed, and neither router nor handlers ever see it. Pure functions, no I/O.
+// Strict check of a request's head, in front of Beast. Debian's Beast accepts Transfer-Encoding: xchunked, chunked on HTTP/1.0,
+// equal duplicate Content-Lengths, a missing or doubled Host and absolute-form targets; a proxy in front of us may read those
+// differently, and a request smuggled between the two would bypass its checks. An ambiguous head is answered 400 and the
+// connection is closed, before router or handlers see it. Pure functions, no I/O.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 #include "agent/http/limits.h"
 #include "agent/http/request.h"
-#include "launcher/base/result.h"
+#include "launcher/common/base/result.h"
 
 namespace caisson::http {
 
@@ -33,5 +33,8 @@ struct Head {
 
 // `bytes`: the whole head with its empty line. The error's text goes to the client.
 [[nodiscard]] Result<Head> check_head(std::string_view bytes, const Limits& limits);
+
+// Whether the text may stand in a Host header.
+[[nodiscard]] bool is_host(std::string_view host);
 
 }  // namespace caisson::http

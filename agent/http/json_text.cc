@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kOfOneValue = 16;
 
-// A place in `text` at or shortly after `at` where no UTF-8 sequence is cut.
+// The first position in `text` from `at` on that cuts no UTF-8 sequence.
 std::size_t between_characters(const std::string& text, std::size_t at) {
   for (int more = 0; more < 3 && at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80; ++more) ++at;
   return at;

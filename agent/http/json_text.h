@@ -1,4 +1,4 @@
-// JsonText: the text of a JSON value in parts, so that a long one does not keep everybody else waiting. Together they are the
+// JsonText: the text of a JSON value in parts, so that a long one does not hold up other requests. Together the parts are the
 // bytes of json::dump().
 #pragma once
 
@@ -7,21 +7,21 @@
 #include <vector>
 
 #include "agent/http/coro.h"
-#include "launcher/base/json.h"
+#include "launcher/common/base/json.h"
 
 namespace caisson::http {
 
-// What is smaller is made in one go.
+// A smaller value is written in one part.
 inline constexpr std::size_t kAtOnce = 32 * 1024;
 
-// About as many bytes as its text has; control characters have six each there.
+// About the length of its text, in which a control character takes six bytes.
 [[nodiscard]] std::size_t weight(const json::Value& value);
 
 class JsonText {
  public:
   // `value` must outlive this.
   explicit JsonText(const json::Value& value) : next_(&value) {}
-  // Appends a part: of control characters some ms of work, mostly much less. false: it was the last.
+  // Appends a part: at worst (control characters) some ms of work, mostly much less. false: it was the last.
   [[nodiscard]] bool append_to(std::string& out);
 
  private:
@@ -38,7 +38,7 @@ class JsonText {
   std::vector<Open> open_;
 };
 
-// The whole text, with pauses in which others are served.
+// The whole text, with pauses in which other requests are served.
 [[nodiscard]] asio::awaitable<std::string> json_text(json::Value value);
 
 }  // namespace caisson::http

@@ -8,7 +8,7 @@
 namespace caisson::http {
 namespace {
 
-// After work that was held up by a busy machine, nobody is to wait for longer than this.
+// The longest rest, for work that took long only because the machine was busy.
 constexpr std::chrono::milliseconds kLongestRest{100};
 
 }  // namespace
@@ -70,7 +70,7 @@ void Lane::next() {
     return;
   }
   const auto rank = [](const Waiting* one) { return std::tuple(one->client->last_turn, one->workspace->last_turn); };
-  Waiting* const first = *std::ranges::min_element(waiting_, {}, rank);  // of equals the one that came first
+  Waiting* const first = *std::ranges::min_element(waiting_, {}, rank);  // among equals the first to come
   std::erase(waiting_, first);
   begin(*first->client, *first->workspace);
   first->granted = true;
@@ -79,11 +79,13 @@ void Lane::next() {
 
 namespace {
 
-// So many handlers at most go before the one that has paused for longest: those who work have a part of a busy thread, too.
+// At most this many handlers run before the one that has paused for longest: long work, too, gets its share of a busy thread.
 constexpr int kOthers = 64;
 
 bool running = false;
 std::list<asio::steady_timer*> paused;
+
+}  // namespace
 
 struct Paused {
   explicit Paused(const asio::any_io_executor& executor) : timer(executor, asio::steady_timer::time_point::max()) {
@@ -94,8 +96,6 @@ struct Paused {
   Paused& operator=(const Paused&) = delete;
   asio::steady_timer timer;
 };
-
-}  // namespace
 
 asio::awaitable<void> pause() {
   const auto executor = co_await asio::this_coro::executor;

@@ -1,6 +1,6 @@
-// Lane: work that keeps the one thread busy for long (a large body becomes values, large values become an answer), one at a time.
-// It rests after each for as long as that took, and whoever waited longest since its last turn comes first, by client, then by
-// workspace: so a client that asks for nothing but large answers takes a half of the time, and small requests come in between.
+// Lane: admits long work (turning a large body into values, or large values into an answer) one piece at a time. After each piece
+// it rests for as long as that piece took. The client, then the workspace, whose last turn is longest ago comes next. A client
+// that asks for nothing but large answers therefore takes half of the time, and small requests are served in between.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace caisson::http {
 
 class Lane : public std::enable_shared_from_this<Lane> {
  public:
-  // Held while the work is done: its holder waits for nothing but its own pauses. An empty one is nobody's turn.
+  // Held during the work. Its holder awaits nothing but its own pauses. An empty Turn holds nothing.
   class Turn {
    public:
     Turn() = default;
@@ -37,6 +37,8 @@ class Lane : public std::enable_shared_from_this<Lane> {
   // A cancelled waiter leaves by exception and holds nothing.
   [[nodiscard]] static asio::awaitable<Turn> take(std::shared_ptr<Lane> lane, Budget::PayerPtr client,
                                                   Budget::PayerPtr workspace);
+  [[nodiscard]] std::size_t waiting() const { return waiting_.size(); }
+  [[nodiscard]] std::uint64_t turns() const { return turns_; }
 
  private:
   using Clock = asio::steady_timer::clock_type;
@@ -52,11 +54,11 @@ class Lane : public std::enable_shared_from_this<Lane> {
   std::list<Waiting*> waiting_;
 };
 
-// Lets everything else go first, between the parts of long work, each of less than a millisecond. Under run() it returns when
-// nothing else is ready, for one coroutine at a time: a small request waits for at most one such part, however many long works
-// there are.
+// Lets everything else run first; called between the parts of long work, each of less than a millisecond. Under run() it returns
+// when nothing else is ready, to one coroutine at a time. A small request therefore waits for at most one such part, however much
+// long work there is.
 [[nodiscard]] asio::awaitable<void> pause();
-// As io.run(). One io_context of the process is run by it, and pauses are its own.
+// Like io.run(), for the one io_context whose coroutines may pause().
 void run(asio::io_context& io);
 
 }  // namespace caisson::http

@@ -1,5 +1,5 @@
-// The agent's log: one line an event on stderr, collected by the launcher. Only main, connection.cc and spawn() log;
-// library code returns errors. Never pass a key, a token or a query string.
+// The agent's log: one line for each event on stderr, collected by the launcher. Library code returns errors and logs nothing.
+// Never pass a key, a token or a query string.
 #pragma once
 
 #include <string_view>

@@ -50,13 +50,13 @@ std::optional<std::string> multipart_boundary(std::string_view content_type) {
 }
 
 Result<std::optional<Multipart::Event>> Multipart::next_headers() {
-  // What follows a delimiter: "--" ends the form, an empty rest of the line begins a part.
+  // After a delimiter, "--" ends the form and a line break begins a part.
   if (buffer_.size() < 2) return std::nullopt;
   if (buffer_.starts_with("--")) {
     state_ = State::done;
     return Event{};
   }
-  if (!buffer_.starts_with("\r\n")) return malformed("text behind a boundary");
+  if (!buffer_.starts_with("\r\n")) return malformed("text after a boundary");
   const std::size_t end = buffer_.find("\r\n\r\n");
   if (end == std::string::npos) {
     if (buffer_.size() > kMostHeaders) return malformed("the headers of a part are too long");
@@ -98,7 +98,7 @@ Result<std::optional<Multipart::Event>> Multipart::next() {
     state_ = State::headers;
     return next_headers();
   }
-  // Data, behind the line break of the headers or of an earlier piece that was kept.
+  // Data. It begins after the line break of the headers, or after one that an earlier piece left over.
   const std::size_t skip = at_start_ ? 2 : 0;
   if (at != std::string::npos) {
     if (at > skip) {

@@ -1,4 +1,4 @@
-// multipart/form-data (RFC 7578), read as it comes: the parts of an upload may be larger than memory.
+// multipart/form-data (RFC 7578), parsed as it arrives: the parts of an upload may be larger than memory.
 #pragma once
 
 #include <cstdint>
@@ -6,11 +6,11 @@
 #include <string>
 #include <string_view>
 
-#include "launcher/base/result.h"
+#include "launcher/common/base/result.h"
 
 namespace caisson::http {
 
-// The boundary of a Content-Type; nullopt: it is no multipart/form-data with a usable one.
+// The boundary of a Content-Type; nullopt: the type is not multipart/form-data, or its boundary cannot be used.
 [[nodiscard]] std::optional<std::string> multipart_boundary(std::string_view content_type);
 
 class Multipart {
@@ -26,7 +26,7 @@ class Multipart {
   explicit Multipart(const std::string& boundary) : delimiter_("\r\n--" + boundary), buffer_("\r\n") {}
 
   void feed(std::string_view bytes) { buffer_.append(bytes); }
-  // What came next; nullopt: more bytes are needed. invalid_argument: this is no form.
+  // The next event; nullopt: more bytes are needed. invalid_argument: the body is not a form.
   [[nodiscard]] Result<std::optional<Event>> next();
 
  private:

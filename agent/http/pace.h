@@ -1,4 +1,5 @@
-// Pace: what a connection is at, and how fast. When room is wanted the slowest go, and only those that wait for their client.
+// Pace: what a connection is doing, and how fast it moves bytes. When room is needed the slowest connections end, and only those
+// that wait for their client.
 #pragma once
 
 #include <chrono>
@@ -27,11 +28,11 @@ class Pace {
     bytes_ += bytes;
   }
   [[nodiscard]] At at() const { return at_; }
-  // Bytes a second, in the last `window` or somewhat more; a burst before it counts for nothing. nullopt: too young to tell, or
-  // it waits for us.
+  // Bytes a second over the last `window` or slightly more; an earlier burst does not count. nullopt: the connection is too young
+  // to tell, or waits for us.
   [[nodiscard]] std::optional<double> slow(Clock::duration window, Clock::time_point now = Clock::now()) const {
     if (at_ == At::serving || waits_for_us) return std::nullopt;
-    // All of bytes_ moved in the first `window` of it.
+    // All of bytes_ moved in its first `window`.
     if (now - window_ >= 2 * window) return 0.0;
     return now - window_ >= window ? std::optional(since(now)) : before_;
   }

@@ -1,12 +1,11 @@
-// Who is at the other end of a connection.
+// The address of a connection's other end.
 #pragma once
 
 #include <string>
 
 namespace caisson::http {
 
-// What stands for the host with this address: itself, or its /64 where it is an IPv6 address, of which a host has 2^64 (RFC
-// 4291).
+// The key that stands for a host: its IPv4 address, or the /64 of its IPv6 address, because a host has 2^64 of these (RFC 4291).
 [[nodiscard]] std::string network_of(const std::string& address);
 
 }  // namespace caisson::http

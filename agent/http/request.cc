@@ -37,6 +37,10 @@ Method method_from(std::string_view name) {
 }
 
 std::optional<std::string_view> Request::header(std::string_view name) const { return find(headers, name); }
+
+std::size_t Request::count_of(std::string_view header) const {
+  return static_cast<std::size_t>(std::ranges::count_if(headers, [&](const auto& one) { return one.first == header; }));
+}
 std::optional<std::string_view> Request::query_value(std::string_view name) const { return find(query, name); }
 std::string_view Request::param(std::string_view name) const { return find(params, name).value_or(""); }
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "agent/http/request.h"
-#include "launcher/base/json.h"
+#include "launcher/common/base/json.h"
 
 namespace caisson::http {
 
@@ -16,14 +16,14 @@ struct Response {
   std::string content_type = "application/json";
   Pairs headers;  // extra ones; a value with CR, LF or NUL is dropped when written
   std::string body;
-  std::optional<json::Value> values;  // large ones, instead of a body: whoever answers makes their text, in parts
+  std::optional<json::Value> values;  // large values instead of a body: the connection makes their text, in parts
   bool sent = false;                  // an EventStream has already answered
   bool close = false;                 // close the connection after this response
 };
 
 // Never throws: bytes of process output that are not UTF-8 become U+FFFD.
 [[nodiscard]] Response json_response(int status, json::Value value);
-// The text of what it answers, made in one go.
+// The text of its body or values, made in one part.
 [[nodiscard]] std::string text_of(const Response& response);
 [[nodiscard]] Response text_response(int status, std::string content_type, std::string body);
 

@@ -1,8 +1,7 @@
 #include "agent/http/server.h"
 
-#include <array>
+#include <algorithm>
 
-#include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ip/v6_only.hpp>
 
@@ -14,49 +13,18 @@ namespace {
 
 using asio::ip::tcp;
 
-constexpr std::size_t kMaxTurnedAway = 64;
-
-task<void> read_away(tcp::socket* socket) {
-  std::array<char, 4096> buffer{};
-  for (int reads = 0; reads < 64; ++reads) {
-    auto [error, size] = co_await socket->async_read_some(asio::buffer(buffer), as_values);
-    if (error) break;
-  }
-  co_return Status{};
-}
-
-// Without waiting for the client to read: a full server must not spend time on it. What the client has sent is read for
-// a moment, because closing with unread input resets the connection, and the reset can overtake the answer.
-task<void> turn_away(std::shared_ptr<Server::State> state, tcp::socket socket) {
-  static constexpr std::string_view kAnswer =
-      "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\n"
-      "content-length: 68\r\n\r\n"
-      R"({"success":false,"message":"Too many open connections","data":null})"
-      "\n";
-  boost::system::error_code ignored;
-  socket.non_blocking(true, ignored);
-  socket.write_some(asio::buffer(kAnswer), ignored);
-  socket.shutdown(tcp::socket::shutdown_send, ignored);
-  if (state->turned_away >= kMaxTurnedAway) co_return Status{};
-  ++state->turned_away;
-  task<void> rest = read_away(&socket);
-  (void)co_await with_timeout(std::move(rest), std::chrono::milliseconds(500), "client that is turned away");
-  --state->turned_away;
-  co_return Status{};
-}
-
 task<void> accept_loop(std::shared_ptr<Server::State> state) {
   while (!state->stopping) {
     auto [error, socket] = co_await state->acceptor.async_accept(as_values);
     if (error == asio::error::operation_aborted) break;
     if (error) {
-      // Out of descriptors or memory: waiting lets connections end, spinning would not.
+      // Out of descriptors or memory. Waiting lets connections end; retrying at once would not.
       log::warn("accept: " + error.message());
       co_await sleep_for(std::chrono::milliseconds(100));
-    } else if (!state->admits(address_of(socket))) {
-      spawn(state->io.get_executor(), "turn away", turn_away(state, std::move(socket)));
     } else {
-      spawn(state->io.get_executor(), "connection", run_connection(state, std::move(socket)));
+      const Place place = state->place_for(address_of(socket));
+      TlsContext tls = state->tls ? state->tls() : nullptr;
+      spawn(state->io.get_executor(), "connection", run_connection(state, std::move(socket), std::move(tls), place));
     }
   }
   co_return Status{};
@@ -79,13 +47,14 @@ Status open_acceptor(tcp::acceptor& acceptor, const tcp::endpoint& at) {
 
 }  // namespace
 
-Server::Server(asio::io_context& io, Application& application, Limits limits)
-    : state_(std::make_shared<State>(io, application, limits)) {}
+Server::Server(asio::io_context& io, Application& application, Limits limits, Front front)
+    : state_(std::make_shared<State>(io, application, limits, std::move(front))) {}
 
 Server::~Server() {
   boost::system::error_code ignored;
   state_->stopping = true;
   state_->acceptor.close(ignored);
+  state_->recheck.cancel();
 }
 
 Result<unsigned short> Server::listen(const std::string& address, unsigned short port) {
@@ -96,17 +65,34 @@ Result<unsigned short> Server::listen(const std::string& address, unsigned short
   return state_->acceptor.local_endpoint().port();
 }
 
-void Server::start() { spawn(state_->io.get_executor(), "accept", accept_loop(state_)); }
+void Server::start() {
+  spawn(state_->io.get_executor(), "accept", accept_loop(state_));
+  spawn(state_->io.get_executor(), "recheck", recheck_credentials(state_));
+}
 
 std::size_t Server::connections() const { return state_->open.size(); }
 
+void Server::flush_log() { state_->access_log.flush(); }
+
+Server::Load Server::load() const {
+  return {.held_bytes = state_->budget->used(),
+          .held_limit = state_->budget->total(),
+          .lane_waiting = state_->lane->waiting(),
+          .lane_turns = state_->lane->turns()};
+}
+
+void Server::drain() { state_->draining = true; }
+
 asio::awaitable<void> Server::stop(std::chrono::milliseconds grace) {
   boost::system::error_code ignored;
-  state_->stopping = true;
+  state_->stopping = state_->draining = true;
   state_->acceptor.close(ignored);
+  state_->recheck.cancel();
   const auto deadline = std::chrono::steady_clock::now() + grace;
   for (Connection* connection : std::vector(state_->open)) stop_connection(*connection, false);
-  while (!state_->open.empty() && std::chrono::steady_clock::now() < deadline) co_await sleep_for(std::chrono::milliseconds(10));
+  // The handler of an ended stream may still wait for its next event; nobody waits for that.
+  while (std::ranges::any_of(state_->open, is_open) && std::chrono::steady_clock::now() < deadline)
+    co_await sleep_for(std::chrono::milliseconds(10));
   for (Connection* connection : std::vector(state_->open)) stop_connection(*connection, true);
 }
 

@@ -34,24 +34,13 @@ bool is_utf8(std::string_view text) {
 }
 
 Result<std::string> decode(std::string_view text, bool plus_is_space) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '+' && plus_is_space) {
-      out += ' ';
-    } else if (text[i] != '%') {
-      out += text[i];
-    } else {
-      const int high = i + 1 < text.size() ? hex_digit(text[i + 1]) : -1;
-      const int low = i + 2 < text.size() ? hex_digit(text[i + 2]) : -1;
-      if (high < 0 || low < 0) return refuse("bad percent escape");
-      out += static_cast<char>(high * 16 + low);
-      i += 2;
-    }
-  }
+  std::optional<std::string> decoded = percent_decoded(text, plus_is_space);
+  if (!decoded) return refuse("bad percent escape");
+  std::string& out = *decoded;
   const bool control = std::ranges::any_of(out, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
   if (out.contains('\0') || (control && !plus_is_space)) return refuse("control character in the request target");
   if (!is_utf8(out)) return refuse("request target is not UTF-8");
-  return out;
+  return std::move(out);
 }
 
 Status decode_path(std::string_view path, std::vector<std::string>& segments) {
@@ -65,7 +54,7 @@ Status decode_path(std::string_view path, std::vector<std::string>& segments) {
     segments.push_back(std::move(segment));
     if (slash == std::string_view::npos) return {};
     path.remove_prefix(slash + 1);
-    if (path.empty()) segments.emplace_back();  // trailing slash: another resource than without it
+    if (path.empty()) segments.emplace_back();  // a trailing slash names another resource
   }
   return {};
 }
@@ -86,6 +75,24 @@ Status decode_query(std::string_view query, Pairs& out) {
 }
 
 }  // namespace
+
+std::optional<std::string> percent_decoded(std::string_view text, bool plus_is_space) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '+' && plus_is_space) {
+      out += ' ';
+    } else if (text[i] != '%') {
+      out += text[i];
+    } else {
+      const int high = i + 1 < text.size() ? hex_digit(text[i + 1]) : -1;
+      const int low = i + 2 < text.size() ? hex_digit(text[i + 2]) : -1;
+      if (high < 0 || low < 0) return std::nullopt;
+      out += static_cast<char>(high * 16 + low);
+      i += 2;
+    }
+  }
+  return out;
+}
 
 Result<Target> decode_target(std::string_view target) {
   Target out;

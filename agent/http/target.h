@@ -2,12 +2,13 @@
 // an encoded slash can never become a separator and nothing is decoded twice.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "agent/http/request.h"
-#include "launcher/base/result.h"
+#include "launcher/common/base/result.h"
 
 namespace caisson::http {
 
@@ -16,6 +17,9 @@ struct Target {
   std::vector<std::string> segments;  // "/" has none; a trailing slash leaves one empty last segment
   Pairs query;                        // '+' is a space; "a" alone has an empty value
 };
+
+// nullopt: a percent sign without two hexadecimal digits behind it.
+[[nodiscard]] std::optional<std::string> percent_decoded(std::string_view text, bool plus_is_space = false);
 
 // Refused: empty, "." and ".." segments (encoded or not), %00 and other control characters, bad escapes, not UTF-8.
 [[nodiscard]] Result<Target> decode_target(std::string_view target);

@@ -14,6 +14,13 @@ namespace caisson::http {
   return text;
 }
 
+// RFC 9110, section 5.6.2.
+[[nodiscard]] constexpr bool is_token_char(char c) {
+  constexpr std::string_view kPunctuation = "!#$%&'*+-.^_`|~";
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || kPunctuation.contains(c);
+}
+[[nodiscard]] inline bool is_token(std::string_view text) { return !text.empty() && std::ranges::all_of(text, is_token_char); }
+
 // Of ASCII letters; whatever the locale is.
 [[nodiscard]] constexpr char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 

@@ -14,18 +14,34 @@
 #include "agent/http/websocket_accept.h"
 
 namespace caisson::http {
-namespace {
+
+// Beast calls these when the closing handshake is over. No reply of TLS is waited for, only the end of the socket, as without
+// TLS.
+void teardown(boost::beast::role_type role, TlsStream& stream, boost::beast::error_code& error) {
+  stream.finish();
+  boost::beast::websocket::teardown(role, stream.next_layer(), error);
+}
+
+template <class Handler>
+void async_teardown(boost::beast::role_type role, TlsStream& stream, Handler&& handler) {
+  stream.finish();
+  boost::beast::websocket::async_teardown(role, stream.next_layer(), std::forward<Handler>(handler));
+}
+
+namespace over_beast {  // named, because GCC warns of coroutine frames with types of an anonymous namespace
 
 namespace beast = boost::beast;
 namespace websocket = boost::beast::websocket;
-using Stream = websocket::stream<asio::ip::tcp::socket, false>;  // no compression: one attack surface less
 
 constexpr std::size_t kPiece = 64 * 1024;
 
-class BeastTransport final : public WebSocket::Transport, public std::enable_shared_from_this<BeastTransport> {
+template <class Socket>
+class BeastTransport final : public WebSocket::Transport, public std::enable_shared_from_this<BeastTransport<Socket>> {
  public:
-  BeastTransport(asio::ip::tcp::socket socket, const Limits& limits, Budget::Share in, Budget::Share out)
+  using Stream = websocket::stream<Socket, false>;  // no compression: less attack surface
+  BeastTransport(Socket socket, const Limits& limits, Budget::Share in, Budget::Share out)
       : stream_(std::move(socket)),
+        buffer_(limits.websocket_message + 1024),
         write_lock_(stream_.get_executor()),
         close_lock_(stream_.get_executor()),
         deadline_(stream_.get_executor()),
@@ -38,29 +54,41 @@ class BeastTransport final : public WebSocket::Transport, public std::enable_sha
     timeout.idle_timeout = limits.websocket_idle;  // Beast pings at half of it
     timeout.keep_alive_pings = true;
     stream_.set_option(timeout);
-    stream_.read_message_max(kMaxWebSocketMessage);
-    stream_.text(true);
+    stream_.read_message_max(limits.websocket_message);
     stream_.auto_fragment(false);
   }
 
-  task<void> accept(std::string raw_head) {
+  task<void> accept(std::string raw_head, std::string request_id) {
     beast::http::request_parser<beast::http::empty_body> parser;
     beast::error_code error;
     parser.header_limit(static_cast<std::uint32_t>(limits_.head_bytes));
     parser.put(asio::buffer(raw_head), error);
     if (error) co_return asio_error("read the upgrade request", error);
+    const auto name_it = [&](websocket::response_type& response) { response.set("x-request-id", request_id); };
+    stream_.set_option(websocket::stream_base::decorator(name_it));
     auto [accept_error] = co_await stream_.async_accept(parser.get(), as_values);
     if (accept_error) co_return asio_error("accept the websocket", accept_error);
     co_return Status{};
   }
 
   task<std::optional<std::string>> receive() override {
+    CO_TRY_ASSIGN(std::optional<WebSocketMessage> message, co_await receive_message());
+    if (!message) co_return std::nullopt;
+    if (message->binary) {
+      CO_TRY(co_await close(websocket::close_code::unknown_data, "text frames only"));
+      co_return caisson::fail(Code::protocol, "binary websocket message");
+    }
+    co_return std::move(message->data);
+  }
+
+  task<std::optional<WebSocketMessage>> receive_message() override {
     boost::system::error_code error;
     bool begun = false;
     do {
       auto [ended, size] = co_await stream_.async_read_some(buffer_, kPiece, as_values);
       error = ended;
-      // A message that has begun is held until it is whole: who lets it lie is cut as one that does not read.
+      // A message that has begun is held until it is complete, so a client that stops in the middle of one is cut like a client
+      // that does not read.
       if (buffer_.size() > 0 && !std::exchange(begun, true)) start_deadline(message_due_, limits_.body_timeout);
       if (!hold(in_, buffer_.capacity())) co_return co_await refuse_for_room();
     } while (!error && !stream_.is_message_done());
@@ -69,22 +97,27 @@ class BeastTransport final : public WebSocket::Transport, public std::enable_sha
     if (error == websocket::error::message_too_big) co_return caisson::fail(Code::protocol, "websocket message is too big");
     if (error == beast::error::timeout) co_return caisson::fail(Code::timeout, "websocket client does not answer");
     if (error) co_return asio_error("read from the websocket", error);
-    if (!stream_.got_text()) {
-      CO_TRY(co_await close(websocket::close_code::unknown_data, "text frames only"));
-      co_return caisson::fail(Code::protocol, "binary websocket message");
-    }
-    std::string text = beast::buffers_to_string(buffer_.data());
+    WebSocketMessage message;
+    message.data = beast::buffers_to_string(buffer_.data());
+    message.binary = stream_.got_binary();
     buffer_.consume(buffer_.size());
     if (buffer_.capacity() > 64 * 1024) buffer_.shrink_to_fit();
     (void)hold(in_, buffer_.capacity());
-    co_return text;
+    co_return message;
   }
 
   task<void> send(std::string text) override {
+    WebSocketMessage message;
+    message.data = std::move(text);
+    co_return co_await send_message(std::move(message));
+  }
+
+  task<void> send_message(WebSocketMessage message) override {
     const AsyncLock::Held held = co_await write_lock_.acquire();
-    if (!hold(out_, text.capacity())) co_return caisson::fail(Code::limit, "no room for a websocket message");
+    if (!hold(out_, message.data.capacity())) co_return caisson::fail(Code::limit, "no room for a websocket message");
     start_deadline(deadline_, limits_.write_timeout);
-    const asio::const_buffer bytes = asio::buffer(text);
+    stream_.binary(message.binary);
+    const asio::const_buffer bytes = asio::buffer(message.data);
     auto [error, size] = co_await stream_.async_write(bytes, as_values);
     deadline_.cancel();
     out_.release();
@@ -104,35 +137,39 @@ class BeastTransport final : public WebSocket::Transport, public std::enable_sha
 
   void abort() override {
     boost::system::error_code ignored;
-    stream_.next_layer().close(ignored);
+    beast::get_lowest_layer(stream_).close(ignored);
   }
 
  private:
   [[nodiscard]] bool hold(Budget::Share& share, std::size_t bytes) const {
     return share.resize(bytes > limits_.uncounted_bytes ? bytes : 0) == Room::granted;
   }
-  task<std::optional<std::string>> refuse_for_room() {
+  task<std::optional<WebSocketMessage>> refuse_for_room() {
     CO_TRY(co_await close(websocket::close_code::try_again_later, "too many bytes are under way"));
     co_return caisson::fail(Code::limit, "no room for a websocket message");
   }
-  // Beast's idle timeout counts what the client sends; one that only stops reading is cut here.
+  // Beast's idle timeout sees only what the client sends. A client that stops reading is cut here.
   void start_deadline(asio::steady_timer& timer, std::chrono::milliseconds limit) {
     timer.expires_after(limit);
-    timer.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+    timer.async_wait([weak = this->weak_from_this()](const boost::system::error_code& error) {
       if (const auto self = weak.lock(); self && !error) self->abort();
     });
   }
 
   Stream stream_;
-  beast::flat_buffer buffer_{kMaxWebSocketMessage + 1024};
+  beast::flat_buffer buffer_;
   AsyncLock write_lock_, close_lock_;
   asio::steady_timer deadline_, message_due_;
   Limits limits_;
   Budget::Share in_, out_;
 };
 
+}  // namespace over_beast
+
+namespace {
+
 bool equals_ignoring_case(std::string_view a, std::string_view b) {
-  return beast::iequals({a.data(), a.size()}, {b.data(), b.size()});
+  return boost::beast::iequals({a.data(), a.size()}, {b.data(), b.size()});
 }
 
 }  // namespace
@@ -147,11 +184,27 @@ bool is_websocket_upgrade(const Head& head) {
          has("sec-websocket-version", "13") && has("sec-websocket-key", "") && has("connection", "");
 }
 
-task<std::shared_ptr<WebSocket::Transport>> accept_websocket(asio::ip::tcp::socket socket, std::string raw_head, Limits limits,
-                                                             Budget::Share in, Budget::Share out) {
-  auto transport = std::make_shared<BeastTransport>(std::move(socket), limits, std::move(in), std::move(out));
-  CO_TRY(co_await transport->accept(std::move(raw_head)));
+namespace {
+
+template <class Socket>
+task<std::shared_ptr<WebSocket::Transport>> accept_on(Socket socket, std::string raw_head, std::string request_id, Limits limits,
+                                                      Budget::Share in, Budget::Share out) {
+  auto transport = std::make_shared<over_beast::BeastTransport<Socket>>(std::move(socket), limits, std::move(in), std::move(out));
+  CO_TRY(co_await transport->accept(std::move(raw_head), std::move(request_id)));
   co_return transport;
+}
+
+}  // namespace
+
+task<std::shared_ptr<WebSocket::Transport>> accept_websocket(asio::ip::tcp::socket socket, std::string raw_head,
+                                                             std::string request_id, Limits limits, Budget::Share in,
+                                                             Budget::Share out) {
+  return accept_on(std::move(socket), std::move(raw_head), std::move(request_id), limits, std::move(in), std::move(out));
+}
+
+task<std::shared_ptr<WebSocket::Transport>> accept_websocket(TlsStream stream, std::string raw_head, std::string request_id,
+                                                             Limits limits, Budget::Share in, Budget::Share out) {
+  return accept_on(std::move(stream), std::move(raw_head), std::move(request_id), limits, std::move(in), std::move(out));
 }
 
 }  // namespace caisson::http

@@ -1,6 +1,6 @@
-// WebSocket: the server's end of one connection, text frames only, messages up to 1 MiB, pings and idle timeouts inside.
-// At most one receive() at a time; send() may be called by several coroutines, messages leave in order and whole.
-// The handler owns it; the connection ends when the handler returns (with a close frame).
+// WebSocket: the server's end of one connection, messages up to Limits::websocket_message, pings and idle timeouts inside.
+// At most one receive() or receive_message() at a time; send() may be called by several coroutines, messages leave in order and
+// whole. The handler owns it; the connection ends when the handler returns (with a close frame).
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,10 @@
 
 namespace caisson::http {
 
-inline constexpr std::size_t kMaxWebSocketMessage = 1024 * 1024;
+struct WebSocketMessage {
+  std::string data;
+  bool binary = false;  // otherwise it is UTF-8
+};
 
 class WebSocket {
  public:
@@ -21,7 +24,9 @@ class WebSocket {
    public:
     virtual ~Transport() = default;
     virtual task<std::optional<std::string>> receive() = 0;
+    virtual task<std::optional<WebSocketMessage>> receive_message() = 0;
     virtual task<void> send(std::string text) = 0;
+    virtual task<void> send_message(WebSocketMessage message) = 0;
     virtual task<void> close(std::uint16_t code, std::string reason) = 0;
     virtual void abort() = 0;
   };
@@ -29,8 +34,11 @@ class WebSocket {
 
   // The next text message. nullopt: the client closed. Errors: protocol (binary or oversized message), timeout, io.
   [[nodiscard]] task<std::optional<std::string>> receive() const { return transport_->receive(); }
-  // `text` must be UTF-8. Returns when the bytes are handed to the kernel: await it, and floods press back.
+  // The same, and binary messages are none of the errors.
+  [[nodiscard]] task<std::optional<WebSocketMessage>> receive_message() const { return transport_->receive_message(); }
+  // `text` must be UTF-8. Returns when the kernel has taken the bytes, so awaiting it gives back-pressure.
   [[nodiscard]] task<void> send(std::string text) const { return transport_->send(std::move(text)); }
+  [[nodiscard]] task<void> send_message(WebSocketMessage message) const { return transport_->send_message(std::move(message)); }
   // Starts the closing handshake; a pending receive() then ends with nullopt.
   [[nodiscard]] task<void> close(std::uint16_t code, std::string reason) const {
     return transport_->close(code, std::move(reason));

@@ -8,6 +8,7 @@
 
 #include "agent/http/budget.h"
 #include "agent/http/framing.h"
+#include "agent/http/tls_stream.h"
 #include "agent/http/websocket.h"
 
 namespace caisson::http {
@@ -15,8 +16,12 @@ namespace caisson::http {
 // Whether the head asks for an upgrade that accept_websocket() can answer (GET, HTTP/1.1, version 13, key).
 [[nodiscard]] bool is_websocket_upgrade(const Head& head);
 
-// `raw_head` has passed check_head(). The socket is the transport's from here on; in and out: for what comes and goes.
+// `raw_head` has passed check_head(). The socket takes over the transport. in, out: shares for received and sent messages.
 [[nodiscard]] task<std::shared_ptr<WebSocket::Transport>> accept_websocket(asio::ip::tcp::socket socket, std::string raw_head,
-                                                                           Limits limits, Budget::Share in, Budget::Share out);
+                                                                           std::string request_id, Limits limits,
+                                                                           Budget::Share in, Budget::Share out);
+[[nodiscard]] task<std::shared_ptr<WebSocket::Transport>> accept_websocket(TlsStream stream, std::string raw_head,
+                                                                           std::string request_id, Limits limits,
+                                                                           Budget::Share in, Budget::Share out);
 
 }  // namespace caisson::http

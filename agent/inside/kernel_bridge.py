@@ -2,8 +2,8 @@
 
 It starts the kernel on ZeroMQ sockets in a directory of the session's own, signs and checks every message (jupyter_client), and
 translates: calls on stdin, their replies and a cell's outputs as events on stdout. The kernel gets neither of the two, and cannot take
-them: this process is not dumpable, so nobody of its own uid may open its descriptors or its memory. What the kernel can do to it is
-end or stop it, and the agent has deadlines of its own."""
+them: this process is not dumpable, so no process of its uid may open its descriptors or its memory. The kernel can end or stop this
+process, but the agent has deadlines of its own."""
 import ctypes
 import glob
 import json
@@ -65,7 +65,7 @@ class Frames:
         return head, body
 
     def read(self):
-        """Reads what is there, at least one byte; the end of the input is the end of this program."""
+        """Reads the available bytes, at least one. The end of the input ends this program."""
         data = os.read(0, 1 << 16)
         if not data:
             sys.exit(0)
@@ -77,7 +77,7 @@ def encode(value):
 
 
 def installed_kernels():
-    """Debian's Python and those under /opt/python that have ipykernel; one for each version, by its name."""
+    """Debian's Python and those below /opt/python that have ipykernel, one for each version, by name."""
     found, without = {}, []
     ask = "import importlib.util as u, sys; print(*sys.version_info[:3], int(u.find_spec('ipykernel') is not None))"
     for path in ["/usr/bin/python3", *sorted(glob.glob("/opt/python/*/bin/python3"))[:32]]:
@@ -95,7 +95,7 @@ def installed_kernels():
 
 
 def place_files(where, files, body):
-    """Files of a notebook that runs from beginning to end, one behind the other in the body."""
+    """The files of a notebook, one after the other in the body."""
     os.makedirs(where, exist_ok=True)
     os.chdir(where)
     for file in files:
@@ -123,7 +123,7 @@ def fetch_file(where, path, most):
 
 
 class Cell:
-    """A request under way. `call` is None where its outputs are nobody's."""
+    """A request under way. `call` is None if its outputs are dropped."""
 
     def __init__(self, call=None, number=0, limit=0, most=0, settle=SETTLE):
         self.call, self.number, self.limit, self.most, self.settle = call, number, limit, most, settle
@@ -134,7 +134,7 @@ class Cell:
         self.stream, self.texts = None, []  # what was printed since the last frame; the stream that goes on when more of it comes
         self.deadline = self.kill_at = self.settle_at = None
         self.timed_out = False
-        self.muted = False  # its outputs are nobody's any more; its end is waited for
+        self.muted = False  # its outputs are dropped, its end is awaited
         self.exits = False  # it called exit(): the kernel ends after its reply
 
 
@@ -147,7 +147,7 @@ class Kernel:
     # --- start ---
 
     def start(self, name, python, cwd, seconds):
-        """Starts it and returns when it has answered and executed; raises with what a person can use."""
+        """Starts it and returns when it has answered and executed; raises with a message for people."""
         self.how = name, python, cwd, seconds
         os.chdir(cwd)
         where = self.directory()
@@ -156,13 +156,13 @@ class Kernel:
         file = where + "/connection.json"
         with os.fdopen(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as out:
             json.dump(connection, out)
-        # The user's own packages are to be found as soon as there are any, but Python looks for their directory only when it starts.
+        # The user may install packages later, but Python adds their directory to its path only if it exists at the start.
         packages = os.path.expanduser("~/.local/lib/%s/site-packages" % name)
         try:
             os.makedirs(packages, exist_ok=True)
         except OSError:
             pass  # a home that cannot be written gets no packages, either
-        # No history in the home: kernels that run side by side would wait for each other's lock on it.
+        # No history in the home: kernels that run side by side would wait for its lock.
         os.mkdir(where + "/ipython", 0o700)
         argv = [python, "-m", "ipykernel_launcher", "-f", file, "--ipython-dir=" + where + "/ipython", "--HistoryManager.enabled=False"]
         self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
@@ -189,12 +189,12 @@ class Kernel:
         self.poller.register(self.pidfd, zmq.POLLIN)
         try:
             self.prepare(time.monotonic() + seconds)
-        finally:  # both ends are connected: nobody else needs the sockets, the key and the profile, nor finds them
+        finally:  # both ends are connected: sockets, key and profile are not needed any more, and cannot be found
             shutil.rmtree(where, ignore_errors=True)
 
     def prepare(self, end):
-        # Until something came over both sockets: what is published before a subscription has arrived is lost. Asked again only
-        # after a reply: whoever starts slowly would answer many at once, more than its publisher is let have under way below.
+        # Asks until both sockets have delivered: messages published before the subscription arrives are lost. Asks again only after
+        # a reply: a kernel that starts slowly would answer many requests at once, more than its publisher may have under way below.
         while not self.ask("kernel_info_request", {}, end, settle=0.2):
             if time.monotonic() > end:
                 raise RuntimeError("the kernel does not answer")
@@ -204,8 +204,8 @@ class Kernel:
 
     @staticmethod
     def directory():
-        """/dev/shm is the session's own wherever there are mount namespaces; elsewhere the mode keeps other users out, or /tmp is not
-        for a workspace at all."""
+        """/dev/shm belongs to the session if there are mount namespaces. Elsewhere the mode keeps other users out, or there is only
+        one user."""
         for base in "/dev/shm", os.environ.get("TMPDIR", "/tmp"), "/tmp":
             where = "%s/kernel-%s" % (base, os.urandom(8).hex())
             try:
@@ -221,7 +221,7 @@ class Kernel:
                 "stop_on_error": False}
 
     def ask(self, kind, content, end, settle=SETTLE):
-        """A request whose outputs are nobody's; its reply's content, None when it does not come, or its end not `settle` behind it."""
+        """A request whose outputs are dropped. Returns the content of its reply; None if the reply, or its end within `settle`, does not come."""
         self.cell = cell = Cell(settle=settle)
         cell.msg_id = self.session.send(self.shell, kind, content)["header"]["msg_id"]
         try:
@@ -233,7 +233,7 @@ class Kernel:
         return cell.reply if cell.idle else None
 
     def restart(self):
-        """A new kernel in place of one that ends by itself. What is asked meanwhile waits for it."""
+        """Replaces a kernel that has ended by itself. Requests wait meanwhile."""
         try:
             self.process.wait(GRACE)
         except subprocess.TimeoutExpired:
@@ -267,7 +267,7 @@ class Kernel:
         cell.msg_id = self.session.send(self.shell, "execute_request", content)["header"]["msg_id"]
 
     def resume(self, call, mark):
-        """For an agent that has taken over: from the mark on, it hears of nothing that it has not asked for."""
+        """For an agent that has taken over: from the mark on it gets only replies to its own requests."""
         self.frames.write(b"\x1e" + mark.encode() + b"\x1e")
         if self.cell is None:
             self.frames.send({"id": call})
@@ -286,7 +286,7 @@ class Kernel:
             self.restart()
 
     def flush(self):
-        """What was printed in this turn, as one frame. What goes on with the output before it is no new one."""
+        """Sends the text printed in this turn as one frame. Text that continues the previous output is not a new output."""
         cell = self.cell
         if cell is None or not cell.texts:
             return
@@ -311,7 +311,7 @@ class Kernel:
         except ValueError:  # not a number in JSON that a program has made
             cell.dropped += 1
             return
-        # What replaces what was there before is bounded by its sum only: a progress bar is one output.
+        # Updates of an output are bounded only by their sum: a progress bar is one output.
         share = 1 if event == "output" else UPDATES
         room = cell.limit * share + (ERROR_ROOM if content.get("output_type") == "error" else 0)
         if cell.events >= cell.most * share or cell.sent + len(body) > room:
@@ -348,7 +348,7 @@ class Kernel:
             self.give("output", {"output_type": "error", **{k: content[k] for k in ("ename", "evalue", "traceback")}})
 
     def on_message(self, socket):
-        """One message; False when there is none. What is not signed or not of this cell is nobody's."""
+        """Takes one message; False: none has come. Drops messages without a valid signature or of another cell."""
         try:
             _, message = self.session.recv(socket, self.zmq.NOBLOCK)
             if message is None:
@@ -410,7 +410,7 @@ class Kernel:
         if self.process.stderr.closed:
             return
         data = self.process.stderr.read(1 << 16)
-        if data == b"":  # nobody has it open any more, and poll would say so for ever
+        if data == b"":  # no process has it open any more, and poll would report that for ever
             self.poller.unregister(self.stderr)
             self.process.stderr.close()
         self.tail = (self.tail + (data or b""))[-TAIL:]
@@ -453,7 +453,7 @@ def serve(frames):
         head, body = frame
         call, op = head.get("id"), head.get("op")
         if call is None:
-            continue  # nobody waits any more for what is being done
+            continue  # the current request is not awaited any more
         try:
             if op == "kernels":
                 frames.send({"id": call, **installed_kernels()})

@@ -1,10 +1,10 @@
 """Runs in the kernel before its first cell.
 
-What C code and child processes write to descriptors 1 and 2 comes through a pipe that ipykernel reads in a thread: a cell is over when
-that pipe is empty and the thread sleeps in its read, or its last lines would belong to no cell. It may have read them and wait for the
-interpreter's lock: then it has slept once more since it was looked at last.
-A program that prints faster than the bridge reads is made to wait: ipykernel would keep all of it in memory, and its socket would then
-lose messages, that of the cell's end among them."""
+Output of C code and child processes on descriptors 1 and 2 comes through a pipe that a thread of ipykernel reads. A cell is over when
+that pipe is empty and the thread sleeps in its read; otherwise its last lines would belong to no cell. The thread may have read them and
+wait for the interpreter's lock, so it must have slept once more since the last look.
+A program that prints faster than the bridge reads has to wait: ipykernel would keep all of its output in memory, and its socket would
+then lose messages, including the one about the cell's end."""
 import array
 import fcntl
 import sys

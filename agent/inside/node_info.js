@@ -1,4 +1,4 @@
-// Which packages a Node.js comes with, as JSON.
+// Lists the packages of a Node.js as JSON.
 'use strict';
 const fs = require('fs');
 const path = require('path');

@@ -1,5 +1,5 @@
-// A Node.js that keeps its variables: job after job, until its stdin ends. After each, a mark in both streams says where they
-// end. Code is evaluated as the console of developer tools does it (the inspector's replMode): await works at the top level, and
+// A Node.js that keeps its variables: job after job, until its stdin ends. After each job, a mark in both streams shows its
+// end. Code is evaluated as in the console of developer tools (the inspector's replMode): await works at the top level, and
 // const and let may be declared again.
 'use strict';
 {
@@ -20,7 +20,7 @@
     session.post(method, parameters, (error, result) => error ? reject(error) : resolve(result));
   });
 
-  // The value of a RemoteObject: what the inspector names, handed to us by a function of ours.
+  // The value of a RemoteObject, which a function of ours hands over.
   let taken;
   Object.defineProperty(globalThis, Symbol.for('caisson.take'), {value: (value) => { taken = value; }});
   const valueOf = async (remote) => {
@@ -63,7 +63,7 @@
     }
   };
 
-  // An evaluated script has no import statements. What of them there is becomes require().
+  // An evaluated script cannot have import statements, so they become require().
   const withoutImports = (code) => code.replace(
     /^[ \t]*import\s+(?:([\w$]+)\s*,?\s*)?(?:\*\s*as\s+([\w$]+)\s*|\{([^}]*)\}\s*)?(?:from\s*)?(['"][^'"\n]+['"])[ \t]*;?/gm,
     (_, one, all, names, from) => {
@@ -117,7 +117,7 @@
     try {
       result = await Promise.race([evaluated, late]);
     } catch (e) {
-      // The protocol's own error: a loop that was ended in its time.
+      // An error of the protocol itself: a loop was ended at its timeout.
       result = timeout;
     } finally {
       clearTimeout(timer);
@@ -160,7 +160,7 @@
     await mark(err, job, answer);
   };
 
-  // What fails between two jobs, in a timer or a promise, is told and ends nothing.
+  // A failure between two jobs, in a timer or a promise, is reported and ends nothing.
   process.on('uncaughtException', (error) => console.error('Uncaught', error));
 
   let held = Buffer.alloc(0);

@@ -1,5 +1,4 @@
-// One script, and then this process ends. The job comes through stdin as for python_cell.py, and what follows it is the script's
-// own input.
+// Runs one script, then ends. The job comes through stdin as for python_cell.py; the rest of stdin is the script's own input.
 'use strict';
 {
   const fs = require('fs');
@@ -12,7 +11,7 @@
     const out = Buffer.alloc(size);
     for (let at = 0; at < size;) {
       const got = fs.readSync(0, out, at, size - at, null);
-      if (got === 0) process.reallyExit(0);  // nobody wants this process any more
+      if (got === 0) process.reallyExit(0);  // this process is not wanted any more
       at += got;
     }
     return out;
@@ -48,7 +47,7 @@
         traceback: own < 0 ? stack : stack.slice(0, own),
       }});
     } catch {
-      // An error that cannot be told is still one: the process ends with it.
+      // An error that cannot be described still ends the process.
     }
   });
 
@@ -74,7 +73,7 @@
     }
   }
 
-  // A module of the new kind is what does not parse as one of the old kind, for one of the reasons that Node.js itself names.
+  // An ES module is a text that does not parse as CommonJS, for one of the reasons that Node.js itself lists.
   const isModule = (code) => {
     try {
       new vm.Script(Module.wrap(code));

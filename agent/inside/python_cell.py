@@ -1,7 +1,7 @@
-# What the Python programs inside a session share. They are handed over through stdin, so nothing of them lies in the session's view.
+# Shared by the Python programs inside a session. They arrive through stdin, so the session has no file of them.
 #
-# A job comes through stdin: a line with a length, and JSON of that many bytes; what follows is the program's own input. A report
-# goes back in the stream of stderr, behind a nonce that is new for each job: RS nonce SP length LF, and JSON of that many bytes.
+# A job comes through stdin: a line with a length, and JSON of that many bytes; the rest is the program's own input. A report
+# goes back in the stream of stderr, after a nonce that is new for each job: RS nonce SP length LF, and JSON of that many bytes.
 import ast, atexit, base64, builtins, io, inspect, json, linecache, os, signal, site, sys, traceback, types
 
 OWN = ("<caisson>", "<string>")
@@ -49,7 +49,7 @@ def flush():
 
 
 def enter(job):
-    """Working directory and files of the job; what it was refused, or None."""
+    """Sets the job's working directory and writes its files. Returns an error, or None."""
     try:
         if job.get("make"):
             os.makedirs(job["cwd"], exist_ok=True)
@@ -69,7 +69,7 @@ def enter(job):
 
 
 def find_packages():
-    """The user's site directory may be younger than this interpreter."""
+    """Adds the user's site directory, which may be newer than this interpreter."""
     place = site.getusersitepackages() if site.ENABLE_USER_SITE else ""
     if place and place not in sys.path and os.path.isdir(place):
         site.addsitedir(place)
@@ -87,7 +87,7 @@ def without_own_frames(error):
 
 
 def describe(error):
-    """An error as notebooks tell it. An exception's own methods may raise."""
+    """An error in the form of notebooks. An exception's own methods may raise."""
     out = {"ename": type(error).__name__, "evalue": "", "traceback": []}
     try:
         out["evalue"] = clip(str(error))
@@ -98,7 +98,7 @@ def describe(error):
 
 
 class Display:
-    """What a cell shows besides its streams, in order."""
+    """A cell's displays and results, in order."""
 
     def __init__(self):
         self.items, self.bytes = [], 0
@@ -148,7 +148,7 @@ def evaluate(code, space):
 
 
 def names_command(tree, space):
-    """`ls -a` and `pwd` are Python, too, that would fail for want of a variable."""
+    """`ls -a` and `pwd` are valid Python, too, but would fail because their names are undefined."""
     first = tree.body[0].value if len(tree.body) == 1 and isinstance(tree.body[0], ast.Expr) else None
     while isinstance(first, ast.BinOp) and isinstance(first.op, ast.Sub):
         first = first.left

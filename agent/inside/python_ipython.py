@@ -1,5 +1,5 @@
-# IPython's syntax (!ls, %cd, %%bash, name?), for code that is no Python without it: notebooks take it, and what is written for them. Its
-# own transformer makes Python of it, which runs like any other here. A text among what the programs share (IPYTHON), compiled when it is
+# IPython's syntax (!ls, %cd, %%bash, name?), for code that is not Python without it, such as notebooks. IPython's
+# own transformer turns it into Python, which runs like any other here. A text among what the programs share (IPYTHON), compiled when it is
 # needed: it may hold no three single quotes.
 
 MARKED = r"""(?mx) ^[ \t]* (?: [%!?,;/] | >>> | In\ \[ )   # a magic, a command of the shell, a question, a pasted prompt
@@ -26,7 +26,7 @@ def ipython_shell(display):
             pass  # there is no screen
 
         def system(self, command):
-            """In order with what was printed: both go to the same pipes. IPython's own would need a terminal."""
+            """Keeps the order of printed text: both go to the same pipes. IPython's own function would need a terminal."""
             import subprocess
             flush()
             done = subprocess.run(self.var_expand(command, depth=1), shell=True, executable=os.environ.get("SHELL"))
@@ -59,7 +59,7 @@ def start_ipython(display):
 
 
 def python_of(source, display):
-    """The Python that IPython makes of its own syntax; the text itself if IPython changes nothing."""
+    """The Python for a text in IPython's syntax; the text itself if IPython changes nothing."""
     import re
     alone = len(source.strip().splitlines()) == 1  # then `pip install x` is a magic, too
     marked = re.search(MARKED, source)

@@ -1,4 +1,4 @@
-# A Python that keeps its variables: job after job, until its stdin ends. After each, a mark in both streams says where they end.
+# A Python that keeps its variables: job after job, until its stdin ends. After each job, a mark in both streams shows its end.
 
 
 def serve():

@@ -1,8 +1,8 @@
-# One job, and then this interpreter ends: it was started ahead, and nothing of it is used again.
+# Runs one job, then ends. The interpreter was started ahead and is used once.
 
 
 def leave(code, job=None, said=None):
-    """As the interpreter's own end, without the time that taking it apart costs. The report is the last that it does."""
+    """Ends like the interpreter itself, but without the time of its teardown. The report is its last act."""
     threading = sys.modules.get("threading")
     try:
         if threading is not None:
@@ -17,7 +17,7 @@ def leave(code, job=None, said=None):
 
 
 def bound_memory(most):
-    """What `bound_memory` of agent/worker/starter.cc does for other programs."""
+    """Does what `bound_memory` of agent/worker/starter.cc does for other programs."""
     import resource
     for what, soft in (resource.RLIMIT_AS, most), (resource.RLIMIT_DATA, most), (resource.RLIMIT_STACK, None):
         hard = resource.getrlimit(what)[1]
@@ -26,7 +26,7 @@ def bound_memory(most):
 
 
 def run_script(job):
-    """A file, as `python3 file` runs it."""
+    """Runs a file as `python3 file` does."""
     path = job["script"]
     with open(path, "rb") as file:
         source = file.read()
@@ -58,7 +58,7 @@ def run_once():
             report(2, job, {"refused": refused})
         os._exit(1 if refused is not None else 0)
     find_packages()
-    # What a program wrote before it was ended is kept line by line.
+    # Line buffering, so that the output before a kill is kept.
     sys.stdout.reconfigure(line_buffering=True)
     if "script" in job:
         run_script(job)

@@ -1,5 +1,5 @@
-# Which interpreters and compilers the system has: kind, name or version, and path. PATH is of its directories alone (ask_system).
-say() {  # A version is digits and dots, and one line; whoever says anything else is none.
+# Lists the system's interpreters and compilers: kind, name or version, and path. PATH has only the system's directories (ask_system).
+say() {  # A version is digits and dots on one line; a program that prints anything else does not count.
   case $2 in '' | *[!0-9.]*) ;; *) printf '%s\t%s\t%s\n' "$1" "$2" "$3" ;; esac
 }
 for p in "$(command -v python3)" /opt/python/*/bin/python3; do

@@ -1,15 +1,124 @@
-// Requests. The key is the address's, as it was needed to get this document.
-const key = new URL(location.href).searchParams.get('api_key');
+// Requests of our own pages. The browser keeps a cookie that no script sees; the server takes it for the API only with the page token,
+// which is in the document, and which scripts of previews cannot read. The key itself is never kept: the form gives it to the server.
+let token = document.querySelector('meta[name="caisson-page"]')?.content ?? '';
+let asking = null;
+// The token of a link that only watches a terminal. It came behind the #, which no server sees, and is kept in this entry of the
+// history alone: it replaces no login.
+let watching = '';
 
-function request(path, options = {}) {
-  return fetch(path, {...options, headers: {...(key ? {'X-AIO-API-Key': key} : {}), ...options.headers}});
+// Pages with a choice of workspaces set it; empty: the default one.
+let workspace = '';
+const chosenWorkspace = () => (workspace === 'default' ? '' : workspace);
+const inWorkspace = () => (chosenWorkspace() ? {'X-Caisson-Workspace': chosenWorkspace()} : {});
+
+async function login(secret) {
+  const answer = await fetch('/v1/page/login', {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify(secret)});
+  const body = await answer.json().catch(() => ({}));
+  if (!answer.ok) throw new Error(body.message ?? `login: ${answer.status}`);
+  token = body.data.token;
+  showLogin();
 }
 
-async function get(path) {
-  const answer = await request(path);
+// The server put a login for this page behind the address where it cannot put the token into the document.
+async function begin() {
+  watching = location.hash.match(/^#watch=(.*)$/)?.[1] ?? history.state?.watch ?? '';
+  if (watching) return history.replaceState({watch: watching}, '', location.pathname + location.search);
+  const handed = location.hash.match(/^#login=(.*)$/)?.[1];
+  if (!handed) return;
+  history.replaceState(null, '', location.pathname + location.search);
+  await login({login: handed}).catch(() => {});  // too late: the key is asked for
+}
+const begun = begin();
+
+function showLogin() {
+  for (const button of document.querySelectorAll('button.logout')) button.hidden = !token;
+}
+
+// All requests that need a login wait for the same form.
+function askForKey() {
+  asking ??= new Promise((resolve) => {
+    const field = make('input', {type: 'password', autocomplete: 'off', spellcheck: 'false', required: '', size: 32});
+    const told = make('p', {role: 'alert', class: 'bad'});
+    const form = make('form', {}, make('label', {}, 'API key ', field), make('button', {}, 'Log in'));
+    const dialog = make('dialog', {id: 'login', 'aria-label': 'Log in'}, form, told);
+    dialog.addEventListener('cancel', (event) => event.preventDefault());
+    form.addEventListener('submit', async (event) => {
+      event.preventDefault();
+      const key = field.value;
+      field.value = '';
+      try {
+        await login({key});
+        dialog.remove();
+        asking = null;
+        resolve();
+      } catch (problem) {
+        told.textContent = problem.message;
+        field.focus();
+      }
+    });
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+  return asking;
+}
+
+async function request(path, options = {}) {
+  await begun;
+  const credential = () => (watching ? {'X-AIO-API-Key': watching} : token ? {'X-Caisson-Page': token} : {});
+  const send = () => fetch(path, {cache: 'no-store', ...options, headers: {...inWorkspace(), ...options.headers, ...credential()}});
+  let answer = await send();
+  if (watching && answer.status === 401) throw Object.assign(new Error('this link has ended'), {ended: true});
+  while (answer.status === 401) {
+    await askForKey();
+    answer = await send();
+  }
+  return answer;
+}
+
+// flat: the answer is not in an envelope.
+async function get(path, {flat, ...options} = {}) {
+  const answer = await request(path, options);
   const body = await answer.json().catch(() => ({}));
   if (!answer.ok || body.success === false) throw new Error(`${path}: ${answer.status} ${body.message ?? ''}`);
-  return body.data;
+  return flat ? body : body.data;
+}
+
+const post = (path, body) => get(path, {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify(body)});
+
+async function logout() {
+  await request('/v1/page/logout', {method: 'POST'});
+  location.reload();
+}
+
+// The address of a page in another window or of a WebSocket, which can send no headers: a ticket is in it, good for this path and
+// workspace, and for some seconds.
+async function pageAddress(path) {
+  const address = new URL(path, location.href);
+  return withTicket(address, {path: address.pathname, ...(chosenWorkspace() ? {workspace: chosenWorkspace()} : {})});
+}
+
+// The address of a port. Pages of another workspace than the default one have an origin of their own.
+async function portAddress(port) {
+  const path = `/proxy/${port}/`;
+  if (!chosenWorkspace()) return pageAddress(path);
+  const local = /^(127\.|\[::1\]$)/.test(location.hostname);
+  const domain = local ? 'localhost' : location.hostname;
+  if (/^\[|^[\d.]+$/.test(domain)) throw new Error(`Ports of the workspace ${workspace} open only where this page is opened by a name, which is in CAISSON_PREVIEW_HOSTS`);
+  const address = new URL('/', location.href);
+  address.hostname = `${port}-${workspace}.${domain}`;
+  return withTicket(address, {port, workspace});
+}
+
+async function withTicket(address, asked) {
+  const {ticket} = await get('/tickets', {flat: true, method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify(asked)});
+  address.searchParams.set('ticket', ticket);
+  return address.href;
+}
+
+async function socketAddress(path) {
+  const address = new URL(await pageAddress(path));
+  address.protocol = address.protocol === 'https:' ? 'wss:' : 'ws:';
+  return address.href;
 }
 
 // The records of a session's log as they are written: Server-Sent Events, read by fetch because EventSource sends no headers.
@@ -29,3 +138,6 @@ async function follow(path, signal, each) {
     }
   }
 }
+
+for (const button of document.querySelectorAll('button.logout')) button.addEventListener('click', () => logout().catch(say));
+showLogin();

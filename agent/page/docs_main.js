@@ -1,8 +1,4 @@
-// The list of operations, searching it, and the key. The key comes from the address or the field, and stays in this tab.
-const address = new URL(location.href);
-byId('key').value = address.searchParams.get('api_key') ?? sessionStorage.getItem('caisson-key') ?? '';
-address.searchParams.delete('api_key');
-history.replaceState(null, '', address);
+// The list of operations, and searching it.
 let shown = [];  // {node, words, section}
 
 function entry(path, method, described) {
@@ -49,22 +45,15 @@ function filter() {
 }
 
 async function load() {
-  const key = byId('key').value;
-  const answer = await fetch('/v1/openapi.json', {headers: key ? {'X-AIO-API-Key': key} : {}});
+  const answer = await request('/v1/openapi.json');
   const body = await answer.json();
-  if (answer.status === 401) byId('key').focus();
   if (!answer.ok) throw new Error(body.message ?? `the description of the API: ${answer.status}`);
-  sessionStorage.setItem('caisson-key', key);
   spec = body;
   byId('boot').textContent = `${spec.info.title} ${spec.info.version}. ${spec.info.description ?? ''}`;
   say(null);
   draw();
 }
 
-byId('access').addEventListener('submit', (event) => {
-  event.preventDefault();
-  load().catch(say);
-});
 byId('find').addEventListener('submit', (event) => event.preventDefault());
 byId('search').addEventListener('input', filter);
 byId('save').addEventListener('click', () => {

@@ -1,4 +1,4 @@
-// One operation: its parameters and body as a form, and what it may answer.
+// One operation: its parameters and body as a form, and its possible answers.
 function parameterRow(parameter) {
   const schema = resolve(parameter.schema);
   const choices = withoutNull(schema)[0]?.enum;

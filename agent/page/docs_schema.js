@@ -1,4 +1,4 @@
-// Schemas of the document in words, and what to begin a request with. A schema may hold itself: `depth` ends that.
+// Describes schemas of the document in words, and makes a first request. A schema may contain itself: `depth` bounds that.
 const kDepth = 6;
 let spec = {paths: {}, components: {schemas: {}}};
 
@@ -28,7 +28,7 @@ function bounds(schema) {
   ]).filter(Boolean).join(', ');
 }
 
-// Rows of [name, required, schema, level], what is inside a field below it.
+// Rows of [name, required, schema, level]; the members of a field follow it.
 function fieldsOf(schema, prefix = '', depth = 0) {
   const rows = [];
   for (const s of withoutNull(schema)) {
@@ -42,7 +42,7 @@ function fieldsOf(schema, prefix = '', depth = 0) {
   return rows;
 }
 
-// A value to begin with.
+// A first value for a request.
 function sample(schema, depth = 0) {
   const [s = {}] = withoutNull(schema);
   if (resolve(schema).default !== undefined) return resolve(schema).default;

@@ -1,6 +1,7 @@
-// A request as it is sent, as a line for a shell, and what came back. Answers are read to kShown bytes as text, to kKept as a file.
+// Sends a request, shows it as a line for a shell, and shows the answer. Answers are read to kShown bytes as text, to kKept as a file.
 const kShown = 1 << 20, kKept = 256 << 20;
-const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+// Invisible characters, and those that change the direction of text, are written as numbers, so that the line does what it shows.
+const quoted = (text) => (plain(text) === text ? `'${text.replaceAll("'", "'\\''")}'` : `$'${plain(text.replace(/[\\']/g, '\\$&'))}'`);
 
 // {method, path, headers, body}: body is text, FormData or undefined.
 function requestOf(operation) {
@@ -36,7 +37,7 @@ function pretty(text) {
   try {
     JSON.parse(text);
   } catch {
-    return text;  // not what it says
+    return text;  // not the JSON that it claims to be
   }
   let out = '', level = 0, last = '';
   for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g)) {
@@ -51,7 +52,7 @@ function pretty(text) {
   return out;
 }
 
-// Shows text as it comes and ends at kShown; anything else becomes a file to save.
+// Shows text as it arrives, up to kShown; anything else becomes a file to save.
 async function readBody(answer, type, shown) {
   const textual = /^(text\/|application\/json)/.test(type);
   const reader = answer.body?.getReader();
@@ -63,7 +64,7 @@ async function readBody(answer, type, shown) {
     bytes += value.length;
     cut = bytes > (textual ? kShown : kKept);
     if (!textual) parts.push(value);
-    else shown.append(decoder.decode(value, {stream: true}));
+    else shown.append(plain(decoder.decode(value, {stream: true})));
   }
   if (cut) await reader.cancel();
   const note = cut ? `cut: only the first ${size(textual ? kShown : kKept)} were read` : size(bytes);
@@ -81,10 +82,8 @@ async function send(operation, place, stop) {
   const seconds = () => `${((performance.now() - began) / 1000).toFixed(3)} s`;
   place.replaceChildren(line);
   try {
-    const request = requestOf(operation);
-    const key = byId('key').value;
-    const headers = {...(key ? {'X-AIO-API-Key': key} : {}), ...request.headers};
-    const answer = await fetch(request.path, {method: request.method, headers, body: request.body, signal: stop, cache: 'no-store'});
+    const {path, ...options} = requestOf(operation);
+    const answer = await request(path, {...options, signal: stop});
     const type = answer.headers.get('content-type') ?? '';
     const status = badge(`${answer.status} ${answer.statusText}`, answer.ok ? 'good' : 'bad');
     line.replaceChildren(status, ` ${seconds()}, …`);

@@ -1,20 +1,24 @@
-// A page that is one document: nothing is loaded from elsewhere, and the content security policy names the hashes of its own
-// style and script, so nothing else would run. It gets its data from the API like any client, with the key that it was opened
-// with.
+// A page that is one document: nothing is loaded from elsewhere, and the content security policy allows only the hashes of its
+// own style and script. Everybody gets it: it holds nothing secret but, for the browser of one who is logged in, the page token
+// (auth/logins.h). Its script asks for the key if there is none.
 #pragma once
 
 #include <string>
 #include <string_view>
 
-#include "agent/http/response.h"
+#include "agent/routes/route.h"
 
 namespace caisson::routes::page {
 
+// The answer with a page, with the headers that every page of ours has. Must be made for each request: the token is that of its
+// own cookie. The HTML must have a line <head>.
+[[nodiscard]] http::Response page_response(std::string html, std::string content_security_policy, Call& call);
+
 class Document {
  public:
-  // The texts @STYLE@ and @SCRIPT@ of the HTML are where those go.
+  // Style and script replace the texts @STYLE@ and @SCRIPT@ of the HTML.
   Document(std::string_view html, std::string_view style, std::string_view script);
-  [[nodiscard]] http::Response response() const;
+  [[nodiscard]] http::Response response(Call& call) const { return page_response(html_, policy_, call); }
 
  private:
   std::string html_, policy_;

@@ -1,15 +1,21 @@
-// Tabs, and refreshing what is seen.
-const kViews = {sessions: refreshSessions, workspaces: refreshWorkspaces, policies: refreshPolicies, walls: refreshWalls};
+// Tabs, and the refresh of the visible one. A view that people work in is not drawn anew by the clock.
+const kViews = {overview: refreshOverview, files: refreshFiles, terminals: refreshTerminals, ports: refreshPorts, notebooks: refreshNotebooks,
+                sessions: refreshSessions, workspaces: refreshWorkspaces, policies: refreshPolicies, walls: refreshWalls};
+const kStill = new Set(['files', 'ports', 'notebooks', 'policies']);
 const tabs = [...document.querySelectorAll('[role="tab"]')];
-let view = 'sessions';
+let view = '', refreshing = null;
 
+// One refresh at a time: on a slow machine they do not pile up.
 async function refresh() {
-  if (document.hidden) return;
+  if (document.hidden || refreshing === view) return;
+  const mine = refreshing = view;
   try {
-    await kViews[view]();
+    await kViews[mine]();
     say(null);
   } catch (problem) {
     say(problem);
+  } finally {
+    if (refreshing === mine) refreshing = null;
   }
 }
 
@@ -20,6 +26,7 @@ function select(tab, focus = false) {
     t.tabIndex = t === tab ? 0 : -1;
     byId(t.getAttribute('aria-controls')).hidden = t !== tab;
   }
+  history.replaceState(null, '', `#${view}`);
   if (focus) tab.focus();
   refresh();
 }
@@ -35,6 +42,10 @@ keys(byId('sessions'));
 keys(byId('ended'));
 byId('compare').addEventListener('change', () => showPolicy().catch(say));
 document.addEventListener('visibilitychange', refresh);
+watchFiles();
+watchRooms();
+watchWorkspace();
 refreshWalls().catch(say);
-refresh();
-setInterval(() => view !== 'policies' && refresh(), kInterval);
+const first = byId(`tab-${location.hash.slice(1) || (location.pathname.startsWith('/caisson') ? 'sessions' : 'overview')}`);
+select(tabs.includes(first) ? first : tabs[0]);
+setInterval(() => kStill.has(view) || refresh(), kInterval);

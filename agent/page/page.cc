@@ -1,36 +1,45 @@
-// GET /caisson/: what runs here and what confines it, for people. GET /v1/docs and /: the API, with a form for each operation,
-// made by the page of /v1/openapi.json.
+// GET / and /caisson/: the home page, for people; it begins with the overview or with the sessions. GET /terminal: a shell
+// session in the browser. GET /v1/docs: the API with a form for each operation, which the page makes from /v1/openapi.json. They
+// answer without a key and ask for it themselves. /static/: third parties' files for them.
 #include <docs_files.h>  // generated: kHtml, kStyle, kScript of each
 #include <page_files.h>
 
 #include "agent/page/document.h"
+#include "agent/page/static.h"
+#include "agent/page/terminal.h"
 #include "agent/routes/table.h"
 
 namespace caisson::routes {
 namespace {
 
-task<http::Response> get_page(Call) {
+task<http::Response> get_page(Call call) {
   static const page::Document document(page::page_files::kHtml, page::page_files::kStyle, page::page_files::kScript);
-  co_return document.response();
+  co_return document.response(call);
 }
 
-task<http::Response> get_docs(Call) {
+task<http::Response> get_docs(Call call) {
   static const page::Document document(page::docs_files::kHtml, page::docs_files::kStyle, page::docs_files::kScript);
-  co_return document.response();
+  co_return document.response(call);
 }
 
 using http::Method;
 
-constexpr Route kPage[] = {
-    {Method::get, "/caisson/", "page", Scope::system, kHidden, Unknown::ignore, "Sessions, walls and denials, as a page",
+constexpr Route kPages[] = {
+    {Method::get, "/", "home", Scope::system, kHidden | kPage, Unknown::ignore,
+     "What runs and what was refused, files, ports: as a page", bind<get_page>()},
+    {Method::get, "/index.html", "home_by_name", Scope::system, kHidden | kPage, Unknown::ignore, "The same", bind<get_page>()},
+    {Method::get, "/caisson/", "page", Scope::system, kHidden | kPage, Unknown::ignore, "The same", bind<get_page>()},
+    {Method::get, "/caisson", "page_without_slash", Scope::system, kHidden | kPage, Unknown::ignore, "The same",
      bind<get_page>()},
-    {Method::get, "/caisson", "page_without_slash", Scope::system, kHidden, Unknown::ignore, "The same", bind<get_page>()},
-    {Method::get, "/v1/docs", "docs", Scope::system, kHidden, Unknown::ignore, "This API as a page", bind<get_docs>()},
-    {Method::get, "/", "index", Scope::system, kHidden, Unknown::ignore, "The same", bind<get_docs>()},
+    {Method::get, "/v1/docs", "docs", Scope::system, kHidden | kPage, Unknown::ignore, "This API as a page", bind<get_docs>()},
+    {Method::get, "/terminal", "terminal_page", Scope::system, kHidden | kPage, Unknown::ignore, "A terminal as a page",
+     bind<page::get_terminal>()},
+    {Method::get, "/static/{package}/{file}", "static_file", Scope::system, kHidden | kPublic, Unknown::ignore,
+     "A third party's file for a page", bind<page::get_static>()},
 };
 
 }  // namespace
 
-Area page_routes() { return kPage; }
+Area page_routes() { return kPages; }
 
 }  // namespace caisson::routes

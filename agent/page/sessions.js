@@ -8,7 +8,7 @@ function option(id, lines) {
   return node;
 }
 
-// Keeps the nodes of rows that stay: the reader's place and screen readers' are not lost every two seconds.
+// Keeps the nodes of rows that stay, so that readers and screen readers do not lose their position every two seconds.
 function fill(list, rows) {
   const old = new Map([...list.children].map((node) => [node.dataset.id, node]));
   list.replaceChildren(...rows.map(([id, lines]) => {
@@ -33,19 +33,40 @@ function keys(list) {
   });
 }
 
-let live = new Map();
-async function refreshSessions() {
+async function allSessions() {
   const sessions = [];
   for (let after = '';;) {
     const page = await get(`/v1/sessions?after=${encodeURIComponent(after)}`);
     sessions.push(...page.sessions);
-    if (!page.next || sessions.length >= 2000) break;
+    if (!page.next || sessions.length >= 2000) return sessions;
     after = page.next;
   }
+}
+
+// Idle sessions beyond these are a count, until their list is asked for.
+const kMostIdle = 20;
+let live = new Map(), showIdle = false;
+
+function withoutIdle(sessions) {
+  const idle = sessions.filter(isIdle);
+  const rest = idle.length - kMostIdle;
+  byId('idle-sessions').hidden = rest <= 0;
+  if (rest <= 0) return sessions;
+  const toggle = action(showIdle ? 'Hide' : 'Show', () => ((showIdle = !showIdle), refreshSessions()));
+  toggle.id = 'toggle-idle';
+  keepFocus(byId('idle-sessions'), () => byId('idle-sessions').replaceChildren(`${showIdle ? 'With' : 'And'} ${plural(rest, 'more idle session')}: `,
+      countsBy(idle, (s) => s.domain).map(([domain, n]) => `${n} ${domain}`).join(', '), ' ', toggle));
+  idle.sort((a, b) => (a.created_at < b.created_at ? 1 : -1));  // the newest stay
+  const hidden = new Set(showIdle ? [] : idle.slice(kMostIdle).map((s) => s.session));
+  return sessions.filter((s) => !hidden.has(s.session) || s.session === chosen.id);
+}
+
+async function refreshSessions() {
+  const sessions = await allSessions();
   live = new Map(sessions.map((s) => [s.session, s]));
   byId('session-count').textContent = `(${sessions.length})`;
   byId('no-sessions').hidden = sessions.length > 0;
-  fill(byId('sessions'), sessions.map((s) => [s.session, [
+  fill(byId('sessions'), withoutIdle(sessions).map((s) => [s.session, [
     make('strong', {}, s.domain), ` ${s.label || s.session} `, badge(s.tier, s.tier === 'T3' ? 'good' : 'warn'), make('br'),
     make('small', {}, `${s.workspace ?? 'default'}${s.isolation === 'private' ? ', private' : ''} · ${s.processes} processes · ${size(s.memory_bytes)} · ${s.execs} running`)]]));
   const logs = await get('/v1/audit/sessions?state=ended&limit=50');
@@ -116,6 +137,6 @@ async function showConfinement(id, place) {
       make('h2', {}, 'Walls ', badge(c.tier, c.tier === 'T3' ? 'good' : 'warn')), walls(c.mechanisms),
       make('h2', {}, 'Not stopped'), residual(c.residual),
       make('h2', {}, 'Granted paths'),
-      make('div', {class: 'scroll'}, table(['path', 'access', 'programs'], c.grants.map((g) => [make('code', {}, g.path), g.access,
+      make('div', {class: 'scroll', role: 'group', tabindex: '0', 'aria-label': 'Granted paths'}, table(['path', 'access', 'programs'], c.grants.map((g) => [make('code', {}, g.path), g.access,
           g.execute ? 'may run' : '']))));
 }

@@ -1,6 +1,6 @@
 // Workspaces, policies, and the container itself.
 async function refreshWorkspaces() {
-  const {workspaces} = await get('/v1/workspaces');
+  const workspaces = await listWorkspaces();
   byId('workspaces').replaceChildren(...table(['name', 'state', 'sessions', 'home', 'all its sessions at most', 'ends'], workspaces.map((w) => [
     make('strong', {}, w.name), w.state, w.sessions, w.disk ? use('home', w.disk.bytes, w.disk.limit, size) : 'a volume',
     w.limits ? `${size(w.limits.memory_bytes)}, ${w.limits.processes} processes` : '',
@@ -19,7 +19,7 @@ async function refreshPolicies() {
   await showPolicy();
 }
 
-// Flattens an explanation to lines "reads /usr": what differs between two is then a difference of two sets.
+// Flattens an explanation to lines such as "reads /usr", so that two explanations compare as sets.
 function lines(value, path = '') {
   if (value === null || typeof value !== 'object') return [`${path}: ${value}`];
   if (Array.isArray(value)) return value.flatMap((v) => (typeof v === 'object' ? lines(v, path) : [`${path}: ${v}`]));
@@ -46,7 +46,7 @@ async function showPolicy() {
                                  column(`Only in ${b}`, [...right].filter((l) => !left.has(l)), 'warn'));
 }
 
-// What `caisson policy explain` says under "score": it compares policies, and is no probability of anything.
+// As under "score" in `caisson policy explain`: it compares policies and is not a probability.
 function posture(score, name) {
   const kind = score.value >= 75 ? 'good' : score.value >= 50 ? 'warn' : 'bad';
   return make('div', {class: 'card score'}, make('h2', {}, name ? `Score of ${name} ` : 'Score ', badge(`${score.value} of ${score.of}`, kind)),

@@ -1,4 +1,5 @@
-// What is enforced here, signed by the launcher. The agent only carries it: it has no key and could not change a byte unseen.
+// The enforced confinement, signed by the launcher. The agent only passes it on: it has no key, so it cannot change a byte
+// undetected.
 #include "agent/bridge/launcher_client.h"
 #include "agent/routes/session_id.h"
 #include "agent/routes/table.h"
@@ -30,7 +31,7 @@ constexpr Parameter kNonce[] = {{"nonce", "string", "Repeated in the statement, 
 constexpr Route kAttestation[] = {
     {http::Method::get, "/v1/attestation", "get_attestation", Scope::sandbox, kNone, Unknown::ignore,
      "What this container enforces, signed", bind<attestation>(), kDefaultBodyLimit, kNonce},
-    {http::Method::get, "/v1/sessions/{session_id}/confinement", "get_session_confinement", Scope::sandbox, kNone,
+    {http::Method::get, "/v1/sessions/{session_id}/confinement", "get_session_confinement", Scope::sandbox, kWhole,
      Unknown::ignore, "What confines a bash or shell session, wall by wall, signed", bind<confinement>(), kDefaultBodyLimit,
      kNonce},
 };

@@ -1,7 +1,7 @@
-// /v1/audit: the launcher's audit logs of all sessions, to be read. The agent has them by descriptor only, and only sessions'
-// ones. With Accept: text/event-stream (or follow=true) a log is streamed, records that are still to come included:
+// /v1/audit: reads the launcher's audit logs of sessions. The agent gets descriptors of these logs and of nothing else. With
+// Accept: text/event-stream (or follow=true) a log is streamed, including future records:
 //   id: <seq>   event: <the record's event>   data: the line of the log, byte for byte
-// It ends behind session_end. Last-Event-ID goes on behind that record.
+// The stream ends after session_end. Last-Event-ID continues after that record.
 #include <algorithm>
 #include <charconv>
 
@@ -11,21 +11,21 @@
 #include "agent/routes/session_id.h"
 #include "agent/routes/table.h"
 #include "agent/services/common/counted.h"
-#include "launcher/base/fields.h"
-#include "launcher/base/session_id.h"
+#include "launcher/common/base/session_id.h"
+#include "launcher/common/tables/fields.h"
 
 namespace caisson::routes {
 namespace {
 
 constexpr std::int64_t kDefaultLimit = 100, kMaxSessions = 200, kMaxRecords = 1000;
-constexpr std::size_t kMaxExamined = 1000;                      // sessions looked at for one answer
-constexpr std::size_t kMaxPage = 4 << 20, kMaxScan = 16 << 20;  // bytes given, and looked at, for one answer
+constexpr std::size_t kMaxExamined = 1000;                      // sessions examined for one answer
+constexpr std::size_t kMaxPage = 4 << 20, kMaxScan = 16 << 20;  // bytes returned, and bytes examined, for one answer
 constexpr std::size_t kMaxStreams = 64, kMaxKinds = 16;
 constexpr std::chrono::milliseconds kPoll{20};
 
 int g_streams = 0;  // one thread
 
-// Reads the query's parameters; what is wrong with them is collected in the shape of FastAPI's 422.
+// Reads the query's parameters and collects their errors in the shape of FastAPI's 422.
 class Query {
  public:
   explicit Query(const http::Request& request) : request_(request) {}
@@ -41,7 +41,7 @@ class Query {
     add(name, "int_parsing", "must be a whole number from " + std::to_string(least) + " to " + std::to_string(most));
     return least;
   }
-  // As far as it must be compared: without the Z, so that fractions of a second sort behind the second.
+  // The part of a time to compare: without the Z, so that fractions of a second sort after the second.
   std::string time(const char* name) {
     static constexpr std::string_view kShape = "dddd-dd-ddTdd:dd:dd";
     std::string_view text = request_.query_value(name).value_or("");
@@ -127,7 +127,7 @@ task<http::Response> list_sessions(Call call) {
       }
       after = row["session"].get<std::string>();
       const auto ends = co_await AuditLog::ends(launcher, after);
-      if (!ends) continue;  // deleted in between
+      if (!ends) continue;  // deleted meanwhile
       AuditSession session = summary(after, *ends);
       if ((state.empty() || session.state == state) && (domain.empty() || session.domain == domain))
         out.sessions.push_back(std::move(session));
@@ -157,7 +157,7 @@ task<http::Response> stream(Call call, AuditLog log, Wanted wanted) {
   while (!call.request.client_gone()) {
     CO_TRY_ASSIGN(std::optional<AuditRecord> record, co_await log.next());
     if (!record && log.ended()) break;
-    // Also now and then while there are many: others want to be served, too.
+    // Also after 256 KiB of records, so that other requests are served.
     if (!record || (scanned += record->line.size()) > 256 * 1024) {
       scanned = 0;
       co_await sleep_for(record ? std::chrono::milliseconds(0) : kPoll);
@@ -215,7 +215,7 @@ constexpr Parameter kListQuery[] = {
     {"domain", "string", "Sessions of this policy domain only", false, {.max_length = 64}},
 };
 constexpr Parameter kReadQuery[] = {
-    {"after_seq", "integer", "Records behind this number", false, {.min = 0}, "0"},
+    {"after_seq", "integer", "Records after this number", false, {.min = 0}, "0"},
     {"limit", "integer", "At most so many; an answer ends at about 4 MiB", false, {.min = 1, .max = kMaxRecords}, "100"},
     {"kind", "string", "Of these events only, with commas in between"},
     {"since", "string", "Not before this time, RFC 3339 in UTC", false, {.format = "date-time"}},

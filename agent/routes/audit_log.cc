@@ -10,7 +10,7 @@ namespace caisson::routes {
 namespace {
 
 constexpr std::size_t kMaxLine = 64 * 1024, kChunk = 64 * 1024;
-constexpr int kIdlePolls = 40;  // then the launcher is asked whether the log goes on elsewhere, or has ended
+constexpr int kIdlePolls = 40;  // then asks the launcher whether the log continues in another segment, or has ended
 
 std::string read_at(const Fd& fd, std::int64_t offset, std::size_t most) {
   std::string out(most, '\0');
@@ -26,7 +26,7 @@ std::int64_t size_of(const Fd& fd) {
   return ::fstat(fd.get(), &st) == 0 ? st.st_size : 0;
 }
 
-// The number that a line begins with; 0: it is no record.
+// The number at the beginning of a line; 0: the line is not a record.
 std::int64_t seq_of(std::string_view line) {
   static constexpr std::string_view kStart = "{\"seq\":";
   std::int64_t seq = 0;
@@ -86,7 +86,7 @@ task<std::vector<AuditLog::Segment>> AuditLog::segments(bridge::LauncherClient& 
     auto earlier = co_await segment(launcher, session, number, running);
     if (!earlier && earlier.error().code != Code::not_found) co_return std::unexpected(std::move(earlier).error());
     if (earlier) out.push_back(std::move(*earlier));
-    else if (number > 1) number = 2;  // those between it and the first were removed for room
+    else if (number > 1) number = 2;  // segments between it and the first were removed for room
   }
   std::ranges::reverse(out);
   co_return out;
@@ -103,7 +103,7 @@ task<AuditLog> AuditLog::open(bridge::LauncherClient& launcher, std::string sess
   co_return log;
 }
 
-// Halves the file until what is left is quickly read: records are in the order of their numbers.
+// Halves the file until the rest is quickly read: records are in the order of their numbers.
 void AuditLog::seek(std::int64_t after_seq) {
   std::int64_t low = 0, high = size_of(at_.fd);
   while (high - low > static_cast<std::int64_t>(4 * kChunk)) {
@@ -137,7 +137,8 @@ task<std::optional<AuditRecord>> AuditLog::next() {
   for (;;) {
     auto text = line();
     if (!text) {
-      // The end of a file: of its segment, or of the log, or for now. A log whose disk was full goes on without saying so here.
+      // The end of a file: of the segment, of the log, or for now. After a full disk a log continues without a record of that
+      // here.
       const bool ask = segment_ended_ || !running_ || ++idle_ >= kIdlePolls;
       if (!ask) co_return std::optional<AuditRecord>();
       idle_ = 0;
@@ -155,12 +156,12 @@ task<std::optional<AuditRecord>> AuditLog::next() {
   }
 }
 
-// The segment that follows, if there is one; true: there is more to read.
+// Opens the next segment, if there is one; true: there is more to read.
 task<bool> AuditLog::advance() {
   const bool was_running = running_;
   CO_TRY_ASSIGN(std::vector<Segment> all, co_await segments(*launcher_, session_, running_));
   const auto next = std::ranges::find_if(all, [this](const Segment& s) { return s.number > at_.number; });
-  if (next == all.end()) co_return was_running && !running_;  // what was written until it ended
+  if (next == all.end()) co_return was_running && !running_;  // the rest of the ended segment
   at_ = std::move(*next);
   buffer_.clear();
   offset_ = 0;

@@ -1,5 +1,5 @@
-// AuditLog: one session's audit log as the agent reads it, record by record over its segments, from descriptors that the
-// launcher opens one at a time. What is read was written by the launcher; it is bounded and parsed strictly all the same.
+// AuditLog: one session's audit log as the agent reads it, record by record over its segments, from descriptors that the launcher
+// opens one at a time. The launcher wrote it; it is bounded and parsed strictly all the same.
 #pragma once
 
 #include <deque>
@@ -12,7 +12,7 @@
 namespace caisson::routes {
 
 struct AuditRecord {
-  std::string line;  // as it stands in the file, so that its hash can be checked
+  std::string line;  // byte for byte as in the file, so that its hash can be checked
   json::Value fields;
   std::int64_t seq = 0;
 };
@@ -22,10 +22,10 @@ class AuditLog {
   // Positioned at the first record behind `after_seq`. Code::not_found: no such log.
   [[nodiscard]] static task<AuditLog> open(bridge::LauncherClient& launcher, std::string session, std::int64_t after_seq);
 
-  // The next record; nullopt: there is none for now. With ended(): nor will there ever be.
+  // The next record; nullopt: none has been written yet, or, with ended(), none will follow.
   [[nodiscard]] task<std::optional<AuditRecord>> next();
   [[nodiscard]] bool ended() const { return !running_; }
-  // The session's first and last record, and the size of what is there.
+  // The session's first and last record, and the size of the log.
   struct Ends {
     std::optional<AuditRecord> first, last;
     std::int64_t bytes = 0;
@@ -42,7 +42,7 @@ class AuditLog {
   AuditLog(bridge::LauncherClient& launcher, std::string session) : launcher_(&launcher), session_(std::move(session)) {}
   [[nodiscard]] static task<Segment> segment(bridge::LauncherClient& launcher, std::string session, std::int64_t number,
                                              bool& running);
-  // All that are there, the oldest first.
+  // The existing segments, oldest first.
   [[nodiscard]] static task<std::vector<Segment>> segments(bridge::LauncherClient& launcher, std::string session, bool& running);
   [[nodiscard]] task<bool> advance();
   void seek(std::int64_t after_seq);
@@ -54,7 +54,7 @@ class AuditLog {
   bool running_ = false, segment_ended_ = false;
   std::string buffer_;  // read, not yet given
   std::int64_t offset_ = 0, after_seq_ = 0;
-  int idle_ = 0;  // polls in vain
+  int idle_ = 0;  // polls without a new record
 };
 
 }  // namespace caisson::routes

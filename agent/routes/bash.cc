@@ -5,7 +5,7 @@
 #include "agent/services/common/text.h"
 #include "agent/services/shell/bash_service.h"
 #include "agent/services/workspace/workspace.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::routes {
 namespace {
@@ -24,7 +24,7 @@ BashSessionInfo info_of(const services::BashSession& s) {
   return info;
 }
 
-// New bytes of a stream as text. The start of a code point at the end waits for its rest while the command runs.
+// New bytes of a stream as text. While the command runs, an incomplete code point at the end waits for its rest.
 struct Piece {
   std::string text;
   std::int64_t next;
@@ -40,7 +40,7 @@ Piece piece_from(const services::OutputBuffer& stream, std::int64_t offset, bool
   return piece;
 }
 
-// Where a whole answer ends, for the next /output.
+// The offsets at the end of a whole answer, for the next /output.
 std::int64_t next_offset(const services::OutputBuffer& stream, bool running) {
   const std::uint64_t end = stream.end();
   const std::string tail = running && end > 0 ? stream.read(end - std::min<std::uint64_t>(end, 3)) : "";
@@ -59,7 +59,7 @@ std::optional<std::string> hint_of(const Command& command, std::uint64_t out_los
   return hint.empty() ? std::nullopt : std::optional(hint);
 }
 
-// Bytes of both streams from there on.
+// Bytes of both streams from these offsets on.
 std::size_t kept_since(const Command& command, std::int64_t out, std::int64_t err) {
   const auto kept = [](const services::OutputBuffer& stream, std::int64_t offset) {
     const std::uint64_t from = std::max(stream.begin(), static_cast<std::uint64_t>(std::max<std::int64_t>(offset, 0)));

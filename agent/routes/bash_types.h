@@ -89,8 +89,7 @@ struct Schema<BashExecResult> {
       std::tuple{field("session_id", &BashExecResult::session_id, "Session identifier"),
                  field("command_id", &BashExecResult::command_id, "Command identifier"),
                  field("command", &BashExecResult::command, "The command"),
-                 field("status", &BashExecResult::status, "Where the command is in its life, not whether it succeeded")
-                     .one_of(kCommandStatus),
+                 field("status", &BashExecResult::status, "State of the command, not its success").one_of(kCommandStatus),
                  field("stdout", &BashExecResult::stdout_text, "Standard output so far"),
                  field("stderr", &BashExecResult::stderr_text, "Standard error so far"),
                  field("exit_code", &BashExecResult::exit_code, "Exit code, when completed"),
@@ -115,7 +114,7 @@ struct Schema<BashCommandInfo> {
   static constexpr auto fields =
       std::tuple{field("command_id", &BashCommandInfo::command_id, "Command identifier"),
                  field("command", &BashCommandInfo::command, "The command"),
-                 field("status", &BashCommandInfo::status, "Where the command is in its life").one_of(kCommandStatus),
+                 field("status", &BashCommandInfo::status, "State of the command").one_of(kCommandStatus),
                  field("exit_code", &BashCommandInfo::exit_code, "Exit code, when completed"), end_field(&BashCommandInfo::end)};
 };
 template <>
@@ -127,7 +126,7 @@ struct Schema<BashOutputResult> {
                  field("stderr", &BashOutputResult::stderr_text, "Standard error since stderr_offset").defaulted(),
                  field("offset", &BashOutputResult::offset, "Byte offset for the next request").defaulted(),
                  field("stderr_offset", &BashOutputResult::stderr_offset, "Byte offset for the next request").defaulted(),
-                 field("command", &BashOutputResult::command, "The command that this output is of")};
+                 field("command", &BashOutputResult::command, "The command of this output")};
 };
 template <>
 struct Schema<BashWriteRequest> {

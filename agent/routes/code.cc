@@ -1,5 +1,5 @@
-// /v1/code: Python and JavaScript through one operation. A run without state has a session of its own; a failing program is
-// success:true with its exit code, a run that could not be begun is success:false.
+// /v1/code: Python and JavaScript through one operation. A run without state has a session of its own. A failing program is
+// success:true with its exit code; a run that could not start is success:false.
 #include "agent/routes/code_types.h"
 #include "agent/routes/table.h"
 #include "agent/services/code/code_service.h"
@@ -65,7 +65,7 @@ task<http::Response> code_info(Call call) {
 
 using http::Method;
 
-// Ours: the contract has no way to ask.
+// Our own: the contract has no way to ask.
 constexpr Parameter kVersion[] = {
     {"version", "string", "Version of the interpreter, such as python3.12 or node22", false, {}, "null"}};
 

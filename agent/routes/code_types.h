@@ -51,24 +51,24 @@ struct Schema<CodeExecuteRequest> {
                  field("stateful", &CodeExecuteRequest::stateful, "Keep variables for the next request with the same session_id")
                      .defaulted(),
                  field("session_id", &CodeExecuteRequest::session_id,
-                       "Session whose variables are used; implies stateful. One that is not there is made")};
+                       "Session whose variables are used; implies stateful. An unknown one is created")};
 };
 template <>
 struct Schema<CodeExecuteResponse> {
   static constexpr std::string_view name = "CodeExecuteResponse";
-  static constexpr auto fields = std::tuple{
-      field("language", &CodeExecuteResponse::language, "Language of the code").one_of(kLanguageNames),
-      field("status", &CodeExecuteResponse::status, "ok, error or timeout"),
-      field("outputs", &CodeExecuteResponse::outputs, "Streams, displays, result and error, as notebooks have them")
-          .object()
-          .defaulted(),
-      field("code", &CodeExecuteResponse::code, "The code"),
-      field("stdout", &CodeExecuteResponse::stdout_text, "Standard output"),
-      field("stderr", &CodeExecuteResponse::stderr_text, "Standard error"),
-      field("exit_code", &CodeExecuteResponse::exit_code, "Exit code; 124 when the time was over, 128 + number for a signal"),
-      field("traceback", &CodeExecuteResponse::traceback, "Lines of the error's traceback"),
-      field("session_id", &CodeExecuteResponse::session_id, "Session that keeps the variables"),
-      end_field(&CodeExecuteResponse::end)};
+  static constexpr auto fields =
+      std::tuple{field("language", &CodeExecuteResponse::language, "Language of the code").one_of(kLanguageNames),
+                 field("status", &CodeExecuteResponse::status, "ok, error or timeout"),
+                 field("outputs", &CodeExecuteResponse::outputs, "Streams, displays, result and error, as notebooks have them")
+                     .object()
+                     .defaulted(),
+                 field("code", &CodeExecuteResponse::code, "The code"),
+                 field("stdout", &CodeExecuteResponse::stdout_text, "Standard output"),
+                 field("stderr", &CodeExecuteResponse::stderr_text, "Standard error"),
+                 field("exit_code", &CodeExecuteResponse::exit_code, "Exit code; 124 after a timeout, 128 + number for a signal"),
+                 field("traceback", &CodeExecuteResponse::traceback, "Lines of the error's traceback"),
+                 field("session_id", &CodeExecuteResponse::session_id, "Session that keeps the variables"),
+                 end_field(&CodeExecuteResponse::end)};
 };
 template <>
 struct Schema<CodeLanguageInfo> {

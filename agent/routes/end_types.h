@@ -1,4 +1,4 @@
-// The member `end` of answers about what was started: why it is over. The contract's members beside it stay as they are.
+// The member `end` of answers about programs and sessions: why they are over. The contract's own members are unchanged.
 #pragma once
 
 #include "agent/bridge/end.h"
@@ -12,11 +12,11 @@ struct Schema<bridge::End> {
   static constexpr std::string_view name = "End";
   static constexpr auto fields =
       std::tuple{field("reason", &T::reason, "Why it is over").one_of(bridge::kEndReasons),
-                 field("limit", &T::limit, "The limit that ended it; the name has the unit"),
-                 field("allowed", &T::allowed, "How much the limit allows"),
-                 field("figure", &T::figure, "How much it was, where that was counted; of an exit, its code"),
+                 field("limit", &T::limit, "The limit that ended it; its name ends with the unit"),
+                 field("allowed", &T::allowed, "The value of the limit"),
+                 field("figure", &T::figure, "The figure that was reached, if counted; for an exit, its code"),
                  field("signal", &T::signal, "The signal that ended it"),
-                 field("cause", &T::cause, "What says more than the reason, in the words of the audit log")};
+                 field("cause", &T::cause, "A more exact cause, in the words of the audit log")};
 };
 
 template <class T>

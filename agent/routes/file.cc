@@ -1,9 +1,9 @@
-// /v1/file: what is in a file. A failing operation is 200 with success:false and a FileOperationError, only a download has HTTP's
-// codes. Decisions where the contract is silent:
+// /v1/file: the content of a file. A failing operation is 200 with success:false and a FileOperationError; only a download uses
+// HTTP's codes. Decisions where the contract is silent:
 // - relative paths start at the home; write and upload make missing directories; replace with nothing to replace succeeds with 0.
 // - read with lines gives them without the last one's line break, and counts negative numbers from the end, as Python's slices
-// do.
-// - sudo: true is refused whatever the path is: there is no root to be had.
+//   do.
+// - sudo: true is refused for every path: sessions have no root.
 #include <algorithm>
 
 #include "agent/frames/base64.h"
@@ -44,7 +44,7 @@ task<http::Response> read_file(Call call, FileReadRequest body) {
   co_return http::ok(std::move(data), "File read successfully");
 }
 
-// The bytes to be written; why they cannot be had.
+// The bytes to write, or why they cannot be decoded.
 std::expected<std::string, services::FileFailure> content_of(FileWriteRequest& body) {
   const std::string& encoding = *body.encoding;
   if (encoding == "base64") {

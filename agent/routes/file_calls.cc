@@ -1,8 +1,8 @@
 #include "agent/routes/file_calls.h"
 
 #include "agent/services/common/text.h"
-#include "launcher/base/fields.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
+#include "launcher/common/tables/fields.h"
 
 namespace caisson::routes {
 

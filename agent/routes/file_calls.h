@@ -1,4 +1,4 @@
-// What the handlers of /v1/file share: one call of the workspace's file worker, and its failure as an answer.
+// Shared by the handlers of /v1/file: one call of the workspace's file worker, and its failure as an answer.
 #pragma once
 
 #include "agent/routes/file_errors.h"
@@ -12,7 +12,7 @@ namespace caisson::routes {
 // The JSON array in an answer's bytes. Bounded; the worker is untrusted.
 [[nodiscard]] Result<json::Value> list_in(const std::string& bytes);
 
-// ISO 8601 of nanoseconds since the epoch.
+// Nanoseconds since the epoch in ISO 8601.
 [[nodiscard]] std::string iso_time(std::int64_t ns);
 
 [[nodiscard]] http::Response answer_failure(const services::FileFailure& why, const FileOperation& operation,

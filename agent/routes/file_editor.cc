@@ -1,11 +1,11 @@
-// /v1/file/str_replace_editor. The worker does the editing and says it in the words that clients know; what went wrong is in
-// `message` and in data.message. Decisions where the contract is silent: relative paths are taken, and start at
-// the home; the history of a workspace's edits ends with its file worker.
+// /v1/file/str_replace_editor. The worker edits and reports in the words that clients know; an error is in `message` and in
+// data.message. Decisions where the contract is silent: relative paths are accepted and start at the home; the history of a
+// workspace's edits ends with its file worker.
 #include "agent/routes/file_calls.h"
 #include "agent/routes/table.h"
 #include "agent/services/common/text.h"
 #include "agent/services/workspace/workspace.h"
-#include "launcher/base/fields.h"
+#include "launcher/common/tables/fields.h"
 
 namespace caisson::routes {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 constexpr FileOperation kEdit{"str_replace_editor", "Failed to edit file"};
 constexpr std::size_t kEditLimit = 32 * 1024 * 1024;
 
-// The texts behind each other, and their sizes.
+// The texts one after the other, and their sizes.
 std::string texts_of(StrReplaceEditorRequest& body, json::Value& sizes) {
   std::string out;
   sizes = json::Value::object();
@@ -28,7 +28,7 @@ std::string texts_of(StrReplaceEditorRequest& body, json::Value& sizes) {
   return out;
 }
 
-// A text of the answer, from its bytes; nullopt: the sizes are not those of the bytes.
+// A text of the answer, taken from its bytes; nullopt: the sizes do not fit the bytes.
 std::optional<std::string> text_at(const frames::Frame& reply, std::size_t index) {
   const auto sizes = reply.head.find("sizes");
   if (sizes == reply.head.end() || !sizes->is_array() || sizes->size() != 3) return std::nullopt;

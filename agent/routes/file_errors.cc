@@ -42,7 +42,7 @@ const Row& row_of(int number) {
   return kAnother;
 }
 
-// As Python writes a string.
+// A string in Python's notation.
 std::string python_quoted(const std::string& text) {
   const char quote = text.contains('\'') && !text.contains('"') ? '"' : '\'';
   std::string out(1, quote);
@@ -60,7 +60,7 @@ std::string python_quoted(const std::string& text) {
   return out + quote;
 }
 
-// What the worker says is untrusted: only kinds that clients know.
+// The worker is untrusted: only kinds that clients know pass.
 std::string known_kind(const std::string& kind, int number) {
   for (const std::string_view known : {"not_found", "permission_denied", "invalid_target", "already_exists", "invalid_path",
                                        "read_only_filesystem", "no_space_left", "decode_error", "io_error"})
@@ -97,7 +97,7 @@ FileOperationError file_error(const services::FileFailure& why, const FileOperat
 
 http::Response file_failure(const FileOperationError& error) {
   json::Value data = encode(error);
-  if (!error.end) data.erase("end");  // validators show the two ends of what they refuse: errno and its name stand first then
+  if (!error.end) data.erase("end");  // validators print both ends of a refused value, so errno and its name come first
   return http::fail(error.message, std::move(data));
 }
 

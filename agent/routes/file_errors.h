@@ -1,6 +1,6 @@
-// Failures of file operations as clients expect them: HTTP 200, success false, and a FileOperationError as `data`. Nothing of the
-// operation's result stands beside it: clients that never read `success` take whatever parses as a result for success, and those
-// of an older SDK raise instead. The words are Python's, because clients look for them.
+// Failures of file operations as clients expect them: HTTP 200, success false, and a FileOperationError as `data`. No member of
+// the operation's result is beside it: clients that never read `success` take anything that parses as a result for success, and
+// an older SDK then raises instead. The words are Python's, because clients look for them.
 #pragma once
 
 #include "agent/http/response.h"
@@ -15,16 +15,16 @@ struct FileOperation {
   std::string_view name, failed;
 };
 
-// path: what the client gave, where the worker names none.
+// path: the client's, used if the worker names none.
 [[nodiscard]] FileOperationError file_error(const services::FileFailure& why, const FileOperation& operation,
                                             const std::string& path);
 [[nodiscard]] http::Response file_failure(const FileOperationError& error);
 // The HTTP status of a download that fails.
 [[nodiscard]] int file_status(const FileOperationError& error);
 
-// There is no root in a session, and what its user may not do nobody does for it.
+// A session has no root, and nothing acts for its user beyond its rights.
 [[nodiscard]] services::FileFailure sudo_refused(const std::string& path);
-// `bytes` are `broken` as it says.
+// The failure for `bytes` that are `broken` in this way.
 [[nodiscard]] services::FileFailure decode_failure(const services::BrokenText& broken, std::string_view bytes,
                                                    const std::string& path);
 

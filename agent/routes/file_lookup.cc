@@ -1,10 +1,11 @@
 // /v1/file: many files at once. Decisions where the contract is silent:
 // - find takes a name at any depth, or with a slash a path below the directory; hidden directories only when the pattern names
-// them.
+//   them.
 // - files_searched is null: ripgrep does not count files without a match.
-// - search counts lines from 1, as grep does; both are ripgrep's, so its syntax and grep's rules (.gitignore, hidden and binary
-// files) hold. The one file of a search is text, whatever is in it.
-// - sort_by is any text there, of which a few are described: another one is no error, but the hint says that it did nothing.
+// - search counts lines from 1, as grep does. Both use ripgrep: its syntax applies, and for grep its rules (.gitignore, hidden
+//   and binary files). The one file of a search is always treated as text.
+// - sort_by is any text in the contract, which describes a few values: any other value is accepted, but the hint says that it had
+//   no effect.
 // - a list that is cut says so in `truncated` (beyond the schema where it has none) and in the hint.
 #include <algorithm>
 #include <array>
@@ -16,7 +17,7 @@
 #include "agent/routes/table.h"
 #include "agent/services/common/text.h"
 #include "agent/services/workspace/workspace.h"
-#include "launcher/base/fields.h"
+#include "launcher/common/tables/fields.h"
 
 namespace caisson::routes {
 namespace {
@@ -33,7 +34,7 @@ std::optional<std::string> cut_hint(bool cut) {
   return "The list is cut: narrow the path or the pattern";
 }
 
-// By what is sorted, and what is said of it.
+// The sort order, and the hint about it.
 struct Order {
   std::string by;
   std::optional<std::string> hint;

@@ -167,7 +167,7 @@ struct Schema<FileGrepRequest> {
       field("pattern", &FileGrepRequest::pattern, "Regular expression of ripgrep, or a fixed string"),
       field("include", &FileGrepRequest::include, "Globs of files to search"),
       field("exclude", &FileGrepRequest::exclude, "Globs of files and directories to leave out"),
-      field("case_insensitive", &FileGrepRequest::case_insensitive, "Upper and lower case are the same").defaulted(),
+      field("case_insensitive", &FileGrepRequest::case_insensitive, "Ignore case").defaulted(),
       field("fixed_strings", &FileGrepRequest::fixed_strings, "The pattern is plain text, not a regular expression").defaulted(),
       field("context_before", &FileGrepRequest::context_before, "Lines before each match").min(0).max(20).defaulted(),
       field("context_after", &FileGrepRequest::context_after, "Lines after each match").min(0).max(20).defaulted(),
@@ -196,10 +196,10 @@ struct Schema<FileGrepResult> {
       std::tuple{field("path", &FileGrepResult::path, "The absolute path"),
                  field("pattern", &FileGrepResult::pattern, "The pattern"),
                  field("matches", &FileGrepResult::matches, "Matches, by path and line").defaulted(),
-                 field("match_count", &FileGrepResult::match_count, "Matches in all, as far as they were counted").defaulted(),
+                 field("match_count", &FileGrepResult::match_count, "Number of matches, as far as they were counted").defaulted(),
                  field("files_searched", &FileGrepResult::files_searched, "Files searched"),
                  field("files_matched", &FileGrepResult::files_matched, "Files with a match"),
-                 field("truncated", &FileGrepResult::truncated, "More matches than are given").defaulted()};
+                 field("truncated", &FileGrepResult::truncated, "There are more matches than returned").defaulted()};
 };
 
 template <>
@@ -221,7 +221,7 @@ template <>
 struct Schema<GlobFileInfo> {
   static constexpr std::string_view name = "GlobFileInfo";
   static constexpr auto fields =
-      std::tuple{field("path", &GlobFileInfo::path, "Absolute path"), field("name", &GlobFileInfo::name, "Last name of it"),
+      std::tuple{field("path", &GlobFileInfo::path, "Absolute path"), field("name", &GlobFileInfo::name, "Its last segment"),
                  field("is_directory", &GlobFileInfo::is_directory, "Whether it is a directory").defaulted(),
                  field("size", &GlobFileInfo::size, "Bytes"), field("modified_time", &GlobFileInfo::modified_time, "RFC 3339")};
 };
@@ -233,7 +233,7 @@ struct Schema<FileGlobResult> {
       field("path", &FileGlobResult::path, "The absolute path"), field("pattern", &FileGlobResult::pattern, "The pattern"),
       field("files", &FileGlobResult::files, "What matches").defaulted(),
       field("total_count", &FileGlobResult::total_count, "Matches in all").defaulted(),
-      field("truncated", &FileGlobResult::truncated, "More matches than are given").defaulted()};
+      field("truncated", &FileGlobResult::truncated, "There are more matches than returned").defaulted()};
 };
 
 template <>
@@ -244,7 +244,7 @@ struct Schema<FileListRequest> {
                  field("recursive", &FileListRequest::recursive, "Directories below as well").defaulted(),
                  field("show_hidden", &FileListRequest::show_hidden, "Names that begin with a dot as well").defaulted(),
                  field("file_types", &FileListRequest::file_types, "Files with one of these extensions only: .py"),
-                 field("max_depth", &FileListRequest::max_depth, "How far down, with recursive"),
+                 field("max_depth", &FileListRequest::max_depth, "Greatest depth, with recursive"),
                  field("include_size", &FileListRequest::include_size, "Sizes").defaulted(),
                  field("include_permissions", &FileListRequest::include_permissions, "Permissions, in octal").defaulted(),
                  field("sort_by", &FileListRequest::sort_by, "name, size, modified or type").defaulted(),
@@ -270,7 +270,7 @@ struct Schema<FileListResult> {
       std::tuple{field("path", &FileListResult::path, "The absolute path"),
                  field("files", &FileListResult::files, "What is there").defaulted(),
                  field("total_count", &FileListResult::total_count, "Entries in all").defaulted(),
-                 field("directory_count", &FileListResult::directory_count, "Directories in all").defaulted(),
+                 field("directory_count", &FileListResult::directory_count, "Number of directories").defaulted(),
                  field("file_count", &FileListResult::file_count, "Files in all").defaulted()};
 };
 

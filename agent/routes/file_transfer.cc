@@ -1,7 +1,8 @@
-// /v1/file/upload and /v1/file/download: files of any size, never held here whole. Both go in parts of a MiB, and the next is
-// asked for when the last one has been taken, so that the slower side sets the pace. Decisions where the contract is silent:
+// /v1/file/upload and /v1/file/download: files of any size, never held in memory as a whole. Both move parts of a MiB and request
+// the next part when the last one has been taken, so the slower side sets the pace. Decisions where the contract is silent:
 // - upload without a path puts the file into the home under its own name; a path that is a directory takes it under its own name.
-// - a download has Range (one), If-Range, ETag; change_policy=abort ends the connection where the length cannot be kept to.
+// - a download supports one Range, If-Range and ETag; change_policy=abort ends the connection if the announced length cannot be
+//   kept.
 #include <algorithm>
 #include <charconv>
 #include <ctime>
@@ -21,9 +22,9 @@ constexpr FileOperation kUpload{"upload", "Failed to upload file"};
 constexpr FileOperation kDownload{"download", "Failed to download file"};
 constexpr std::size_t kPart = 1024 * 1024;
 constexpr std::size_t kHeldParts = 2 * kPart;               // one on its way, the next in hand
-constexpr std::size_t kUploadLimit = std::size_t{1} << 40;  // what a file may have says the policy
+constexpr std::size_t kUploadLimit = std::size_t{1} << 40;  // the policy limits the size of a file
 constexpr std::size_t kMostPath = 4096;
-// What is read on of an upload that has failed, so that its client sees why.
+// How much of a failed upload is still read, so that its client sees the reason.
 constexpr std::size_t kDrained = 64 * 1024 * 1024;
 
 json::Value with_handle(std::int64_t handle) {
@@ -46,7 +47,7 @@ struct Upload {
 };
 using Uploaded = std::expected<void, services::FileFailure>;
 
-// The last segment of what the client calls its file.
+// The last segment of the client's file name.
 std::string base_name(const std::string& filename) {
   const std::string name = filename.substr(filename.find_last_of("/\\") + 1);
   return name.empty() || name == "." || name == ".." ? "upload" : name;
@@ -176,7 +177,7 @@ std::optional<std::int64_t> number_of(std::string_view text) {
 }
 
 enum class RangeKind { whole, part, unsatisfiable };
-// RFC 9110 14.2: what is malformed, or more than one range, is as if it were not there.
+// RFC 9110 14.2: a malformed header, or more than one range, is ignored.
 RangeKind parse_range(std::string_view text, std::int64_t size, Span& span) {
   span = {0, size};
   if (!text.starts_with("bytes=") || text.contains(',')) return RangeKind::whole;
@@ -205,7 +206,7 @@ std::string http_date(std::int64_t seconds) {
   return {text, std::strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S GMT", &parts)};
 }
 
-// RFC 6266: a plain name for old clients, the real one for all others.
+// RFC 6266: an ASCII name for old clients, the real one for all others.
 std::string disposition(const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1);
   std::string plain, encoded;
@@ -246,7 +247,7 @@ bool still_good(const Source& source, const services::FileReply& part) {
   return part && !part->body.empty() && (!source.abort_on_change || text_in(part->head, "version") == source.version);
 }
 
-// Sends the span, the part behind the one that is being sent already on its way. A failure leaves the answer short.
+// Sends the span, and reads the next part while one is being sent. A failure leaves the answer short.
 task<void> send_span(Call& call, const Source& source, const Span& span, services::FileReply part) {
   using asio::experimental::awaitable_operators::operator&&;
   for (std::int64_t done = 0; done < span.size;) {
@@ -283,7 +284,7 @@ task<http::Response> send_file(Call& call, const Source& source, const json::Val
   if (const auto range = call.request.header("range"); range && (!if_range || *if_range == tag || *if_range == modified))
     kind = parse_range(*range, size, span);
   if (kind == RangeKind::unsatisfiable) co_return range_refused(size);
-  // The first part before the head: what has changed already, or cannot be read, is still told by the status.
+  // Reads the first part before sending the head, so that the status still reports a change or a read error.
   services::FileReply part;
   const bool wanted = span.size > 0 && call.request.method != http::Method::head;
   if (wanted) part = co_await next_part(source.worker, source.handle, span, 0);
@@ -301,7 +302,8 @@ task<http::Response> send_file(Call& call, const Source& source, const json::Val
     head.headers.emplace_back("content-range", "bytes " + std::to_string(span.first) + "-" +
                                                    std::to_string(span.first + span.size - 1) + "/" + std::to_string(size));
   CO_TRY(co_await call.writer->start_sized(std::move(head), static_cast<std::uint64_t>(span.size)));
-  if (wanted) (void)co_await send_span(call, source, span, std::move(part));  // a short answer ends the connection, which says it
+  if (wanted)
+    (void)co_await send_span(call, source, span, std::move(part));  // a short answer ends the connection, which shows the failure
   co_return http::already_sent();
 }
 

@@ -1,4 +1,4 @@
-// Requests and responses of /v1/file that are about what is in a file, by the contract's names.
+// Requests and responses of /v1/file about the content of a file, by the contract's names.
 #pragma once
 
 #include <array>
@@ -104,13 +104,13 @@ struct Schema<FileOperationError> {
   static constexpr auto fields =
       std::tuple{field("path", &FileOperationError::path, "The path"),
                  field("operation", &FileOperationError::operation, "The operation"),
-                 field("message", &FileOperationError::message, "What went wrong"),
+                 field("message", &FileOperationError::message, "The error"),
                  field("error_type", &FileOperationError::error_type, "Its category"),
                  field("retryable", &FileOperationError::retryable, "Whether repeating may succeed").defaulted(),
                  field("errno", &FileOperationError::errno_, "errno, where the kernel refused"),
                  field("errno_name", &FileOperationError::errno_name, "Its name, such as ENOENT"),
                  field("exception_type", &FileOperationError::exception_type, "What Python calls it"),
-                 field("end", &FileOperationError::end, "Why the program that served files is over, where it is")};
+                 field("end", &FileOperationError::end, "Why the file worker ended, if it did")};
 };
 
 template <>
@@ -119,7 +119,7 @@ struct Schema<FileReadRequest> {
   static constexpr auto fields =
       std::tuple{field("file", &FileReadRequest::file, "Path; a relative one starts at the home"),
                  field("start_line", &FileReadRequest::start_line, "First line, from 0; negative: from the end"),
-                 field("end_line", &FileReadRequest::end_line, "Line behind the last one"),
+                 field("end_line", &FileReadRequest::end_line, "Line after the last one"),
                  field("sudo", &FileReadRequest::sudo, "Refused when true: a session has no root").defaulted()};
 };
 
@@ -139,7 +139,7 @@ struct Schema<FileWriteRequest> {
                  field("encoding", &FileWriteRequest::encoding, "utf-8; base64; raw: one byte for each character up to U+00FF")
                      .one_of(kEncodings)
                      .defaulted(),
-                 field("append", &FileWriteRequest::append, "Add to what is there").defaulted(),
+                 field("append", &FileWriteRequest::append, "Append to the present content").defaulted(),
                  field("leading_newline", &FileWriteRequest::leading_newline, "Line break in front (utf-8 only)").defaulted(),
                  field("trailing_newline", &FileWriteRequest::trailing_newline, "Line break at the end (utf-8 only)").defaulted(),
                  field("sudo", &FileWriteRequest::sudo, "Refused when true: a session has no root").defaulted()};
@@ -157,8 +157,8 @@ struct Schema<FileReplaceRequest> {
   static constexpr std::string_view name = "FileReplaceRequest";
   static constexpr auto fields =
       std::tuple{field("file", &FileReplaceRequest::file, "Path; a relative one starts at the home"),
-                 field("old_str", &FileReplaceRequest::old_str, "Text to be replaced, wherever it is"),
-                 field("new_str", &FileReplaceRequest::new_str, "What takes its place"),
+                 field("old_str", &FileReplaceRequest::old_str, "Text to replace, at every occurrence"),
+                 field("new_str", &FileReplaceRequest::new_str, "The replacement"),
                  field("sudo", &FileReplaceRequest::sudo, "Refused when true: a session has no root").defaulted()};
 };
 
@@ -175,7 +175,7 @@ struct Schema<FileUploadResult> {
   static constexpr std::string_view name = "FileUploadResult";
   static constexpr auto fields = std::tuple{field("file_path", &FileUploadResult::file_path, "Where it is now"),
                                             field("file_size", &FileUploadResult::file_size, "Bytes"),
-                                            field("success", &FileUploadResult::success, "Whether it is there whole")};
+                                            field("success", &FileUploadResult::success, "Whether it is complete")};
 };
 
 template <>
@@ -187,7 +187,8 @@ struct Schema<StrReplaceEditorRequest> {
       field("file_text", &StrReplaceEditorRequest::file_text, "create: the text"),
       field("old_str", &StrReplaceEditorRequest::old_str, "str_replace: what to replace"),
       field("new_str", &StrReplaceEditorRequest::new_str, "str_replace, insert: the new text"),
-      field("insert_line", &StrReplaceEditorRequest::insert_line, "insert: the line behind which it goes; 0: in front of all"),
+      field("insert_line", &StrReplaceEditorRequest::insert_line,
+            "insert: the line after which it goes; 0: before the first line"),
       field("view_range", &StrReplaceEditorRequest::view_range, "view: [first, last], from 1; -1: to the end").defaulted(),
       field("replace_mode", &StrReplaceEditorRequest::replace_mode, "str_replace: which of several places").one_of(kReplaceModes),
       field("page_range", &StrReplaceEditorRequest::page_range, "view of a PDF: [first, last], from 1"),
@@ -203,16 +204,16 @@ template <>
 struct Schema<StrReplaceEditorResult> {
   static constexpr std::string_view name = "StrReplaceEditorResult";
   static constexpr auto fields =
-      std::tuple{field("output", &StrReplaceEditorResult::output, "What was done, in the words that clients of this tool expect"),
-                 field("error", &StrReplaceEditorResult::error, "What went wrong"),
+      std::tuple{field("output", &StrReplaceEditorResult::output, "The result, in the words that clients of this tool expect"),
+                 field("error", &StrReplaceEditorResult::error, "The error"),
                  field("path", &StrReplaceEditorResult::path, "The absolute path"),
-                 field("prev_exist", &StrReplaceEditorResult::prev_exist, "Whether it was there before"),
+                 field("prev_exist", &StrReplaceEditorResult::prev_exist, "Whether it existed before"),
                  field("old_content", &StrReplaceEditorResult::old_content, "The text before"),
                  field("new_content", &StrReplaceEditorResult::new_content, "The text now"),
                  field("metadata", &StrReplaceEditorResult::metadata, "Of documents")};
 };
 
-// The data of an answer that is one or the other: for the description alone.
+// The data of an answer that is one of two types; only for the description.
 template <class A, class B>
 struct OneOf {};
 template <class A, class B>

@@ -1,8 +1,8 @@
 // /v1/file/watch. Its documentation shows both the usual envelope and bare fields, so every answer has both: {success, message,
 // data, hint} and the fields of data beside them. Decisions where the contract is silent:
-// - events is a stream where text/event-stream is asked for, and otherwise what there is, as poll gives it.
-// - an overflow is told in the next answer, which begins behind what was lost.
-// - a watcher that nobody has asked for an hour ends.
+// - events is a stream if the client accepts text/event-stream, otherwise an answer like poll's.
+// - an overflow is reported in the next answer, which begins after the lost events.
+// - a watcher without a request for an hour ends.
 #include <algorithm>
 #include <charconv>
 
@@ -32,7 +32,7 @@ http::Response watch_failure(const services::FileFailure& why, const std::string
   const FileOperationError error = file_error(why, kWatch, path);
   json::Value body = {{"success", false}, {"message", error.message}, {"data", encode(error)}, {"detail", error.message}};
   const int status = file_status(error);
-  return http::json_response(status >= 500 ? 400 : status, body);  // clients repeat what gets a 5xx
+  return http::json_response(status >= 500 ? 400 : status, body);  // clients repeat a request that gets a 5xx
 }
 
 http::Response no_watcher() { return http::error_response(404, "Watcher not found"); }
@@ -64,7 +64,7 @@ json::Value watcher_json(const services::FileWatcher& w) {
           {"cursor", w.last_seq}};
 }
 
-// Events behind the cursor, as far as they are kept.
+// The kept events after the cursor.
 json::Value batch(const services::FileWatcher& w, std::uint64_t cursor, std::size_t limit) {
   json::Value events = json::Value::array();
   const bool overflow = w.missed(cursor);
@@ -162,7 +162,7 @@ task<http::Response> watch_poll(Call call) {
   const auto from = static_cast<std::uint64_t>(cursor);
   co_await FileWatches::wait(w, from, bridge::deadline_after(static_cast<double>(body.timeout)));
   co_await call.services.workspace->watches.attach(
-      w);  // before an overflow is told: who looks again then misses nothing behind it
+      w);  // before an overflow is reported, so that a client that looks again misses no later event
   co_return superset(batch(*w, from, static_cast<std::size_t>(body.limit)), "Operation successful");
 }
 
@@ -229,7 +229,7 @@ constexpr Route kWatchRoutes[] = {
     {Method::get, "/v1/file/watch/{watcher_id}/events", "watch_events_v1_file_watch__watcher_id__events_get", Scope::file_watch,
      kEventStream, Unknown::ignore, "Changes as they come", bind<watch_events>()},
     {Method::post, "/v1/file/watch/{watcher_id}/poll", "poll_events_v1_file_watch__watcher_id__poll_post", Scope::file_watch,
-     kNone, Unknown::ignore, "Changes behind a cursor", bind_poll()},
+     kNone, Unknown::ignore, "Changes after a cursor", bind_poll()},
     {Method::post, "/v1/file/watch/wait", "wait_for_file_v1_file_watch_wait_post", Scope::file_watch, kNone, Unknown::ignore,
      "Wait for one file to change", bind<watch_wait>()},
     {Method::del, "/v1/file/watch/{watcher_id}", "stop_watch_v1_file_watch__watcher_id__delete", Scope::file_watch, kNone,

@@ -13,7 +13,7 @@ namespace caisson::routes {
 struct CreateWatchRequest {
   std::string path;
   bool recursive = true;
-  // Optional, so that a list that is given replaces the default instead of adding to it.
+  // Optional, so that a given list replaces the default instead of extending it.
   std::optional<std::vector<std::string>> exclude =
       std::vector<std::string>{".git", "node_modules", "__pycache__", ".venv", "*.pyc", "*.pyo", ".DS_Store", "*.swp", "*.swo"};
   std::int64_t debounce = 300;
@@ -40,23 +40,23 @@ struct Schema<CreateWatchRequest> {
           .min(50)
           .max(5000)
           .defaulted(),
-      field("include_patterns", &CreateWatchRequest::include_patterns, "Patterns of what is told; none: everything").defaulted()};
+      field("include_patterns", &CreateWatchRequest::include_patterns, "Patterns of the paths to report; none: all").defaulted()};
 };
 template <>
 struct Schema<PollRequest> {
   static constexpr std::string_view name = "PollRequest";
-  static constexpr auto fields = std::tuple{
-      field("cursor", &PollRequest::cursor, "Cursor of the last answer; events behind it are given").min(0).defaulted(),
-      field("limit", &PollRequest::limit, "Events at most").min(1).max(1000).defaulted(),
-      field("timeout", &PollRequest::timeout, "Seconds to wait for one; 0: not at all").min(0).max(60).defaulted()};
+  static constexpr auto fields =
+      std::tuple{field("cursor", &PollRequest::cursor, "Cursor of the last answer; later events are returned").min(0).defaulted(),
+                 field("limit", &PollRequest::limit, "Events at most").min(1).max(1000).defaulted(),
+                 field("timeout", &PollRequest::timeout, "Seconds to wait for one; 0: do not wait").min(0).max(60).defaulted()};
 };
 template <>
 struct Schema<WatchWaitRequest> {
   static constexpr std::string_view name = "WatchWaitRequest";
-  static constexpr auto fields = std::tuple{
-      field("path", &WatchWaitRequest::path, "The file; it need not be there yet"),
-      field("timeout", &WatchWaitRequest::timeout, "Seconds at most").min(1).max(300).defaulted(),
-      field("event_types", &WatchWaitRequest::event_types, "Which of these are waited for").one_of(kEventTypes).defaulted()};
+  static constexpr auto fields =
+      std::tuple{field("path", &WatchWaitRequest::path, "The file; it need not exist yet"),
+                 field("timeout", &WatchWaitRequest::timeout, "Seconds at most").min(1).max(300).defaulted(),
+                 field("event_types", &WatchWaitRequest::event_types, "The events to wait for").one_of(kEventTypes).defaulted()};
 };
 
 }  // namespace caisson::routes

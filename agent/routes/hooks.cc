@@ -1,6 +1,5 @@
-// /v1/sandbox/hooks: commands for the end of the request's workspace. What the operator's environment names is listed by its
-// event (init, pre_services, post_ready) and cannot be changed here. Hooks of clients
-// outlive the agent.
+// /v1/sandbox/hooks: commands for the end of the request's workspace. The operator's hooks are listed with their event (init,
+// pre_services, post_ready) and cannot be changed here. Hooks of clients outlive the agent.
 #include <algorithm>
 
 #include "agent/routes/hooks_types.h"
@@ -36,7 +35,7 @@ task<http::Response> register_hook(Call call, RegisterHook body) {
     issues.add(json::Value::array({"body", "command"}), "value_error", "Value error, a command holds no NUL byte");
   if (!issues.empty()) co_return validation_response(issues);
   if (body.event != Hooks::kShutdown)
-    co_return http::fail("event " + quote(body.event) + " is not supported; there is: shutdown");
+    co_return http::fail("event " + quote(body.event) + " is not supported; available: shutdown");
   Hook hook{.name = std::move(body.name),
             .event = std::move(body.event),
             .command = std::move(body.command),

@@ -34,11 +34,11 @@ struct Schema<services::Hook> {
   static constexpr auto fields =
       std::tuple{field("name", &services::Hook::name, "Unique name"),
                  field("event", &services::Hook::event, "When it runs").defaulted(),
-                 field("command", &services::Hook::command, "Shell command; its beginning where it is longer").max_length(4096),
+                 field("command", &services::Hook::command, "Shell command; only its beginning if it is long").max_length(4096),
                  field("timeout", &services::Hook::timeout, "Seconds after which it is killed").defaulted(),
                  field("priority", &services::Hook::priority, "Lower ones run earlier").defaulted(),
                  field("source", &services::Hook::source, "Where it was set: env or api").defaulted(),
-                 field("end", &services::Hook::end, "How its last run ended; null where it has not run")};
+                 field("end", &services::Hook::end, "How its last run ended; null: it has not run")};
 };
 
 }  // namespace caisson::routes

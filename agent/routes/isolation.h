@@ -1,5 +1,5 @@
-// The member `isolation` of requests that create a session. It is said once, where the session is made, and not by a header:
-// a header would come with every request, those to sessions that exist included, and could only contradict them.
+// The member `isolation` of requests that create a session. It is a member and not a header, because a header would come with
+// every request and could contradict the session that the request names.
 #pragma once
 
 #include <array>

@@ -1,11 +1,11 @@
-// /v1/jupyter: Python cells in notebook kernels. A cell that fails or takes too long is 200 with success:true and its status, as
-// a command that exits with 1 is; what could not be run at all is success:false. An unknown session to delete is 404 in the
+// /v1/jupyter: Python cells in notebook kernels. A cell that fails or takes too long is 200 with success:true and its status,
+// like a command that exits with 1; a cell that could not be run is success:false. Deleting an unknown session is 404 in the
 // envelope.
 #include "agent/routes/jupyter_types.h"
 #include "agent/routes/table.h"
 #include "agent/services/notebook/jupyter_service.h"
 #include "agent/services/workspace/workspace.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::routes {
 namespace {
@@ -14,7 +14,7 @@ using services::JupyterService;
 
 constexpr double kNanosecond = 1e-9;
 
-// What could not be run; with a hint where that is for want of the kernel.
+// The answer for a cell that was not run; with a hint if its kernel is not installed.
 Result<http::Response> not_run(const JupyterService& service, const std::string& kernel_name, Error error) {
   auto hint = service.hint_for(kernel_name);
   if (!hint) return std::unexpected(std::move(error));
@@ -24,9 +24,9 @@ Result<http::Response> not_run(const JupyterService& service, const std::string&
 task<http::Response> jupyter_execute(Call call, JupyterExecuteRequest body) {
   JupyterExecuteResponse answer{.code = body.code};
   JupyterService::Request request{.code = std::move(body.code), .timeout_seconds = static_cast<int>(body.timeout.value_or(30))};
-  request.place = {body.session_id.value_or(""), body.kernel_name.value_or(""), body.cwd.value_or("")};
+  request.target = {body.session_id.value_or(""), body.kernel_name.value_or(""), body.cwd.value_or("")};
   request.gone = [peer = call.request.peer] { return peer->gone; };
-  const std::string kernel_name = request.place.kernel_name;
+  const std::string kernel_name = request.target.kernel_name;
   auto done = co_await call.services.workspace->jupyter.execute(std::move(request));
   if (!done) co_return not_run(call.services.workspace->jupyter, kernel_name, std::move(done).error());
   JupyterService::Answer& ran = *done;
@@ -48,7 +48,7 @@ task<http::Response> jupyter_info(Call call) {
   info.active_sessions = static_cast<std::int64_t>(service.sessions().size());
   info.description = "Python kernels (ipykernel), each in a confined session of its own";
   auto found = co_await service.catalog();
-  if (!found) {  // the answer that explains why nothing runs
+  if (!found) {  // this answer explains why nothing runs
     info.default_kernel = "python3";
     info.kernel_detection = found.error().text();
     co_return http::ok(encode(info));
@@ -76,9 +76,9 @@ task<http::Response> jupyter_sessions(Call call) {
 task<http::Response> jupyter_create_session(Call call, JupyterCreateSessionRequest body) {
   JupyterService& service = call.services.workspace->jupyter;
   const bool known = service.find(body.session_id.value_or("")) != nullptr;
-  JupyterService::Place place{body.session_id.value_or(""), body.kernel_name.value_or(""), body.cwd.value_or("")};
-  const std::string kernel_name = place.kernel_name;
-  const auto created = co_await service.create(std::move(place));
+  JupyterService::Target target{body.session_id.value_or(""), body.kernel_name.value_or(""), body.cwd.value_or("")};
+  const std::string kernel_name = target.kernel_name;
+  const auto created = co_await service.create(std::move(target));
   if (!created) co_return not_run(service, kernel_name, created.error());
   const JupyterService::SessionPtr& s = *created;
   const JupyterCreateSessionResponse answer{s->id, s->kernel_name, known ? "Session exists" : "Session created"};
@@ -103,7 +103,7 @@ using http::Method;
 constexpr Route kJupyter[] = {
     {Method::post, "/v1/jupyter/execute", "jupyter_execute_code", Scope::jupyter, kNone, Unknown::ignore,
      "Run Python in a kernel", bind<jupyter_execute, JupyterExecuteResponse>()},
-    {Method::get, "/v1/jupyter/info", "get_jupyter_info", Scope::jupyter, kNone, Unknown::ignore, "Which kernels there are",
+    {Method::get, "/v1/jupyter/info", "get_jupyter_info", Scope::jupyter, kNone, Unknown::ignore, "The installed kernels",
      bind<jupyter_info, JupyterInfoResponse>()},
     {Method::get, "/v1/jupyter/sessions", "list_jupyter_sessions", Scope::jupyter, kNone, Unknown::ignore, "List the sessions",
      bind<jupyter_sessions, ActiveJupyterSessions>()},

@@ -73,7 +73,7 @@ struct Schema<JupyterExecuteRequest> {
           .max(300)
           .defaulted(),
       field("kernel_name", &T::kernel_name, "One of available_kernels; the default kernel when absent"),
-      field("session_id", &T::session_id, "Session whose variables the code sees; made when there is none, new when absent"),
+      field("session_id", &T::session_id, "Session whose variables the code sees; an unknown one is created; absent: a new one"),
       field("cwd", &T::cwd, "Directory that the kernel changes to before the code; relative ones start in the workspace")};
 };
 template <>
@@ -94,8 +94,8 @@ struct Schema<JupyterInfoResponse> {
   using T = JupyterInfoResponse;
   static constexpr std::string_view name = "JupyterInfoResponse";
   static constexpr auto fields =
-      std::tuple{field("default_kernel", &T::default_kernel, "Kernel of requests that name none"),
-                 field("available_kernels", &T::available_kernels, "Names that requests can give"),
+      std::tuple{field("default_kernel", &T::default_kernel, "Kernel for requests without a name"),
+                 field("available_kernels", &T::available_kernels, "Names for requests"),
                  field("active_sessions", &T::active_sessions, "Living sessions of this workspace"),
                  field("session_timeout_seconds", &T::session_timeout_seconds, "Idle sessions end after that; 0: never"),
                  field("max_sessions", &T::max_sessions, "Sessions at a time; the longest idle one makes room"),
@@ -108,7 +108,7 @@ struct Schema<JupyterSessionInfo> {
   static constexpr std::string_view name = "SessionInfo";
   static constexpr auto fields = std::tuple{field("kernel_name", &T::kernel_name, "Name of the kernel"),
                                             field("last_used", &T::last_used, "Seconds since 1970"),
-                                            field("age_seconds", &T::age_seconds, "Seconds since it was made")};
+                                            field("age_seconds", &T::age_seconds, "Seconds since its creation")};
 };
 template <>
 struct Schema<ActiveJupyterSessions> {
@@ -120,7 +120,7 @@ struct Schema<JupyterCreateSessionRequest> {
   using T = JupyterCreateSessionRequest;
   static constexpr std::string_view name = "JupyterCreateSessionRequest";
   static constexpr auto fields = std::tuple{
-      field("session_id", &T::session_id, "Id of the session; made up when absent. The session of that id if there is one"),
+      field("session_id", &T::session_id, "Id of the session; generated when absent. An existing session of that id is returned"),
       field("kernel_name", &T::kernel_name, "One of available_kernels; the default kernel when absent"),
       field("cwd", &T::cwd, "Directory to start in; relative ones start in the workspace")};
 };

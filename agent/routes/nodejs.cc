@@ -1,12 +1,12 @@
-// /v1/nodejs: JavaScript, alone or in a REPL that keeps its variables. An unknown session is 404 in the envelope where a request
-// is about one, and is made where code is to run in it.
+// /v1/nodejs: JavaScript, alone or in a REPL that keeps its variables. An unknown session is 404 in the envelope, except where
+// code is to run in it: then it is made.
 #include <cmath>
 
 #include "agent/routes/nodejs_types.h"
 #include "agent/routes/table.h"
 #include "agent/services/code/code_service.h"
 #include "agent/services/workspace/workspace.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::routes {
 namespace {
@@ -44,7 +44,7 @@ NodeJSSessionInfo info_of(const services::ReplSession& s) {
   return info;
 }
 
-// The session of the path, if it is there and of the version that the query names, if it names one.
+// The session of the path, if it exists and has the version of the query (if any).
 ReplService::SessionPtr session_of(const Call& call) {
   ReplService::SessionPtr s = call.services.workspace->code.node().find(std::string(call.request.param("session_id")));
   if (!s) return nullptr;

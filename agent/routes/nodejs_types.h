@@ -1,4 +1,4 @@
-// Requests and responses of /v1/nodejs, by the contract's names. Requests have seconds, what is told of a session milliseconds.
+// Requests and responses of /v1/nodejs, by the contract's names. Requests use seconds, descriptions of a session milliseconds.
 #pragma once
 
 #include <array>
@@ -95,7 +95,7 @@ struct Schema<NodeJSExecuteRequest> {
       field("stateful", &NodeJSExecuteRequest::stateful, "Keep variables for the next request with the same session_id")
           .defaulted(),
       field("session_id", &NodeJSExecuteRequest::session_id,
-            "Session whose variables are used; implies stateful. One that is not there is made"),
+            "Session whose variables are used; implies stateful. An unknown one is created"),
       field("cwd", &NodeJSExecuteRequest::cwd, "Working directory; the workspace, or the session's, when absent"),
       field("version", &NodeJSExecuteRequest::version, "Version of Node.js, such as node22 or 22; the default when absent")};
 };
@@ -106,7 +106,7 @@ struct Schema<NodeJSOutput> {
                                             field("name", &NodeJSOutput::name, "stdout or stderr"),
                                             field("text", &NodeJSOutput::text, "Text of a stream"),
                                             field("ename", &NodeJSOutput::ename, "Name of an error"),
-                                            field("evalue", &NodeJSOutput::evalue, "What the error says"),
+                                            field("evalue", &NodeJSOutput::evalue, "The message of the error"),
                                             field("traceback", &NodeJSOutput::traceback, "Lines of the error's stack"),
                                             field("data", &NodeJSOutput::data, "A result by media type"),
                                             field("metadata", &NodeJSOutput::metadata, "About the data")};
@@ -117,12 +117,12 @@ struct Schema<NodeJSExecuteResponse> {
   static constexpr auto fields = std::tuple{
       field("language", &NodeJSExecuteResponse::language, "Always javascript").one_of(kJavaScript),
       field("status", &NodeJSExecuteResponse::status, "ok, error or timeout"),
-      field("execution_count", &NodeJSExecuteResponse::execution_count, "How many runs the session has had"),
+      field("execution_count", &NodeJSExecuteResponse::execution_count, "Number of runs in the session so far"),
       field("outputs", &NodeJSExecuteResponse::outputs, "Streams, result and error").defaulted(),
       field("code", &NodeJSExecuteResponse::code, "The code"),
       field("stdout", &NodeJSExecuteResponse::stdout_text, "Standard output").defaulted(),
       field("stderr", &NodeJSExecuteResponse::stderr_text, "Standard error").defaulted(),
-      field("exit_code", &NodeJSExecuteResponse::exit_code, "Exit code; 124 when the time was over, 128 + number for a signal"),
+      field("exit_code", &NodeJSExecuteResponse::exit_code, "Exit code; 124 after a timeout, 128 + number for a signal"),
       field("session_id", &NodeJSExecuteResponse::session_id, "Session that keeps the variables"),
       end_field(&NodeJSExecuteResponse::end)};
 };
@@ -146,7 +146,7 @@ struct Schema<NodeJSRuntimeInfo> {
       field("global_packages", &NodeJSRuntimeInfo::global_packages, "Packages of the global directory").defaulted(),
       field("error", &NodeJSRuntimeInfo::error, "Why the packages could not be listed"),
       field("available_versions", &NodeJSRuntimeInfo::available_versions, "Versions that can be asked for").defaulted(),
-      field("current_version", &NodeJSRuntimeInfo::current_version, "The one that this is about")};
+      field("current_version", &NodeJSRuntimeInfo::current_version, "The version that these fields describe")};
 };
 template <>
 struct Schema<NodeJSSessionInfo> {
@@ -174,11 +174,10 @@ struct Schema<NodeJSCreateSessionRequest> {
 template <>
 struct Schema<NodeJSCreateSessionResponse> {
   static constexpr std::string_view name = "NodeJSCreateSessionResponse";
-  static constexpr auto fields =
-      std::tuple{field("session_id", &NodeJSCreateSessionResponse::session_id, "Session identifier"),
-                 field("created", &NodeJSCreateSessionResponse::created, "Whether it is new"),
-                 field("message", &NodeJSCreateSessionResponse::message, "Whether it was there before"),
-                 field("session", &NodeJSCreateSessionResponse::session, "The session")};
+  static constexpr auto fields = std::tuple{field("session_id", &NodeJSCreateSessionResponse::session_id, "Session identifier"),
+                                            field("created", &NodeJSCreateSessionResponse::created, "Whether it is new"),
+                                            field("message", &NodeJSCreateSessionResponse::message, "Whether it existed before"),
+                                            field("session", &NodeJSCreateSessionResponse::session, "The session")};
 };
 template <>
 struct Schema<NodeJSSessionListResponse> {
@@ -210,7 +209,7 @@ struct Schema<NodeJSUpdateSessionResponse> {
 template <>
 struct Schema<NodeJSDeleteSessionResponse> {
   static constexpr std::string_view name = "NodeJSDeleteSessionResponse";
-  static constexpr auto fields = std::tuple{field("deleted", &NodeJSDeleteSessionResponse::deleted, "Whether it was there")};
+  static constexpr auto fields = std::tuple{field("deleted", &NodeJSDeleteSessionResponse::deleted, "Whether it existed")};
 };
 
 }  // namespace caisson::routes

@@ -1,15 +1,15 @@
-// /v1/sandbox/observe: what the sessions of the request's workspace use. Live figures, also as Server-Sent Events on an explicit
-// Accept: text/event-stream:
+// /v1/sandbox/observe: the use of the sessions of the request's workspace. Live figures, also as Server-Sent Events on an
+// explicit Accept: text/event-stream:
 //   id: <number>   event: snapshot   data: an ObservationLiveSnapshot
-// one at the interval of the observation that runs, else every second, until the client leaves.
+// one at the interval of the running observation, otherwise every second, until the client leaves.
 #include <charconv>
 
-#include "agent/routes/gzip.h"
+#include "agent/http/gzip.h"
 #include "agent/routes/observe_types.h"
 #include "agent/routes/table.h"
 #include "agent/services/common/counted.h"
 #include "agent/services/workspace/workspace.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::routes {
 namespace {
@@ -18,7 +18,7 @@ using services::Observation;
 using services::Observer;
 using services::ReportPtr;
 
-constexpr std::string_view kPlace = "/v1/sandbox/observe";
+constexpr std::string_view kObservePath = "/v1/sandbox/observe";
 constexpr std::size_t kMaxStreams = 32, kPiece = 64 * 1024;
 constexpr std::int64_t kDefaultRows = 10;
 
@@ -51,7 +51,7 @@ ObservationReportInfo info_of(const services::ObservedReport& report) {
   ObservationReportInfo info{.report_id = report.id,
                              .reason = report.reason,
                              .created_at = sys::rfc3339(report.created_ns),
-                             .path = std::string(kPlace) + "/reports/" + report.id,
+                             .path = std::string(kObservePath) + "/reports/" + report.id,
                              .size_bytes = static_cast<std::int64_t>(report.packed.size())};
   if (!report.observation->id.empty()) info.session_id = report.observation->id;
   return info;
@@ -75,11 +75,11 @@ json::Value head_of(const services::ObservedReport& report) {
           {"events", encode(events_of(o.events))}};
 }
 
-// One JSON object: the head, and `samples`, each an ObservationLiveSnapshot with the sessions one by one. Made once, in pieces
-// between which others are served.
+// One JSON object: the head, and `samples`, each an ObservationLiveSnapshot with the sessions one by one. Made once, in pieces,
+// with pauses in which other requests are served.
 task<void> pack(ReportPtr report) {
   if (!report->packed.empty()) co_return Status{};
-  Gzip gzip;
+  http::Gzip gzip;
   std::string text = json::dump(head_of(*report));
   text.pop_back();
   text += ",\"samples\":[";
@@ -109,7 +109,7 @@ task<http::Response> observe_status(Call call) {
     out.ends_at = time_text(latest->ended_ns ? latest->ended_ns : latest->ends_ns);
     out.interval_seconds = latest->interval_seconds;
     if (latest->last_sample_ns != 0) out.last_sample_at = sys::rfc3339(latest->last_sample_ns);
-    out.runtime_dir = kPlace;
+    out.runtime_dir = kObservePath;
   }
   co_return http::ok(encode(out));
 }
@@ -132,7 +132,7 @@ task<http::Response> stream(Call call, std::size_t rows) {
     http::Event event{.event = "snapshot", .id = std::to_string(number), .data = json::dump(snapshot)};
     CO_TRY(co_await events.send(std::move(event)));
     const auto pause = static_cast<std::int64_t>(observer->interval_seconds() * 1000);
-    // In short steps: a client that has left is not waited for.
+    // In short waits, so that a client that has left is noticed.
     for (std::int64_t waited = 0; waited < pause && !call.request.client_gone(); waited += 250)
       co_await sleep_for(std::chrono::milliseconds(std::min<std::int64_t>(pause - waited, 250)));
   }
@@ -170,7 +170,7 @@ task<http::Response> observe_start(Call call, ObserveStart body) {
                              .started_at = sys::rfc3339(begun->started_ns),
                              .ends_at = time_text(begun->ends_ns),
                              .interval_seconds = begun->interval_seconds,
-                             .runtime_dir = std::string(kPlace)};
+                             .runtime_dir = std::string(kObservePath)};
   co_return http::ok(encode(out));
 }
 
@@ -229,7 +229,8 @@ constexpr Route kObserve[] = {
     {Method::get, "/v1/sandbox/observe/status", "observe_status_v1_sandbox_observe_status_get", Scope::sandbox, kNone,
      Unknown::ignore, "Tell whether an observation runs", bind<observe_status, ObservationStatus>()},
     {Method::get, "/v1/sandbox/observe/live", "observe_live_v1_sandbox_observe_live_get", Scope::sandbox, kEventStream,
-     Unknown::ignore, "What the sessions use now", bind<observe_live, ObservationLiveSnapshot>(), kDefaultBodyLimit, kLiveQuery},
+     Unknown::ignore, "The present use of the sessions", bind<observe_live, ObservationLiveSnapshot>(), kDefaultBodyLimit,
+     kLiveQuery},
     {Method::post, "/v1/sandbox/observe/start", "observe_start_v1_sandbox_observe_start_post", Scope::sandbox, kNone,
      Unknown::ignore, "Begin an observation", bind<observe_start, ObservationStartResult>()},
     {Method::post, "/v1/sandbox/observe/stop", "observe_stop_v1_sandbox_observe_stop_post", Scope::sandbox, kNone,

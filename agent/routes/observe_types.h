@@ -1,5 +1,5 @@
 // Requests and answers of /v1/sandbox/observe, by the contract's names. `session_id` of a process is beyond the contract: a
-// number of a process means something only together with the session that it lives in.
+// process number is meaningful only together with its session.
 #pragma once
 
 #include "agent/routes/schema.h"
@@ -71,42 +71,46 @@ struct Schema<ObserveStart> {
           .one_of(kStartModes)
           .defaulted(),
       field("idempotency_key", &ObserveStart::idempotency_key, "The same key gives the same observation").max_length(128),
-      field("duration_seconds", &ObserveStart::duration_seconds, "Ends by itself after that long; at most 7 days")
+      field("duration_seconds", &ObserveStart::duration_seconds, "Seconds after which it ends by itself; at most 7 days")
           .min(0)
           .unlisted(),
-      field("interval_seconds", &ObserveStart::interval_seconds, "Between samples, 0.25 to 3600; of capture 1, of guardrail 10")
+      field("interval_seconds", &ObserveStart::interval_seconds,
+            "Seconds between samples, 0.25 to 3600; default 1 for capture, 10 for guardrail")
           .min(0)
           .unlisted(),
-      field("include_processes", &ObserveStart::include_processes, "Rows of processes; in capture unless told otherwise"),
+      field("include_processes", &ObserveStart::include_processes, "Rows of processes; default true for capture"),
       field("include_disk", &ObserveStart::include_disk, "The home's file system").defaulted()};
 };
 template <>
 struct Schema<ObserveStop> {
   static constexpr std::string_view name = "ObserveStopRequest";
   static constexpr auto fields =
-      std::tuple{field("session_id", &ObserveStop::session_id, "The observation; absent: the one that runs")};
+      std::tuple{field("session_id", &ObserveStop::session_id, "The observation; absent: the running one")};
 };
 template <>
 struct Schema<ObserveExport> {
   static constexpr std::string_view name = "ObserveExportRequest";
-  static constexpr auto fields = std::tuple{
-      field("idempotency_key", &ObserveExport::idempotency_key, "The same key gives the same report").max_length(128),
-      field("session_id", &ObserveExport::session_id, "The observation; absent: the latest"),
-      field("reason", &ObserveExport::reason, "Why it is made; at most 256 characters").max_length(256).unlisted().defaulted()};
+  static constexpr auto fields =
+      std::tuple{field("idempotency_key", &ObserveExport::idempotency_key, "The same key gives the same report").max_length(128),
+                 field("session_id", &ObserveExport::session_id, "The observation; absent: the latest"),
+                 field("reason", &ObserveExport::reason, "Reason for the report; at most 256 characters")
+                     .max_length(256)
+                     .unlisted()
+                     .defaulted()};
 };
 template <>
 struct Schema<ObservationStatus> {
   static constexpr std::string_view name = "ObservationStatus";
   static constexpr auto fields =
       std::tuple{field("mode", &ObservationStatus::mode, "off when none runs").one_of(kModes),
-                 field("running", &ObservationStatus::running, "Whether one runs"),
+                 field("running", &ObservationStatus::running, "Whether an observation runs"),
                  field("session_id", &ObservationStatus::session_id, "The latest observation"),
                  field("started_at", &ObservationStatus::started_at, "When it began").format("date-time"),
                  field("ends_at", &ObservationStatus::ends_at, "When it ends by itself").format("date-time"),
-                 field("interval_seconds", &ObservationStatus::interval_seconds, "Between samples"),
+                 field("interval_seconds", &ObservationStatus::interval_seconds, "Seconds between samples"),
                  field("last_sample_at", &ObservationStatus::last_sample_at, "When the last one was taken").format("date-time"),
                  field("runtime_dir", &ObservationStatus::runtime_dir, "For compatibility; the directory does not exist"),
-                 field("report_count", &ObservationStatus::report_count, "Reports that can be had").defaulted()};
+                 field("report_count", &ObservationStatus::report_count, "Available reports").defaulted()};
 };
 template <>
 struct Schema<ObservationStartResult> {
@@ -116,7 +120,7 @@ struct Schema<ObservationStartResult> {
                  field("mode", &ObservationStartResult::mode, "capture or guardrail").one_of(kModes),
                  field("started_at", &ObservationStartResult::started_at, "When it began").format("date-time"),
                  field("ends_at", &ObservationStartResult::ends_at, "When it ends by itself").format("date-time"),
-                 field("interval_seconds", &ObservationStartResult::interval_seconds, "Between samples"),
+                 field("interval_seconds", &ObservationStartResult::interval_seconds, "Seconds between samples"),
                  field("runtime_dir", &ObservationStartResult::runtime_dir, "For compatibility; the directory does not exist")};
 };
 template <>
@@ -130,13 +134,14 @@ struct Schema<ObservationStopResult> {
 template <>
 struct Schema<ObservationReportInfo> {
   static constexpr std::string_view name = "ObservationReportInfo";
-  static constexpr auto fields = std::tuple{
-      field("report_id", &ObservationReportInfo::report_id, "The report"),
-      field("session_id", &ObservationReportInfo::session_id, "The observation; null: none, one sample of that moment"),
-      field("reason", &ObservationReportInfo::reason, "Why it was made").defaulted(),
-      field("created_at", &ObservationReportInfo::created_at, "When it was made").format("date-time"),
-      field("path", &ObservationReportInfo::path, "Where the API has it"),
-      field("size_bytes", &ObservationReportInfo::size_bytes, "Packed")};
+  static constexpr auto fields =
+      std::tuple{field("report_id", &ObservationReportInfo::report_id, "The report"),
+                 field("session_id", &ObservationReportInfo::session_id,
+                       "The observation; null: none ran, the report has one sample of the moment"),
+                 field("reason", &ObservationReportInfo::reason, "Reason for the report").defaulted(),
+                 field("created_at", &ObservationReportInfo::created_at, "When it was made").format("date-time"),
+                 field("path", &ObservationReportInfo::path, "Its address in the API"),
+                 field("size_bytes", &ObservationReportInfo::size_bytes, "Packed")};
 };
 template <>
 struct Codec<ObservationExportResult> {
@@ -156,19 +161,19 @@ struct Schema<ObservationEvent> {
       std::tuple{field("ts", &ObservationEvent::ts, "When").format("date-time"),
                  field("type", &ObservationEvent::type, "session_end, near_limit, observation_start, observation_stop, report"),
                  field("message", &ObservationEvent::message, "In words").defaulted(),
-                 field("data", &ObservationEvent::data, "The same as values").object().defaulted()};
+                 field("data", &ObservationEvent::data, "The same, as values").object().defaulted()};
 };
 template <>
 struct Schema<services::TotalUse> {
   using T = services::TotalUse;
   static constexpr std::string_view name = "ObservationCgroupSnapshot";
   static constexpr auto fields =
-      std::tuple{field("cpu_usage_pct", &T::cpu_usage_pct, "Since the sample before; 100 is one core"),
+      std::tuple{field("cpu_usage_pct", &T::cpu_usage_pct, "Since the previous sample; 100 is one core"),
                  field("cpu_usage_usec", &T::cpu_usage_usec, "Processor time of the workspace's sessions").defaulted(),
                  field("mem_current_bytes", &T::mem_current_bytes, "Memory of the workspace's sessions").defaulted(),
-                 field("mem_max_bytes", &T::mem_max_bytes, "What they may use together; null: each has a limit of its own"),
+                 field("mem_max_bytes", &T::mem_max_bytes, "Their common limit; null: each has a limit of its own"),
                  field("mem_usage_pct", &T::mem_usage_pct, "Used of it"),
-                 field("oom_kill", &T::oom_kill, "Kills for want of memory in living sessions; null without cgroup v2"),
+                 field("oom_kill", &T::oom_kill, "Out-of-memory kills in living sessions; null without cgroup v2"),
                  field("oom", &T::unmeasured, "Not measured"),
                  field("cpu_nr_periods", &T::unmeasured, "Not measured"),
                  field("cpu_nr_throttled", &T::unmeasured, "Not measured"),
@@ -188,7 +193,7 @@ struct Schema<services::DiskUse> {
                                             field("free_bytes", &T::free_bytes, "Free for users"),
                                             field("usage_pct", &T::usage_pct, "Used of it"),
                                             field("inode_used", &T::inode_used, "Files"),
-                                            field("inode_total", &T::inode_total, "Files that there can be"),
+                                            field("inode_total", &T::inode_total, "Number of files that it can hold"),
                                             field("inode_usage_pct", &T::inode_usage_pct, "Files of it")};
 };
 template <>
@@ -197,13 +202,13 @@ struct Schema<services::ProcessUse> {
   static constexpr std::string_view name = "ObservationProcessSnapshot";
   static constexpr auto fields = std::tuple{field("pid", &T::pid, "Its number in its session"),
                                             field("user", &T::user, "Its user"),
-                                            field("comm", &T::comm, "What it calls itself"),
+                                            field("comm", &T::comm, "The name it gives itself"),
                                             field("rss_bytes", &T::rss_bytes, "Anonymous and shared memory"),
                                             field("rss_mib", &T::rss_mib, "The same in MiB"),
-                                            field("cpu_pct", &T::cpu_pct, "Since the sample before"),
+                                            field("cpu_pct", &T::cpu_pct, "Since the previous sample"),
                                             field("threads", &T::threads, "Threads"),
-                                            field("state", &T::state, "As in /proc: R, S, D, T, Z"),
-                                            field("uptime_sec", &T::uptime_sec, "Since its start"),
+                                            field("state", &T::state, "State as in /proc: R, S, D, T, Z"),
+                                            field("uptime_sec", &T::uptime_sec, "Seconds since its start"),
                                             field("fds", &T::unmeasured, "Not measured"),
                                             field("ppid", &T::unmeasured, "Not measured"),
                                             field("session_id", &T::session_id, "The launcher's id of its session")};

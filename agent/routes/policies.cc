@@ -1,7 +1,7 @@
-// The policies in force, and reading them again. The launcher answers and decides; the agent cannot change any of it.
+// The policies in force, and their reload. The launcher answers and decides; the agent can change nothing.
 #include "agent/bridge/launcher_client.h"
 #include "agent/routes/table.h"
-#include "launcher/base/posture.h"
+#include "launcher/common/tables/posture.h"
 
 namespace caisson::routes {
 namespace {
@@ -23,7 +23,7 @@ task<http::Response> get_policy(Call call) {
   co_return http::ok(std::move(policy), "Policy in force");
 }
 
-// Wrong policies are an expected outcome, as a failing tool is: HTTP 200, success false, every problem in data.
+// Invalid policies are an expected outcome, like a failing tool: HTTP 200, success false, every problem in data.
 task<http::Response> reload_policies(Call call) {
   CO_TRY_ASSIGN(const json::Value answer, co_await call.services.launcher->policy_reload());
   json::Value data = json::Value::object();
@@ -39,7 +39,7 @@ constexpr Route kPolicies[] = {
     {http::Method::get, "/v1/policies/{domain}", "get_policy", Scope::sandbox, kNone, Unknown::ignore,
      "All that a domain's policy holds, each with its reason, and its posture score with every point that was taken off",
      bind<get_policy>()},
-    {http::Method::post, "/v1/policies/reload", "reload_policies", Scope::sandbox, kNone, Unknown::ignore,
+    {http::Method::post, "/v1/policies/reload", "reload_policies", Scope::sandbox, kWhole, Unknown::ignore,
      "Read the policy files again: taken whole or not at all; running sessions keep theirs", bind<reload_policies>()},
 };
 

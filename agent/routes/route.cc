@@ -9,7 +9,7 @@ namespace {
 
 constexpr Tag kTags[] = {
     {Scope::system, "system", "The server itself"},
-    {Scope::sandbox, "sandbox", "What there is: environment, packages, hooks, sessions, policies, observations"},
+    {Scope::sandbox, "sandbox", "Environment, packages, hooks, sessions, policies, observations"},
     {Scope::bash, "bash", "A process for each command, with separate streams"},
     {Scope::shell, "shell", "Commands in a terminal that keeps its state"},
     {Scope::file, "file", "Read, write, edit, search and move files"},
@@ -17,10 +17,11 @@ constexpr Tag kTags[] = {
     {Scope::jupyter, "jupyter", "Python in notebook kernels"},
     {Scope::nodejs, "nodejs", "JavaScript in Node.js"},
     {Scope::code, "code", "Programs by their language"},
-    {Scope::workspaces, "workspaces", "The units of tenancy"},
+    {Scope::workspaces, "workspaces", "Areas that share nothing with each other"},
     {Scope::audit, "audit", "What sessions did and what they were refused"},
+    {Scope::auth, "auth", "Tickets, tokens and the logins of pages"},
 };
-static_assert(std::size(kTags) == static_cast<std::size_t>(Scope::audit) + 1, "one for each scope");
+static_assert(std::size(kTags) == static_cast<std::size_t>(Scope::auth) + 1, "one for each scope");
 
 }  // namespace
 

@@ -6,12 +6,14 @@
 // unknown sessions are answered by returning http::session_not_found().
 #pragma once
 
+#include <bit>
 #include <span>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 #include <variant>
 
+#include "agent/auth/principal.h"
 #include "agent/http/coro.h"
 #include "agent/http/event_stream.h"
 #include "agent/http/request.h"
@@ -22,8 +24,8 @@
 
 namespace caisson::routes {
 
-// What a key must cover; also the operation's tag in OpenAPI.
-enum class Scope { system, sandbox, bash, shell, file, file_watch, jupyter, nodejs, code, workspaces, audit };
+// The area of an operation, for permissions; also its tag in OpenAPI.
+enum class Scope { system, sandbox, bash, shell, file, file_watch, jupyter, nodejs, code, workspaces, audit, auth };
 struct Tag {
   Scope scope;
   std::string_view name, doc;
@@ -33,15 +35,38 @@ struct Tag {
 
 enum Flag : unsigned {
   kNone = 0,
-  kPublic = 1,         // no key asked: ping, healthz, readyz and nothing else
+  kPublic = 1,         // needs no key: ping, healthz, readyz, third parties' files (page/static.h) and nothing else
   kEventStream = 2,    // answers Server-Sent Events on an explicit Accept: text/event-stream
   kFlat = 4,           // the response is Data itself, not an envelope around it
   kHidden = 8,         // not in OpenAPI
   kStreamedBody = 16,  // the handler reads the body piece by piece; the row's limit is for all of it
-  kBinary = 32,        // answers bytes (application/octet-stream), or those of a range
-  kConflict = 64,      // 409 where what is there does not permit it
+  kBinary = 32,        // answers bytes (application/octet-stream), also of a range
+  kConflict = 64,      // 409 if the present state does not permit it
+  kPage = 128,         // one of our pages: answers without a key, holds nothing secret, and asks for the key itself
+  kInside = 256,       // lies behind a page's address, such as a preview: the cookie of its path is enough
+  kOwnCheck = 512,     // the handler checks the credential, which is not where other requests have it
+  kWhole = 1024,       // concerns all workspaces: 404 for a client of one workspace
+  kProbe = 2048,       // asked by machines all the time: not in the access log, and never too often
+  kImmediate = 4096,   // the handler waits for nothing, so nobody watches meanwhile whether its client leaves
+  kWatch = 8192,       // all that a credential of one terminal may use; its handler then takes no input
+  kMakes = 16384,      // a GET that makes something: needs full access
 };
 
+// A test fails if a row has a flag that is not here.
+inline constexpr Flag kFlags[] = {kPublic, kEventStream, kFlat,  kHidden, kStreamedBody, kBinary, kConflict, kPage,
+                                  kInside, kOwnCheck,    kWhole, kProbe,  kImmediate,    kWatch,  kMakes};
+// All of them; 0 if one has not exactly one bit, or has that of another.
+[[nodiscard]] consteval unsigned all_flags() {
+  unsigned all = 0;
+  for (const unsigned flag : kFlags) {
+    if (!std::has_single_bit(flag) || (all & flag) != 0) return 0;
+    all |= flag;
+  }
+  return all;
+}
+static_assert(all_flags() != 0, "two flags share a bit: what one permits, the other would");
+
+inline constexpr std::string_view kWorkspaceHeader = "x-caisson-workspace";
 inline constexpr std::size_t kDefaultBodyLimit = 8 * 1024 * 1024;
 
 struct Route;
@@ -51,11 +76,12 @@ struct Call {
   Services& services;
   http::Request request;
   const Route& route;
-  http::StreamWriter* writer;  // owned by the connection, which outlives the handler
+  http::StreamWriter* writer;      // owned by the connection, which outlives the handler
+  auth::Principal principal = {};  // on whose behalf; what the handler hands out has its bounds
 
   // Answers with Server-Sent Events; the handler then returns http::already_sent().
   [[nodiscard]] task<http::EventStream> event_stream() const { return http::EventStream::open(*writer); }
-  // StreamWriter's, where there is one.
+  // StreamWriter's, if there is one.
   [[nodiscard]] task<http::Lane::Turn> work(std::size_t bytes) const;
   [[nodiscard]] task<http::Lane::Turn> answer_of(std::size_t bytes, bool carried_out) const;
 };
@@ -69,12 +95,12 @@ struct Endpoint {
   std::string (*data_name)() = nullptr;
 };
 
-// A parameter of the query, for the description; the handler checks it.
+// A parameter of the query, for the description. The handler checks it.
 struct Parameter {
   std::string_view name, type, doc;  // type: of JSON Schema
   bool required = false;
   Bounds bounds = {};
-  std::string_view fallback = {};  // what holds without it, as JSON; null: it may be null
+  std::string_view fallback = {};  // its default as JSON; null: it may be null
 };
 
 struct Route {
@@ -88,8 +114,15 @@ struct Route {
   Endpoint endpoint;
   std::size_t body_limit = kDefaultBodyLimit;
   std::span<const Parameter> query = {};
-  std::string_view content_type = {};  // of the answer, where it is not JSON
+  std::string_view content_type = {};  // of the answer, if it is not JSON
 };
+
+// Answers without a credential, or looks for it itself.
+[[nodiscard]] constexpr bool is_keyless(const Route& route) { return (route.flags & (kPublic | kPage | kOwnCheck)) != 0; }
+// Works in the workspace that the request names.
+[[nodiscard]] constexpr bool has_workspace(const Route& route) {
+  return !is_keyless(route) && route.scope != Scope::workspaces && route.scope != Scope::auth;
+}
 
 [[nodiscard]] http::Response validation_response(const Issues& issues);
 

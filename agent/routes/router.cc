@@ -16,7 +16,7 @@ std::vector<std::string_view> split(std::string_view path) {
     out.push_back(path.substr(0, end));
     path.remove_prefix(end);
   }
-  if (!out.empty() && path == "/") out.emplace_back();  // as in a request's target: another resource
+  if (!out.empty() && path == "/") out.emplace_back();  // as in a request's target, it is another resource
   return out;
 }
 
@@ -43,7 +43,7 @@ Match Router::find(http::Method method, const std::vector<std::string>& segments
   const http::Method wanted = method == http::Method::head ? http::Method::get : method;
   for (const Row& row : rows_) {
     if (!matches(row.pattern, segments)) continue;
-    // Only methods of the most exact pattern count: /sessions/create takes no DELETE, though a session may have that name.
+    // Only methods of the most exact pattern count: /sessions/create has no DELETE, even if a session has that name.
     if (named.empty()) named = row.route->path;
     if (named == row.route->path) match.allowed.push_back(row.route->method);
     if (match.route != nullptr || row.route->method != wanted) continue;

@@ -12,7 +12,7 @@ namespace caisson::routes {
 struct Match {
   const Route* route = nullptr;  // nullptr: no row has this path with this method
   http::Pairs params;
-  std::vector<http::Method> allowed;  // what the path answers to; empty: the path is unknown
+  std::vector<http::Method> allowed;  // the path's methods; empty: the path is unknown
 };
 
 class Router {

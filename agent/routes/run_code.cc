@@ -1,5 +1,5 @@
-// POST /run_code: one program, compiled and run, and POST /run_jupyter: one notebook, as SandboxFusion's clients ask for them.
-// What cannot be run here is SandboxError with HTTP 200: its clients repeat a request that gets a 5xx.
+// POST /run_code: compiles and runs one program. POST /run_jupyter: runs one notebook. Both as SandboxFusion's clients send them.
+// A program that cannot be run is SandboxError with HTTP 200, because clients repeat a request that gets a 5xx.
 #include "agent/routes/run_code_types.h"
 #include "agent/routes/table.h"
 #include "agent/services/code/code_service.h"
@@ -9,12 +9,12 @@
 namespace caisson::routes {
 namespace {
 
-CommandRunResult result_of(services::StepResult step) {
-  CommandRunResult out{.status = std::move(step.status), .execution_time = step.seconds};
-  if (step.return_code) out.return_code = *step.return_code;
-  out.stdout_text = std::move(step.out);
-  out.stderr_text = std::move(step.err);
-  out.end = std::move(step.end);
+CommandRunResult result_of(services::StageResult stage) {
+  CommandRunResult out{.status = std::move(stage.status), .execution_time = stage.seconds};
+  if (stage.return_code) out.return_code = *stage.return_code;
+  out.stdout_text = std::move(stage.out);
+  out.stderr_text = std::move(stage.err);
+  out.end = std::move(stage.end);
   return out;
 }
 

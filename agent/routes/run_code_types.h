@@ -69,16 +69,16 @@ struct Schema<RunCodeRequest> {
                      .defaulted(),
                  field("code", &RunCodeRequest::code, "The program"),
                  field("stdin", &RunCodeRequest::stdin_text, "Standard input of the program"),
-                 field("language", &RunCodeRequest::language, "Its language; one that is not here is answered with the list"),
-                 field("files", &RunCodeRequest::files, "Files to make before: path to base64"),
-                 field("fetch_files", &RunCodeRequest::fetch_files, "Paths of files whose content is wanted afterwards"),
+                 field("language", &RunCodeRequest::language, "Its language; an unknown one is answered with the list"),
+                 field("files", &RunCodeRequest::files, "Files to create first: path to base64"),
+                 field("fetch_files", &RunCodeRequest::fetch_files, "Paths of files to return afterwards"),
                  field("args", &RunCodeRequest::args, "More arguments of pytest")};
 };
 template <>
 struct Schema<CommandRunResult> {
   static constexpr std::string_view name = "CommandRunResult";
   static constexpr auto fields =
-      std::tuple{field("status", &CommandRunResult::status, "How the step ended").one_of(kCommandRunStatus),
+      std::tuple{field("status", &CommandRunResult::status, "How the stage ended").one_of(kCommandRunStatus),
                  field("execution_time", &CommandRunResult::execution_time, "Seconds"),
                  field("return_code", &CommandRunResult::return_code, "Exit code; a signal as its negative number"),
                  field("stdout", &CommandRunResult::stdout_text, "Standard output"),
@@ -94,7 +94,7 @@ struct Schema<RunCodeResponse> {
                  field("compile_result", &RunCodeResponse::compile_result, "The compiler"),
                  field("run_result", &RunCodeResponse::run_result, "The program"),
                  field("executor_pod_name", &RunCodeResponse::executor_pod_name, "Always null"),
-                 field("files", &RunCodeResponse::files, "Fetched files that are there: path to base64").defaulted()};
+                 field("files", &RunCodeResponse::files, "Fetched files that exist: path to base64").defaulted()};
 };
 
 template <>
@@ -102,14 +102,14 @@ struct Schema<RunJupyterRequest> {
   using T = RunJupyterRequest;
   static constexpr std::string_view name = "RunJupyterRequest";
   static constexpr auto fields = std::tuple{
-      field("cells", &T::cells, "The cells, run in order; one that raises does not keep the next from running"),
+      field("cells", &T::cells, "The cells, run in order; the next cell runs even if one raises"),
       field("cell_timeout", &T::cell_timeout, "Seconds until a cell, and the run with it, is ended; 0: total_timeout")
           .defaulted(),
       field("total_timeout", &T::total_timeout, "Seconds until the run is ended").defaulted(),
       field("memory_limit_MB", &T::memory_limit_mb, "MiB that the kernel may use; -1: as much as the policy allows").defaulted(),
       field("kernel", &T::kernel, "The default kernel").one_of(kNotebookKernels),
-      field("files", &T::files, "Files to make before: path to base64"),
-      field("fetch_files", &T::fetch_files, "Paths of files whose content is wanted afterwards")};
+      field("files", &T::files, "Files to create first: path to base64"),
+      field("fetch_files", &T::fetch_files, "Paths of files to return afterwards")};
 };
 template <>
 struct Schema<CellRunResult> {
@@ -117,20 +117,20 @@ struct Schema<CellRunResult> {
   static constexpr std::string_view name = "CellRunResult";
   static constexpr auto fields =
       std::tuple{field("stdout", &T::stdout_text, "Standard output"), field("stderr", &T::stderr_text, "Standard error"),
-                 field("display", &T::display, "What it showed, its value included, each by media type"),
-                 field("error", &T::error, "What it raised: ename, evalue, traceback")};
+                 field("display", &T::display, "Its displays and its value, each by media type"),
+                 field("error", &T::error, "Its error: ename, evalue, traceback")};
 };
 template <>
 struct Schema<RunJupyterResponse> {
   using T = RunJupyterResponse;
   static constexpr std::string_view name = "RunJupyterResponse";
   static constexpr auto fields =
-      std::tuple{field("status", &T::status, "Success: all cells were run, whatever they raised").one_of(kRunStatus),
+      std::tuple{field("status", &T::status, "Success: all cells were run, even if some raised").one_of(kRunStatus),
                  field("message", &T::message, "Why, for SandboxError"),
                  field("driver", &T::driver, "The run as a whole"),
-                 field("cells", &T::cells, "Those that were run").defaulted(),
+                 field("cells", &T::cells, "The cells that ran").defaulted(),
                  field("executor_pod_name", &T::executor_pod_name, "Always null"),
-                 field("files", &T::files, "Fetched files that are there: path to base64").defaulted()};
+                 field("files", &T::files, "Fetched files that exist: path to base64").defaulted()};
 };
 
 }  // namespace caisson::routes

@@ -5,7 +5,7 @@
 
 #include <sys/utsname.h>
 
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::routes {
 namespace {
@@ -56,7 +56,7 @@ std::string clean(std::string_view text) {
   return out;
 }
 
-// "3.13.5" out of "Python 3.13.5", "v20.19.2".
+// "3.13.5" from "Python 3.13.5", "20.19.2" from "v20.19.2".
 std::string version_number(std::string_view line) {
   const std::size_t begin = std::min(line.find_first_of("0123456789"), line.size());
   const std::size_t end = std::min(line.find_first_not_of("0123456789.", begin), line.size());
@@ -151,6 +151,17 @@ SandboxInfo::SandboxInfo(SandboxSettings settings) : settings_(std::move(setting
 void SandboxInfo::set_places(std::string home, std::string workspace) {
   if (!home.empty()) settings_.home = std::move(home);
   if (!workspace.empty()) settings_.workspace = std::move(workspace);
+  text_.clear();
+}
+
+void SandboxInfo::set_tools(ToolInventory tools) {
+  tools_ = std::move(tools);
+  text_.clear();
+}
+
+const std::string& SandboxInfo::text() const {
+  if (text_.empty()) text_ = json::dump(encode(context()));
+  return text_;
 }
 
 SandboxResponse SandboxInfo::context() const {

@@ -1,5 +1,5 @@
-// SandboxInfo: what is known about the environment of the sessions. Filled at start (os-release, uname) and, once a
-// session has listed its tools, by set_tools(); GET /v1/sandbox only reads it, so it answers at once under any load.
+// SandboxInfo: facts about the environment of the sessions. Filled at start (os-release, uname) and by set_tools(), once a
+// session has listed its tools. GET /v1/sandbox only reads it, so it answers at once under any load.
 #pragma once
 
 #include <string>
@@ -8,15 +8,16 @@
 
 namespace caisson::routes {
 
-// The hook for whoever runs commands in a session: see kToolProbe and parse_tools().
+// The caller runs kToolProbe in a session and passes its output to parse_tools().
 struct ToolInventory {
   std::vector<ToolSpec> python, nodejs;
   std::vector<ToolCategory> utils;
 };
 
-// A POSIX shell script for a session: prints one line a found program, "name<TAB>path<TAB>first line of --version".
+// A POSIX shell script for a session: prints one line for each program found, "name<TAB>path<TAB>first line of --version".
 extern const char* const kToolProbe;
-// Its output as an inventory. The output comes from inside a session and is not trusted: bounded, control characters out.
+// Turns its output into an inventory. The output comes from a session and is not trusted: it is bounded, and control characters
+// are removed.
 [[nodiscard]] ToolInventory parse_tools(std::string_view output);
 
 struct SandboxSettings {
@@ -31,14 +32,17 @@ class SandboxInfo {
  public:
   // Reads /etc/os-release (the image's, which the sessions share) and uname(2). Must run before requests are served.
   explicit SandboxInfo(SandboxSettings settings);
-  void set_places(std::string home, std::string workspace);  // what the launcher's hello says
-  void set_tools(ToolInventory tools) { tools_ = std::move(tools); }
+  void set_places(std::string home, std::string workspace);  // from the launcher's hello
+  void set_tools(ToolInventory tools);
   [[nodiscard]] SandboxResponse context() const;
+  // The same as JSON. It changes only with the places and tools, so it is made once.
+  [[nodiscard]] const std::string& text() const;
 
  private:
   SandboxSettings settings_;
   std::string os_ = "Linux", os_version_, arch_;
   ToolInventory tools_;
+  mutable std::string text_;
 };
 
 }  // namespace caisson::routes

@@ -1,4 +1,4 @@
-// What GET /v1/sandbox answers: the contract's SandboxResponse and its parts, by the contract's names.
+// The answer of GET /v1/sandbox: the contract's SandboxResponse and its parts, by the contract's names.
 #pragma once
 
 #include <optional>
@@ -95,7 +95,7 @@ struct Schema<SandboxDetail> {
   static constexpr std::string_view name = "SandboxDetail";
   static constexpr auto fields =
       std::tuple{field("system", &SandboxDetail::system, ""), field("runtime", &SandboxDetail::runtime, ""),
-                 field("utils", &SandboxDetail::utils, "Programs by what they are for")};
+                 field("utils", &SandboxDetail::utils, "Programs by purpose")};
 };
 template <>
 struct Schema<SandboxResponse> {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kMaxIssues = 50;
 
-// 1, not 1.0, as pydantic has it in its messages and schemas.
+// 1, not 1.0, as in pydantic's messages and schemas.
 json::Value number(double v) {
   if (v == std::floor(v) && std::abs(v) < 1e15) return static_cast<std::int64_t>(v);
   return v;

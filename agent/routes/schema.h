@@ -25,7 +25,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "launcher/base/json.h"
+#include "launcher/common/base/json.h"
 
 namespace caisson::routes {
 
@@ -37,7 +37,7 @@ struct Schema;
 template <class T>
 concept HasSchema = requires { Schema<T>::fields; };
 
-// What a value must satisfy besides its type.
+// Conditions on a value besides its type.
 struct Bounds {
   std::optional<double> min, max;
   std::optional<std::size_t> min_length, max_length;
@@ -45,7 +45,7 @@ struct Bounds {
   std::string_view format, pattern;  // "date-time": for the description only
   bool defaulted = false;
   bool unlisted = false;  // checked, but not in the description: a client made from the contract may send more
-  bool object = false;    // of any JSON value, for the description
+  bool object = false;    // of an arbitrary JSON value, for the description
 };
 
 template <class T, class M>
@@ -116,7 +116,7 @@ constexpr Field<T, M> field(std::string_view name, M T::* member, std::string_vi
 class Issues {
  public:
   void add(const json::Value& loc, std::string_view type, std::string_view msg);
-  // A number that is less than the least one that is taken.
+  // A number below the minimum.
   void add_below(const json::Value& loc, double least);
   [[nodiscard]] bool empty() const { return detail_.empty(); }
   [[nodiscard]] const json::Value& detail() const { return detail_; }
@@ -226,7 +226,7 @@ template <class M>
 struct Codec<std::vector<M>> {
   static void decode(const json::Value& in, const Bounds& b, const json::Value& loc, std::vector<M>& out, const Decode& how) {
     if (!in.is_array()) return how.issues.add(loc, "list_type", "Input should be a valid list");
-    out.clear();  // a default, or another answer's
+    out.clear();  // the default, or that of an earlier answer
     for (std::size_t i = 0; i < in.size(); ++i)
       Codec<M>::decode(in[i], element(b), schema::below(loc, i), out.emplace_back(), how);
   }
@@ -238,7 +238,7 @@ struct Codec<std::vector<M>> {
   static json::Value describe(const Bounds& b, Components& c) {
     return {{"type", "array"}, {"items", Codec<M>::describe(element(b), c)}};
   }
-  // What holds of each.
+  // The conditions for each element.
   static Bounds element(const Bounds& of_list) {
     Bounds out;
     out.one_of = of_list.one_of;
@@ -289,7 +289,7 @@ struct Codec<T> {
   static json::Value describe(const Bounds&, Components& c) {
     const std::string name(Schema<T>::name);
     if (!c.contains(name)) {
-      c[name] = nullptr;  // placed first, so that a type which holds itself ends
+      c[name] = nullptr;  // placed first, so that a recursive type terminates
       json::Value properties = json::Value::object(), required = json::Value::array();
       std::apply([&](const auto&... f) { (describe_field(f, c, properties, required), ...); }, Schema<T>::fields);
       json::Value object = {{"type", "object"}, {"title", name}, {"properties", std::move(properties)}};

@@ -1,10 +1,20 @@
-// Services: what handlers work with, made by main.cc once for the whole process; `workspace` differs between requests. A pointer
-// is null only in unit tests that do not need it.
+// Services: the objects that handlers use, made once by main.cc; only `workspace` differs between requests. A pointer is null
+// only in unit tests that do not need it.
 #pragma once
 
+namespace caisson::auth {
+class Gate;
+}
 namespace caisson::bridge {
 class LauncherClient;
 }
+namespace caisson::http {
+class Server;
+}
+namespace caisson::proxy {
+class Proxy;
+class PublishedPorts;
+}  // namespace caisson::proxy
 namespace caisson::services {
 struct Workspace;
 class Workspaces;
@@ -16,11 +26,15 @@ class SandboxInfo;
 struct AgentStatus;
 
 struct Services {
+  auth::Gate* gate = nullptr;                  // auth/gate.h
   AgentStatus* status = nullptr;               // routes/status.h
   SandboxInfo* sandbox = nullptr;              // routes/sandbox_info.h
   bridge::LauncherClient* launcher = nullptr;  // bridge/launcher_client.h
+  http::Server* server = nullptr;
   services::Workspaces* workspaces = nullptr;
-  services::Workspace* workspace = nullptr;  // the one that the request names, and all that serves it
+  proxy::Proxy* proxy = nullptr;               // proxy/proxy.h
+  proxy::PublishedPorts* published = nullptr;  // proxy/published.h
+  services::Workspace* workspace = nullptr;    // the workspace that the request names, with its services
 };
 
 }  // namespace caisson::routes

@@ -1,4 +1,4 @@
-// Which session of the launcher a path names.
+// The launcher's session that a path names.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace caisson::routes {
 
-// The launcher's id behind a session of the API; or what is named itself, for sessions that have ended and those of others: the
-// launcher knows only those that are ours. "" when it can be none.
+// The launcher's id of a session of the API. Any other valid id is returned unchanged: it may name an ended session, and the
+// launcher answers only about ours. "": not a valid id.
 [[nodiscard]] inline std::string launcher_session(const Call& call) {
   const std::string id(call.request.param("session_id"));
   if (const auto bash = call.services.workspace->bash.find(id)) return bash->handle->id;

@@ -1,4 +1,4 @@
-// The launcher's sessions behind this API, with what they use and may use.
+// The launcher's sessions behind this API, with their use and their limits.
 #include "agent/bridge/launcher_client.h"
 #include "agent/routes/table.h"
 
@@ -16,7 +16,7 @@ task<http::Response> list_sessions(Call call) {
 constexpr Parameter kAfter[] = {{"after", "string", "`next` of the answer before"}};
 
 constexpr Route kSessions[] = {
-    {http::Method::get, "/v1/sessions", "list_confined_sessions", Scope::sandbox, kNone, Unknown::ignore,
+    {http::Method::get, "/v1/sessions", "list_confined_sessions", Scope::sandbox, kWhole, Unknown::ignore,
      "Every living session with its domain, tier, limits and present use", bind<list_sessions>(), kDefaultBodyLimit, kAfter},
 };
 

@@ -24,7 +24,7 @@ constexpr std::size_t kEventBytes = 32 * 1024;
 
 http::Event event_of(std::string name, const json::Value& data) { return {.event = std::move(name), .data = json::dump(data)}; }
 
-// Sends what came into `buffer` since `at`; the start of a code point at its end waits for its rest, unless `all`.
+// Sends the bytes of `buffer` from `at` on. An incomplete code point at the end waits for its rest, unless `all`.
 task<void> send_new(http::EventStream& stream, const OutputBuffer& buffer, std::uint64_t& at, bool all) {
   while (true) {
     std::string bytes = buffer.read(at, kEventBytes);
@@ -60,7 +60,7 @@ task<http::Response> stream_exec(Call call, ShellService::SessionPtr s, ShellSer
   CO_TRY_ASSIGN(auto turn, co_await call.work(kept_of(command->output)));
   http::Event done{.event = "done"};
   done.data = co_await http::json_text(encode(command_result(*s, *command, outcome, truncate)));
-  turn = {};  // a slow client must not keep everybody from it
+  turn = {};  // a slow client must not hold the turn
   CO_TRY(co_await stream.send(std::move(done)));
   co_return http::already_sent();
 }
@@ -112,7 +112,7 @@ task<http::Response> stream_view(Call call, ShellService::SessionPtr s) {
   CO_TRY_ASSIGN(auto turn, co_await call.work(kept_of(s->screen())));
   http::Event done{.event = "done"};
   done.data = co_await http::json_text(encode(view_result(*s)));
-  turn = {};  // a slow client must not keep everybody from it
+  turn = {};  // a slow client must not hold the turn
   CO_TRY(co_await stream.send(std::move(done)));
   co_return http::already_sent();
 }
@@ -145,7 +145,7 @@ task<http::Response> shell_write(Call call, ShellWriteToProcessRequest body) {
   const auto s = call.services.workspace->shell.find(body.id);
   if (!s) co_return http::session_not_found();
   std::string input = std::move(body.input);
-  if (body.press_enter) input += '\r';  // what the key sends; the terminal makes it a newline
+  if (body.press_enter) input += '\r';  // the byte of the Enter key, which the terminal turns into a newline
   CO_TRY(co_await ShellSession::type(s, std::move(input)));
   ShellWriteResult result{latest_status(*s)};
   co_return http::ok(encode(result));
@@ -250,7 +250,7 @@ constexpr Route kShell[] = {
      bind<shell_create_session, ShellCreateSessionResponse>()},
     {Method::post, "/v1/shell/sessions/update", "update_shell_session", Scope::shell, kNone, Unknown::ignore,
      "Change a session's settings", bind<shell_update_session>()},
-    {Method::get, "/v1/shell/terminal-url", "get_terminal_url", Scope::shell, kNone, Unknown::ignore,
+    {Method::get, "/v1/shell/terminal-url", "get_terminal_url", Scope::shell, kMakes, Unknown::ignore,
      "Create a session for a person and say where its terminal is", bind<shell_terminal_url, std::string>()},
     {Method::get, "/v1/shell/sessions/stats", "get_shell_session_stats", Scope::shell, kNone, Unknown::ignore,
      "Count the sessions", bind<shell_stats, ShellSessionStats>()},
@@ -260,7 +260,7 @@ constexpr Route kShell[] = {
      bind<shell_delete_all>()},
     {Method::del, "/v1/shell/sessions/{session_id}", "cleanup_shell_session", Scope::shell, kNone, Unknown::ignore,
      "Close a session", bind<shell_delete>()},
-    {Method::get, "/v1/shell/ws", "shell_ws", Scope::shell, kHidden, Unknown::ignore, "A terminal over a WebSocket",
+    {Method::get, "/v1/shell/ws", "shell_ws", Scope::shell, kHidden | kWatch, Unknown::ignore, "A terminal over a WebSocket",
      bind_websocket<shell_ws>()},
 };
 

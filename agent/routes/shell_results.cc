@@ -1,7 +1,7 @@
 #include "agent/routes/shell_results.h"
 
 #include "agent/services/common/text.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::routes {
 namespace {

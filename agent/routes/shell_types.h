@@ -127,8 +127,8 @@ struct Schema<ShellCommandResult> {
   static constexpr auto fields =
       std::tuple{field("session_id", &ShellCommandResult::session_id, "Session identifier"),
                  field("command", &ShellCommandResult::command, "The command"),
-                 field("status", &ShellCommandResult::status, "How far it came, not whether it succeeded").one_of(kShellStatus),
-                 field("output", &ShellCommandResult::output, "Its output once it is over"),
+                 field("status", &ShellCommandResult::status, "Progress of the request, not its success").one_of(kShellStatus),
+                 field("output", &ShellCommandResult::output, "Its output, once it has ended"),
                  field("console", &ShellCommandResult::console, "The command with its prompt and its output so far"),
                  field("exit_code", &ShellCommandResult::exit_code, "Exit code, when completed"),
                  end_field(&ShellCommandResult::end)};
@@ -142,7 +142,7 @@ template <>
 struct Schema<ShellViewResult> {
   static constexpr std::string_view name = "ShellViewResult";
   static constexpr auto fields =
-      std::tuple{field("output", &ShellViewResult::output, "What the terminal shows, scrolled-out lines included"),
+      std::tuple{field("output", &ShellViewResult::output, "The terminal's text, including scrolled-out lines"),
                  field("session_id", &ShellViewResult::session_id, "Session identifier"),
                  field("console", &ShellViewResult::console, "The latest commands with their outputs"),
                  field("status", &ShellViewResult::status, "Status of the latest command").one_of(kShellStatus),
@@ -188,7 +188,7 @@ struct Schema<ShellKillResult> {
   static constexpr std::string_view name = "ShellKillResult";
   static constexpr auto fields =
       std::tuple{field("status", &ShellKillResult::status, "Status of the command").one_of(kShellStatus),
-                 field("exit_code", &ShellKillResult::exit_code, "Exit code if it had ended before"),
+                 field("exit_code", &ShellKillResult::exit_code, "Exit code, if it had ended already"),
                  field("returncode", &ShellKillResult::returncode, "As exit_code"), end_field(&ShellKillResult::end)};
 };
 template <>

@@ -1,4 +1,4 @@
-// The table of every route the agent serves, put together from the areas' tables.
+// The table of all routes, assembled from the areas' tables.
 #pragma once
 
 #include <span>
@@ -28,12 +28,15 @@ using Area = std::span<const Route>;
 [[nodiscard]] Area attestation_routes();    // routes/attestation.cc
 [[nodiscard]] Area sessions_routes();       // routes/sessions.cc
 [[nodiscard]] Area workspace_routes();      // routes/workspaces.cc
+[[nodiscard]] Area token_routes();          // routes/tokens.cc
+[[nodiscard]] Area auth_routes();           // routes/auth.cc
 [[nodiscard]] Area policy_routes();         // routes/policies.cc
 [[nodiscard]] Area audit_routes();          // routes/audit.cc
+[[nodiscard]] Area operate_routes();        // routes/operate.cc
 [[nodiscard]] Area derived_routes();        // derive/routes.cc
 [[nodiscard]] Area page_routes();           // page/page.cc
 
-// In this order; made once.
+// In this order, assembled once.
 [[nodiscard]] const std::vector<const Route*>& all_routes();
 
 }  // namespace caisson::routes

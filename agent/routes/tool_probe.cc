@@ -38,15 +38,15 @@ task<ToolInventory> ask_tools(bridge::LauncherClient& launcher) {
 
 task<void> probe_until_ready(Services& services) {
   for (std::chrono::milliseconds pause(200);; pause = std::min<std::chrono::milliseconds>(pause * 2, std::chrono::seconds(10))) {
-    services.status->reason = "the first session is being started";
+    services.status->sessions.why = "the first session is being started";
     const Status made = co_await try_session(services.workspace->bash);
     if (made) {
       if (auto tools = co_await ask_tools(*services.launcher)) services.sandbox->set_tools(std::move(*tools));
       else log::warn("GET /v1/sandbox names no tools: " + tools.error().text());
-      services.status->ready = true;
+      services.status->sessions = {.name = "sessions", .passed = true};
       co_return Status{};
     }
-    services.status->reason = "sessions cannot be started";  // why is for the log: this answer needs no key
+    services.status->sessions.why = "sessions cannot be started";  // the reason goes to the log, because this answer needs no key
     log::error("cannot start a session: " + made.error().text());
     co_await sleep_for(pause);
   }

@@ -1,5 +1,5 @@
-// Makes a session, which is the proof that they can be made: /readyz waits for it. Then asks the system for its tools
-// (kToolProbe) and keeps them for GET /v1/sandbox, which says the same in every workspace: so nothing of a home is among them.
+// Makes a session, to prove that sessions can be made: /readyz waits for it. Then lists the system's tools (kToolProbe) for GET
+// /v1/sandbox. The answer is the same in every workspace, so no program of a home is in it.
 #pragma once
 
 #include "agent/http/coro.h"
@@ -7,7 +7,7 @@
 
 namespace caisson::routes {
 
-// Tries until it works, with growing pauses; says in `services.status` why not meanwhile.
+// Tries until it works, with growing pauses; meanwhile `services.status` has the reason.
 [[nodiscard]] task<void> probe_until_ready(Services& services);
 
 }  // namespace caisson::routes

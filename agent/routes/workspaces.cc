@@ -1,5 +1,5 @@
-// /v1/workspaces: the units of tenancy. A request names one with X-Caisson-Workspace; these routes do not read it. Unlike a
-// failing tool, what cannot be done here has an HTTP status of its own.
+// /v1/workspaces. A request names a workspace with X-Caisson-Workspace; these routes do not read it. Unlike a failing tool, a
+// failure here has an HTTP status of its own.
 #include "agent/services/workspace/workspaces.h"
 #include "agent/bridge/launcher_client.h"
 #include "agent/routes/table.h"
@@ -10,7 +10,7 @@ namespace {
 
 http::Response workspace_not_found() { return http::error_response(404, "Workspace not found"); }
 
-// For errors of the launcher that are the client's to mend.
+// The answer to errors of the launcher that the client can correct.
 Result<http::Response> refusal(const Error& error) {
   switch (error.code) {
     case Code::invalid_argument: {
@@ -25,14 +25,14 @@ Result<http::Response> refusal(const Error& error) {
     case Code::limit:
       return http::error_response(429, error.what);
     case Code::permission_denied:
-    case Code::unavailable:  // they cannot be kept apart here: no reason to try again
+    case Code::unavailable:  // workspaces cannot be kept apart here, so trying again is useless
       return http::error_response(403, error.what);
     default:
       return std::unexpected(error);
   }
 }
 
-// What is the launcher's affair stays out, and of the home what only observations tell.
+// Leaves out the launcher's internals, and figures of the home that belong to observations.
 json::Value shown(json::Value workspace, const bridge::LauncherClient& launcher) {
   if (!workspace.contains("home")) workspace["home"] = launcher.greeting().home;
   workspace.erase("uid");
@@ -46,7 +46,9 @@ json::Value shown(json::Value workspace, const bridge::LauncherClient& launcher)
 task<http::Response> list(Call call) {
   CO_TRY_ASSIGN(const std::vector<json::Value> all, co_await call.services.launcher->workspace_list());
   json::Value out = json::Value::array();
-  for (const json::Value& workspace : all) out.push_back(shown(workspace, *call.services.launcher));
+  const std::optional<std::string>& own = call.principal.bounds.workspace;
+  for (const json::Value& workspace : all)
+    if (!own || workspace.value("name", "") == *own) out.push_back(shown(workspace, *call.services.launcher));
   json::Value data = {{"workspaces", std::move(out)}};
   co_return http::ok(std::move(data));
 }
@@ -75,7 +77,7 @@ task<http::Response> one(Call call) {
 
 task<http::Response> destroy(Call call) {
   std::string name(call.request.param("name"));
-  // Its hooks run while its files are there. What fails of them is in its audit log, and no reason to keep it.
+  // Its hooks run while its files exist. Their failures are in the audit log and do not prevent its end.
   if (name != "default")
     if (const auto workspace = co_await call.services.workspaces->find(name)) {
       (void)co_await call.services.workspaces->wake(*workspace);
@@ -110,7 +112,8 @@ constexpr Route kWorkspaces[] = {
     {Method::get, "/v1/workspaces/{name}", "get_workspace", Scope::workspaces, kNone, Unknown::ignore, "Describe a workspace",
      bind<one, WorkspaceInfo>()},
     {Method::post, "/v1/workspaces/{name}/reset", "reset_workspace", Scope::workspaces, kConflict, Unknown::ignore,
-     "End all that is in a workspace, files and hooks too, and make it again as it was made", bind<reset, WorkspaceInfo>()},
+     "End everything in a workspace, including files and hooks, and make it anew with its first settings",
+     bind<reset, WorkspaceInfo>()},
     {Method::post, "/v1/workspaces/{name}/pause", "pause_workspace", Scope::workspaces, kNone, Unknown::ignore,
      "Stop all that runs in a workspace; the next request to it lets it go on", bind<pause, WorkspaceInfo>()},
     {Method::post, "/v1/workspaces/{name}/resume", "resume_workspace", Scope::workspaces, kNone, Unknown::ignore,

@@ -42,7 +42,7 @@ struct Schema<WorkspaceCreate> {
           .min_length(1)
           .max_length(63),
       field("disk_bytes", &WorkspaceCreate::disk_bytes, "Size of the home; default and most: the server's limit").min(1),
-      field("idle_seconds", &WorkspaceCreate::idle_seconds, "Ends after that long without a session").min(1),
+      field("idle_seconds", &WorkspaceCreate::idle_seconds, "Seconds without a session after which it ends").min(1),
       field("persistent", &WorkspaceCreate::persistent,
             "The home is a directory on the server's disk, found again by the next persistent workspace of this name, after a "
             "restart, too, until one is deleted. Otherwise it is memory, and ends with the workspace")};
@@ -52,7 +52,7 @@ struct Schema<WorkspaceDisk> {
   static constexpr std::string_view name = "WorkspaceDisk";
   static constexpr auto fields = std::tuple{field("bytes", &WorkspaceDisk::bytes, "Used of the home"),
                                             field("inodes", &WorkspaceDisk::inodes, "Files and directories in it"),
-                                            field("limit", &WorkspaceDisk::limit, "Bytes that the home may take"),
+                                            field("limit", &WorkspaceDisk::limit, "Limit of the home in bytes"),
                                             field("enforced_by", &WorkspaceDisk::enforced_by,
                                                   "tmpfs, project_quota: by the kernel, exactly. measured: looked at every few "
                                                   "seconds; beyond the limit its sessions end")
@@ -62,16 +62,17 @@ template <>
 struct Schema<WorkspaceInfo> {
   static constexpr std::string_view name = "WorkspaceInfo";
   static constexpr auto fields = std::tuple{
-      field("name", &WorkspaceInfo::name, "What X-Caisson-Workspace says"),
+      field("name", &WorkspaceInfo::name, "Its name, for X-Caisson-Workspace"),
       field("state", &WorkspaceInfo::state, "ready, paused, between these two pausing or resuming; or ending"),
       field("created_at", &WorkspaceInfo::created_at, "When it was made").format("date-time"),
       field("home", &WorkspaceInfo::home, "Where its sessions see their home"),
       field("sessions", &WorkspaceInfo::sessions, "Sessions that live in it"),
-      field("idle_seconds", &WorkspaceInfo::idle_seconds, "Ends after that long without a session; absent: never"),
+      field("idle_seconds", &WorkspaceInfo::idle_seconds, "Seconds without a session after which it ends; absent: never"),
       field("persistent", &WorkspaceInfo::persistent, "Whether its home outlives it"),
       field("disk", &WorkspaceInfo::disk, "The home; absent: it is a directory of the container, without a limit"),
-      field("full", &WorkspaceInfo::full, "Why it takes no session now: its home is over its limit"),
-      field("limits", &WorkspaceInfo::limits, "Of all its sessions together: memory_bytes, processes, cpu_percent; and by what")
+      field("full", &WorkspaceInfo::full, "Why it takes no session now, for example because its home exceeds its limit"),
+      field("limits", &WorkspaceInfo::limits,
+            "Limits of all its sessions together: memory_bytes, processes, cpu_percent; and their mechanism")
           .defaulted()};
 };
 template <>

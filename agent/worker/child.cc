@@ -11,7 +11,7 @@
 #include <array>
 #include <optional>
 
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::worker {
 namespace {
@@ -20,7 +20,7 @@ constexpr rlim_t kCpuSeconds = 120;
 constexpr std::size_t kMostErrors = 4096;
 constexpr int kLookMs = 100;
 
-// The process, ended and reaped however its request ends.
+// The process. It is killed and reaped however its request ends.
 class Process {
  public:
   explicit Process(pid_t pid) : pid_(pid) {}
@@ -44,7 +44,8 @@ class Process {
   pid_t pid_;
 };
 
-// Only async-signal-safe calls: the process has threads. Ends with 127 and errno in `report` when there is no program.
+// Only async-signal-safe calls: the process has threads. Exits with 127, and errno in `report`, when the program cannot be
+// executed.
 [[noreturn]] void become(char* const* argv, int input, int directory, int output, int errors, int report) {
   const rlimit cpu{kCpuSeconds, kCpuSeconds + 1};
   const bool ready = ::dup2(input, 0) >= 0 && ::dup2(output, 1) >= 0 && ::dup2(errors, 2) >= 0 &&
@@ -57,7 +58,7 @@ class Process {
   ::_exit(127);
 }
 
-// Reads what is there into `out`; false at the end.
+// Appends the available bytes to `out`; false at the end of the stream.
 bool take(const Fd& from, std::string& out, std::size_t most) {
   std::array<char, 65536> buffer;
   const ssize_t n = ::read(from.get(), buffer.data(), buffer.size());

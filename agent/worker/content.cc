@@ -9,17 +9,17 @@
 namespace caisson::worker {
 namespace {
 
-// What is read into one answer. More comes by lines, or by download, which have no limit.
+// The most bytes of one answer. Reading by lines and downloading have no limit.
 constexpr std::size_t kMostContent = 16 * 1024 * 1024;
-// A file in which text is replaced is held whole, twice.
+// The largest file in which text is replaced: it is held twice.
 constexpr std::size_t kMostReplaced = 64 * 1024 * 1024;
-constexpr std::size_t kStep = 256 * 1024;
+constexpr std::size_t kPartBytes = 256 * 1024;
 constexpr std::int64_t kMostPart = 4 * 1024 * 1024;
 
-// Calls see(bytes) for the file from its start until it says false, or the end.
+// Calls see(bytes) on the file from its start until see() returns false or the file ends.
 template <class See>
 Done<void> scan(const Fd& fd, const Request& request, const std::string& path, See&& see) {
-  std::string buffer(kStep, '\0');
+  std::string buffer(kPartBytes, '\0');
   for (std::int64_t at = 0;;) {
     if (request.stopped()) return failed(ECANCELED, path);
     const ssize_t n = ::pread(fd.get(), buffer.data(), buffer.size(), at);
@@ -30,11 +30,11 @@ Done<void> scan(const Fd& fd, const Request& request, const std::string& path, S
   }
 }
 
-// A last line without a line break counts, as an editor counts it.
+// Counts a last line without a line break, as editors do.
 Done<std::int64_t> count_lines(const Fd& fd, const Request& request, const std::string& path) {
   std::int64_t lines = 0;
   char last = '\n';
-  GIVE(scan(fd, request, path, [&](std::string_view bytes) {
+  TRY(scan(fd, request, path, [&](std::string_view bytes) {
     lines += std::ranges::count(bytes, '\n');
     last = bytes.back();
     return true;
@@ -42,12 +42,12 @@ Done<std::int64_t> count_lines(const Fd& fd, const Request& request, const std::
   return lines + (last != '\n' ? 1 : 0);
 }
 
-// Lines first to end-1, without the last one's line break.
+// Lines first to end-1, without the line break of the last one.
 Done<std::string> read_lines(const Fd& fd, const Request& request, const std::string& path) {
   std::int64_t first = request.number("start").value_or(0);
   std::int64_t end = request.number("end").value_or(INT64_MAX);
   if (first < 0 || end < 0) {
-    GIVE_ASSIGN(const std::int64_t lines, count_lines(fd, request, path));
+    TRY_ASSIGN(const std::int64_t lines, count_lines(fd, request, path));
     if (first < 0) first = std::max<std::int64_t>(0, lines + first);
     if (end < 0) end = std::max<std::int64_t>(0, lines + end);
   }
@@ -55,7 +55,7 @@ Done<std::string> read_lines(const Fd& fd, const Request& request, const std::st
   std::int64_t line = 0;
   bool too_large = false;
   if (first >= end) return out;
-  GIVE(scan(fd, request, path, [&](std::string_view bytes) {
+  TRY(scan(fd, request, path, [&](std::string_view bytes) {
     while (!bytes.empty() && line < end) {
       const std::size_t at = bytes.find('\n');
       const std::size_t size = at == std::string_view::npos ? bytes.size() : at + 1;
@@ -71,7 +71,7 @@ Done<std::string> read_lines(const Fd& fd, const Request& request, const std::st
   return out;
 }
 
-// Changes whenever the bytes may have, and when the name has been given to another file.
+// Changes whenever the bytes may have changed, and when the name refers to another file.
 std::string version_of(const struct stat& st) {
   return std::to_string(st.st_dev) + "-" + std::to_string(st.st_ino) + "-" + std::to_string(st.st_nlink) + "-" +
          std::to_string(st.st_size) + "-" + std::to_string(st.st_mtim.tv_sec) + "." + std::to_string(st.st_mtim.tv_nsec);
@@ -82,23 +82,23 @@ std::string home() {
   return home != nullptr ? home : "/";
 }
 
-// A directory as the place means the file's own name in it.
+// If the target is a directory, the file is put there under its own name.
 Done<std::string> place_for(std::string path, const std::string& name) {
   if (path.empty()) return home() + "/" + name;
-  GIVE_ASSIGN(path, absolute(path));
+  TRY_ASSIGN(path, absolute(path));
   if (path.ends_with('/')) return path + name;
   const auto directory = open_path(path, O_PATH | O_DIRECTORY);
   return directory ? path + "/" + name : path;
 }
 
 Done<void> copy_all(const Fd& from, const Fd& to, const std::string& path) {
-  std::string buffer(kStep, '\0');
+  std::string buffer(kPartBytes, '\0');
   for (std::int64_t at = 0;;) {
     const ssize_t n = ::pread(from.get(), buffer.data(), buffer.size(), at);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return failed(errno, path);
     if (n == 0) return {};
-    GIVE(write_all_at(to, path, std::string_view(buffer).substr(0, static_cast<std::size_t>(n)), at));
+    TRY(write_all_at(to, path, std::string_view(buffer).substr(0, static_cast<std::size_t>(n)), at));
     at += n;
   }
 }
@@ -127,38 +127,38 @@ Done<std::shared_ptr<Handle>> Handles::take(std::int64_t number) {
 }
 
 Outcome read_file(const Request& request) {
-  GIVE_ASSIGN(const std::string path, absolute(request.text("path")));
-  GIVE_ASSIGN(const Opened file, open_regular(path, O_RDONLY));
+  TRY_ASSIGN(const std::string path, absolute(request.text("path")));
+  TRY_ASSIGN(const Opened file, open_regular(path, O_RDONLY));
   Answer answer;
   if (request.number("start") || request.number("end")) {
-    GIVE_ASSIGN(answer.body, read_lines(file.fd, request, path));
+    TRY_ASSIGN(answer.body, read_lines(file.fd, request, path));
   } else {
-    GIVE_ASSIGN(answer.body, read_whole(file.fd, path, kMostContent));
+    TRY_ASSIGN(answer.body, read_whole(file.fd, path, kMostContent));
   }
   answer.head["path"] = path;
   return answer;
 }
 
 Outcome write_file(const Request& request) {
-  GIVE_ASSIGN(const std::string path, absolute(request.text("path")));
+  TRY_ASSIGN(const std::string path, absolute(request.text("path")));
   const bool append = request.flag("append");
-  GIVE_ASSIGN(const Opened file, open_for_writing(path, O_WRONLY | (append ? O_APPEND : 0)));
-  if (append) GIVE(write_all_at(file.fd, path, request.body, -1));
-  else GIVE(overwrite(file.fd, path, request.body));
+  TRY_ASSIGN(const Opened file, open_for_writing(path, O_WRONLY | (append ? O_APPEND : 0)));
+  if (append) TRY(write_all_at(file.fd, path, request.body, -1));
+  else TRY(overwrite(file.fd, path, request.body));
   Answer answer;
   answer.head = {{"path", path}, {"bytes_written", request.body.size()}};
   return answer;
 }
 
 Outcome replace_in_file(const Request& request) {
-  GIVE_ASSIGN(const std::string path, absolute(request.text("path")));
+  TRY_ASSIGN(const std::string path, absolute(request.text("path")));
   const auto old_size = static_cast<std::size_t>(std::max<std::int64_t>(request.number("old_size").value_or(0), 0));
   if (old_size > request.body.size()) return failed(EINVAL, path);
   const std::string_view old_text = std::string_view(request.body).substr(0, old_size);
   const std::string_view new_text = std::string_view(request.body).substr(old_size);
   if (old_text.empty()) return refused("invalid_target", path, "old_str is empty");
-  GIVE_ASSIGN(const Opened file, open_regular(path, O_RDWR));
-  GIVE_ASSIGN(const std::string before, read_whole(file.fd, path, kMostReplaced));
+  TRY_ASSIGN(const Opened file, open_regular(path, O_RDWR));
+  TRY_ASSIGN(const std::string before, read_whole(file.fd, path, kMostReplaced));
   std::string after;
   std::int64_t count = 0;
   std::size_t from = 0;
@@ -169,7 +169,7 @@ Outcome replace_in_file(const Request& request) {
     ++count;
   }
   after.append(before, from);
-  if (count > 0) GIVE(overwrite(file.fd, path, after));
+  if (count > 0) TRY(overwrite(file.fd, path, after));
   Answer answer;
   answer.head = {{"path", path}, {"count", count}};
   return answer;
@@ -178,39 +178,39 @@ Outcome replace_in_file(const Request& request) {
 Outcome upload_begin(Handles& handles, const Request& request) {
   auto handle = std::make_shared<Handle>();
   if (const auto path = request.text_if("path")) {
-    GIVE_ASSIGN(handle->path, place_for(*path, request.text("name")));
-    GIVE_ASSIGN(Opened file, open_for_writing(handle->path, O_WRONLY));
+    TRY_ASSIGN(handle->path, place_for(*path, request.text("name")));
+    TRY_ASSIGN(Opened file, open_for_writing(handle->path, O_WRONLY));
     if (::ftruncate(file.fd.get(), 0) != 0) return failed(errno, handle->path);
     handle->fd = std::move(file.fd);
     handle->directory = std::move(file.directory);
     handle->name = std::move(file.name);
-  } else {  // the file comes before the name of its place: kept without a name until that is known
+  } else {  // the file arrives before its path: it has no name until the path is known
     auto spool = open_path("/tmp", O_TMPFILE | O_RDWR, 0600);
     if (!spool) spool = open_path(home(), O_TMPFILE | O_RDWR, 0600);
     if (!spool) return std::unexpected(std::move(spool).error());
     handle->fd = std::move(*spool);
   }
   Answer answer;
-  GIVE_ASSIGN(answer.head["handle"], handles.keep(std::move(handle)));
+  TRY_ASSIGN(answer.head["handle"], handles.keep(std::move(handle)));
   return answer;
 }
 
 Outcome upload_part(Handles& handles, const Request& request) {
-  GIVE_ASSIGN(const auto handle, handles.find(request.number("handle").value_or(0)));
+  TRY_ASSIGN(const auto handle, handles.find(request.number("handle").value_or(0)));
   const std::scoped_lock held(handle->lock);
-  GIVE(write_all_at(handle->fd, handle->path, request.body, handle->size));
+  TRY(write_all_at(handle->fd, handle->path, request.body, handle->size));
   handle->size += static_cast<std::int64_t>(request.body.size());
   return Answer{};
 }
 
 Outcome upload_end(Handles& handles, const Request& request) {
-  GIVE_ASSIGN(const auto handle, handles.take(request.number("handle").value_or(0)));
+  TRY_ASSIGN(const auto handle, handles.take(request.number("handle").value_or(0)));
   const std::scoped_lock held(handle->lock);
   if (handle->path.empty()) {
-    GIVE_ASSIGN(handle->path, place_for(request.text("path"), request.text("name")));
-    GIVE_ASSIGN(const Opened file, open_for_writing(handle->path, O_WRONLY));
+    TRY_ASSIGN(handle->path, place_for(request.text("path"), request.text("name")));
+    TRY_ASSIGN(const Opened file, open_for_writing(handle->path, O_WRONLY));
     if (::ftruncate(file.fd.get(), 0) != 0) return failed(errno, handle->path);
-    GIVE(copy_all(handle->fd, file.fd, handle->path));
+    TRY(copy_all(handle->fd, file.fd, handle->path));
   }
   Answer answer;
   answer.head = {{"path", handle->path}, {"size", handle->size}};
@@ -218,10 +218,10 @@ Outcome upload_end(Handles& handles, const Request& request) {
 }
 
 Outcome upload_abort(Handles& handles, const Request& request) {
-  GIVE_ASSIGN(const auto handle, handles.take(request.number("handle").value_or(0)));
+  TRY_ASSIGN(const auto handle, handles.take(request.number("handle").value_or(0)));
   const std::scoped_lock held(handle->lock);
   struct stat ours{}, there{};
-  // What was begun for this upload is taken away, unless the name has become something else meanwhile.
+  // Removes the unfinished file of this upload, unless its name refers to another file by now.
   if (handle->directory && ::fstat(handle->fd.get(), &ours) == 0 &&
       ::fstatat(handle->directory.get(), handle->name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && ours.st_ino == there.st_ino &&
       ours.st_dev == there.st_dev)
@@ -231,8 +231,8 @@ Outcome upload_abort(Handles& handles, const Request& request) {
 
 Outcome download_open(Handles& handles, const Request& request) {
   auto handle = std::make_shared<Handle>();
-  GIVE_ASSIGN(handle->path, absolute(request.text("path")));
-  GIVE_ASSIGN(Opened file, open_regular(handle->path, O_RDONLY));
+  TRY_ASSIGN(handle->path, absolute(request.text("path")));
+  TRY_ASSIGN(Opened file, open_regular(handle->path, O_RDONLY));
   handle->fd = std::move(file.fd);
   handle->st = file.st;
   Answer answer;
@@ -240,12 +240,12 @@ Outcome download_open(Handles& handles, const Request& request) {
                  {"size", static_cast<std::int64_t>(file.st.st_size)},
                  {"modified", static_cast<std::int64_t>(file.st.st_mtim.tv_sec)},
                  {"version", version_of(file.st)}};
-  GIVE_ASSIGN(answer.head["handle"], handles.keep(std::move(handle)));
+  TRY_ASSIGN(answer.head["handle"], handles.keep(std::move(handle)));
   return answer;
 }
 
 Outcome download_part(Handles& handles, const Request& request) {
-  GIVE_ASSIGN(const auto handle, handles.find(request.number("handle").value_or(0)));
+  TRY_ASSIGN(const auto handle, handles.find(request.number("handle").value_or(0)));
   const std::scoped_lock held(handle->lock);
   const std::int64_t offset = request.number("offset").value_or(0);
   const std::int64_t most = std::clamp<std::int64_t>(request.number("most").value_or(0), 0, kMostPart);
@@ -262,7 +262,7 @@ Outcome download_part(Handles& handles, const Request& request) {
     have += static_cast<std::size_t>(n);
   }
   answer.body.resize(have);
-  // Behind the bytes: what has changed while they were read shows as well.
+  // Read after the bytes, so that a change during the reading shows.
   struct stat now{};
   if (::fstat(handle->fd.get(), &now) != 0) return failed(errno, handle->path);
   answer.head["version"] = version_of(now);
@@ -270,7 +270,7 @@ Outcome download_part(Handles& handles, const Request& request) {
 }
 
 Outcome download_close(Handles& handles, const Request& request) {
-  GIVE(handles.take(request.number("handle").value_or(0)));
+  TRY(handles.take(request.number("handle").value_or(0)));
   return Answer{};
 }
 

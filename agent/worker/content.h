@@ -1,4 +1,4 @@
-// Reading and writing what is in files, whole, by lines, and in parts.
+// Reading and writing the content of files: whole, by lines, and in parts.
 #pragma once
 
 #include "agent/worker/handles.h"

@@ -36,7 +36,7 @@ Done<Document> view_document(const Fd& file, const std::string& path, const std:
     said = text;
     return true;
   };
-  GIVE_ASSIGN(const ChildEnd end, run_child(child, request, line));
+  TRY_ASSIGN(const ChildEnd end, run_child(child, request, line));
   const auto answer = json::parse(said, {.max_bytes = 8u << 20, .max_depth = 8, .max_values = 64 * 1024});
   if (end.stopped || end.exit_code != 0 || !answer || !answer->is_object())
     return refused(

@@ -1,5 +1,5 @@
-// Documents for str_replace_editor's view: their text, by document_view.py beside this program, which is a process of its own:
-// what a parser does to itself ends with it.
+// The text of documents, for str_replace_editor's view. document_view.py, beside this program, reads them in a process of its
+// own, so a parser that crashes takes nothing else with it.
 #pragma once
 
 #include "agent/worker/paths.h"
@@ -13,7 +13,7 @@ struct Document {
   std::string text;
   json::Value metadata;
 };
-// invalid_target: the reader's own words, as the whole message.
+// invalid_target: the reader's own message.
 [[nodiscard]] Done<Document> view_document(const Fd& file, const std::string& path, const std::string& kind,
                                            const Request& request);
 

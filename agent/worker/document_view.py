@@ -14,7 +14,7 @@ DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 
 
 class Refused(Exception):
-    """The words of a failure that the client gets."""
+    """A failure whose words the client gets."""
 
 
 def chosen(asked, name: str, total: int) -> range:
@@ -30,7 +30,7 @@ def chosen(asked, name: str, total: int) -> range:
 
 
 def joined(parts) -> str:
-    """As many parts as are ever shown."""
+    """At most as many parts as are shown."""
     out, size = [], 0
     for part in parts:
         out.append(part)
@@ -94,7 +94,7 @@ def paragraphs(slide: ElementTree.Element):
 
 
 def slide_names(package: zipfile.ZipFile) -> list[str]:
-    """In the order in which they are shown."""
+    """Sorts them in the order of display."""
     relations = {r.get("Id"): r.get("Target") for r in part(package, "ppt/_rels/presentation.xml.rels")}
     listed = [node for node in part(package, "ppt/presentation.xml").iter() if node.tag.endswith("}sldId")]
     targets = [relations.get(value) for node in listed for key, value in node.attrib.items() if key.endswith("}id")]

@@ -8,7 +8,7 @@
 #include "agent/worker/editor_text.h"
 #include "agent/worker/encoding.h"
 #include "agent/worker/walk.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::worker {
 namespace {
@@ -19,7 +19,7 @@ constexpr std::size_t kMostEdited = 10 * 1024 * 1024;
 constexpr std::int64_t kListDepth = 2;
 constexpr std::size_t kMostListed = 2000;
 
-// What the tool itself refuses: its text is the message, whole.
+// A refusal of the tool itself: its text is the whole message.
 std::unexpected<Failure> tool(const std::string& path, std::string text, std::string kind = "invalid_target") {
   return refused(std::move(kind), path, std::move(text));
 }
@@ -32,7 +32,7 @@ struct Edit {
 };
 using Edited = Done<Edit>;
 
-// The texts of a request are its bytes, behind each other; `parts` has their sizes, null where one is absent.
+// The bytes of a request are its texts, one after the other; `parts` has their sizes, null for an absent text.
 std::optional<std::string> part_of(const Request& request, std::string_view name) {
   std::size_t at = 0;
   const auto parts = request.head.find("parts");
@@ -65,7 +65,7 @@ Failure missing(const std::string& path) {
   return {ENOENT, path, "not_found", invalid("path", path, "The path " + path + " does not exist. Please provide a valid path.")};
 }
 
-// The text of a file that is to be shown or changed.
+// The text of a file that is shown or changed.
 struct Text {
   Opened file;
   std::string content;
@@ -85,11 +85,11 @@ Done<Text> text_of(EditHistory& history, const Request& request, Done<Opened> fi
   if (static_cast<std::size_t>(file->st.st_size) > kMostEdited)
     return tool(path, "File is too large (" + std::to_string(file->st.st_size >> 20) + "MB). Maximum allowed size is " +
                           std::to_string(kMostEdited >> 20) + "MB.");
-  GIVE_ASSIGN(std::string content, read_whole(file->fd, path, kMostEdited));
+  TRY_ASSIGN(std::string content, read_whole(file->fd, path, kMostEdited));
   if (content.substr(0, 8192).contains('\0'))
     return tool(path, "File appears to be binary and this file type cannot be read or edited by this tool.", "decode_error");
   if (mostly_utf8(content)) return Text{std::move(*file), std::move(content), "", ""};
-  GIVE_ASSIGN(Decoded decoded, decode_text(content, history.encoding_of(path), request));
+  TRY_ASSIGN(Decoded decoded, decode_text(content, history.encoding_of(path), request));
   history.remember(path, decoded.encoding);
   if (decoded.text.size() > kMostEdited) return failed(EFBIG, path);
   return Text{std::move(*file), std::move(decoded.text), std::move(content), std::move(decoded.encoding)};
@@ -99,15 +99,15 @@ Done<Text> open_text(EditHistory& history, const Request& request, const std::st
   return text_of(history, request, open_regular(path, O_RDWR), path);
 }
 
-// The file is this text from now on, in its own encoding.
+// Replaces the file's content by this text, in the file's encoding.
 Done<void> replace_text(EditHistory& history, const Request& request, const Text& text, const std::string& path,
                         const std::string& after) {
   if (after.size() > kMostEdited) return failed(EFBIG, path);
   if (text.encoding.empty()) {
-    GIVE(overwrite(text.file.fd, path, after));
+    TRY(overwrite(text.file.fd, path, after));
   } else {
-    GIVE_ASSIGN(const std::string bytes, encode_text(after, text.encoding, path, request));
-    GIVE(overwrite(text.file.fd, path, bytes));
+    TRY_ASSIGN(const std::string bytes, encode_text(after, text.encoding, path, request));
+    TRY(overwrite(text.file.fd, path, bytes));
   }
   history.push(path, text.before());
   return {};
@@ -120,14 +120,14 @@ Edited view_directory(const Fd& top, const std::string& path, const Request& req
   const auto visit = [&](const Entry& entry, int) {
     if (entry.name.front() == '.') {
       hidden += entry.depth == 1 ? 1 : 0;
-      return Step::skip;
+      return Next::skip;
     }
     names.emplace_back(path + slash + entry.relative, entry.directory);
-    if (names.size() > kMostListed) return Step::stop;
-    return static_cast<std::int64_t>(entry.depth) < kListDepth ? Step::descend : Step::skip;
+    if (names.size() > kMostListed) return Next::stop;
+    return static_cast<std::int64_t>(entry.depth) < kListDepth ? Next::descend : Next::skip;
   };
   bool complete = true;
-  GIVE(walk(top, path, request, visit, complete));
+  TRY(walk(top, path, request, visit, complete));
   std::ranges::sort(names);
   std::string list;
   for (const auto& [name, directory] : names) list += (list.empty() ? "" : "\n") + name + (directory ? "/" : "");
@@ -151,7 +151,7 @@ Done<std::vector<std::int64_t>> range_of(const Request& request, const std::stri
 }
 
 Edited view(EditHistory& history, const std::string& path, const Request& request) {
-  GIVE_ASSIGN(const auto range, range_of(request, path));
+  TRY_ASSIGN(const auto range, range_of(request, path));
   auto opened = open_path(path, O_RDONLY);
   if (!opened && opened.error().number == ENOENT) return std::unexpected(missing(path));
   if (!opened) return std::unexpected(std::move(opened).error());
@@ -164,12 +164,12 @@ Edited view(EditHistory& history, const std::string& path, const Request& reques
     return view_directory(*opened, path, request);
   }
   if (const std::string kind = document_kind(path); !kind.empty() && S_ISREG(st.st_mode)) {
-    GIVE_ASSIGN(Document document, view_document(*opened, path, kind, request));
+    TRY_ASSIGN(Document document, view_document(*opened, path, kind, request));
     return Edit{.output = "Here's the content of the file " + path + " displayed in Markdown format:\n" +
                           clipped(document.text, kFileNotice) + "\n",
                 .metadata = request.flag("metadata") ? std::move(document.metadata) : json::Value(nullptr)};
   }
-  GIVE_ASSIGN(const Text text, text_of(history, request, regular(std::move(*opened), path), path));
+  TRY_ASSIGN(const Text text, text_of(history, request, regular(std::move(*opened), path), path));
   if (range.empty()) return Edit{.output = numbered(text.content, path)};
   auto lines = lines_of(text.content);
   if (text.content.ends_with('\n')) lines.pop_back();
@@ -198,12 +198,12 @@ Edited create(EditHistory& history, const std::string& path, const Request& requ
     return refused("already_exists", path,
                    invalid("path", path, "File already exists at: " + path + ". Cannot overwrite files using command `create`."),
                    EEXIST);
-  GIVE(overwrite(file->fd, path, *text));
+  TRY(overwrite(file->fd, path, *text));
   history.push(path, *text);
   return Edit{.output = "File created successfully at: " + path, .new_text = *text, .existed = false};
 }
 
-// Where it begins. Nothing is everywhere: in front of each line, and at the end.
+// The positions at which `old` begins. An empty text matches before each line and at the end.
 std::vector<std::size_t> places_of(const std::string& text, std::string_view what) {
   std::vector<std::size_t> out;
   const std::string_view sought = what.empty() ? "\n" : what;
@@ -215,7 +215,7 @@ std::vector<std::size_t> places_of(const std::string& text, std::string_view wha
   return out;
 }
 
-// The line of each of these places, which are in order; each line once.
+// The line number of each of these ascending positions, without repetition.
 std::vector<std::int64_t> lines_at(const std::string& text, const std::vector<std::size_t>& places) {
   std::vector<std::int64_t> out;
   std::int64_t line = 1;
@@ -228,7 +228,7 @@ std::vector<std::int64_t> lines_at(const std::string& text, const std::vector<st
   return out;
 }
 
-// The lines as a file from Windows ends them.
+// Ends the lines as a file from Windows does.
 std::string with_crlf(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -245,7 +245,7 @@ Edited str_replace(EditHistory& history, const std::string& path, const Request&
   const std::string mode = request.text("replace_mode");
   if (old_text == new_text)
     return tool(path, invalid("new_str", new_text, "No replacement was performed. `new_str` and `old_str` must be different."));
-  GIVE_ASSIGN(Text text, open_text(history, request, path));
+  TRY_ASSIGN(Text text, open_text(history, request, path));
   std::vector<std::size_t> places = places_of(text.content, old_text);
   if (places.empty() && text.content.contains("\r\n")) {  // a view does not show how lines end
     std::string old_lines = with_crlf(old_text);
@@ -274,7 +274,7 @@ Edited str_replace(EditHistory& history, const std::string& path, const Request&
     if (after.size() > kMostEdited) return failed(EFBIG, path);
   }
   after.append(text.content, from);
-  GIVE(replace_text(history, request, text, path, after));
+  TRY(replace_text(history, request, text, path, after));
   const std::int64_t line = lines_at(text.content, {places.front()}).front() - 1;
   const std::int64_t first = std::max<std::int64_t>(0, line - kSnippetLines);
   const std::int64_t last = line + kSnippetLines + std::ranges::count(new_text, '\n');
@@ -288,8 +288,8 @@ Edited insert(EditHistory& history, const std::string& path, const Request& requ
   const auto new_text = part_of(request, "new_str");
   if (!at) return tool(path, required("insert_line", "insert"));
   if (!new_text) return tool(path, required("new_str", "insert"));
-  GIVE_ASSIGN(Text text, open_text(history, request, path));
-  // A line break at the end ends the last line; it begins none.
+  TRY_ASSIGN(Text text, open_text(history, request, path));
+  // A line break at the end ends the last line and does not begin another.
   auto lines = lines_of(text.content);
   if (text.content.empty() || text.content.ends_with('\n')) lines.pop_back();
   const auto count = static_cast<std::int64_t>(lines.size());
@@ -303,7 +303,7 @@ Edited insert(EditHistory& history, const std::string& path, const Request& requ
   std::size_t rest = 0;
   for (std::int64_t i = 0; i < *at; ++i) rest += lines[static_cast<std::size_t>(i)].size() + 1;
   after.append(text.content, std::min(rest, text.content.size()));
-  GIVE(replace_text(history, request, text, path, after));
+  TRY(replace_text(history, request, text, path, after));
   const std::int64_t added = std::ranges::count(*new_text, '\n') + (new_text->ends_with('\n') ? 0 : 1);
   const std::int64_t first = std::max<std::int64_t>(0, *at - kSnippetLines);
   std::string out =
@@ -314,7 +314,7 @@ Edited insert(EditHistory& history, const std::string& path, const Request& requ
 }
 
 Edited undo(EditHistory& history, const std::string& path, const Request& request) {
-  GIVE_ASSIGN(Text text, open_text(history, request, path));
+  TRY_ASSIGN(Text text, open_text(history, request, path));
   auto before = history.pop(path);
   if (!before) return tool(path, "No edit history found for " + path + "." + history.note());
   if (auto written = overwrite(text.file.fd, path, *before); !written) {
@@ -323,7 +323,7 @@ Edited undo(EditHistory& history, const std::string& path, const Request& reques
   }
   Decoded now{"", std::move(*before)};
   if (!mostly_utf8(now.text)) {
-    GIVE_ASSIGN(now, decode_text(std::move(now.text), text.encoding, request));
+    TRY_ASSIGN(now, decode_text(std::move(now.text), text.encoding, request));
   }
   std::string out = "Last edit to " + path + " undone successfully. " + numbered(now.text, path);
   return Edit{.output = std::move(out), .old_text = std::move(text.content), .new_text = std::move(now.text)};
@@ -386,7 +386,7 @@ std::optional<std::string> EditHistory::pop(const std::string& path) {
 }
 
 Outcome edit_file(EditHistory& history, const Request& request) {
-  GIVE_ASSIGN(const std::string path, absolute(request.text("path")));
+  TRY_ASSIGN(const std::string path, absolute(request.text("path")));
   const std::string command = request.text("command");
   Edited done = tool(path, invalid("command", command, "Allowed are view, create, str_replace, insert and undo_edit."));
   if (command == "view") done = view(history, path, request);

@@ -10,17 +10,17 @@
 
 namespace caisson::worker {
 
-// The bytes before the last edits of each file, bounded together: the file edited longest ago forgets first.
+// The content of each file before its last edits. All of it is bounded together: the file edited longest ago is forgotten first.
 class EditHistory {
  public:
-  // not_the_first: there was another before it, whose edits nobody knows any more.
+  // not_the_first: an earlier worker has ended, and its history of edits with it.
   explicit EditHistory(bool not_the_first);
   void push(const std::string& path, std::string text);
   [[nodiscard]] std::optional<std::string> pop(const std::string& path);
-  // The encoding of a file that is not UTF-8, as it was when it was last shown or changed: what is added is written in the same.
+  // The encoding of a file that is not UTF-8, as of its last view or change: added text is written in the same encoding.
   void remember(const std::string& path, const std::string& encoding);
   [[nodiscard]] std::string encoding_of(const std::string& path);
-  // A sentence for the refusal of undo_edit: since when edits are remembered. Empty if none was forgotten.
+  // For the refusal of undo_edit: a sentence that says since when edits are remembered. Empty if none was forgotten.
   [[nodiscard]] const std::string& note() const { return note_; }
 
  private:
@@ -32,13 +32,13 @@ class EditHistory {
   std::string note_;
   std::mutex lock_;
   std::map<std::string, std::deque<std::string>> edits_;
-  std::deque<std::string> order_;  // paths, the one edited last at the end
+  std::deque<std::string> order_;  // paths, the last edited one at the end
   std::size_t bytes_ = 0;
   std::map<std::string, std::string> encodings_;
 };
 
-// {command, path, parts: {file_text?, old_str?, new_str?: sizes}, insert_line?, view_range?, replace_mode?} + these texts
-// -> {path, existed, sizes: [output, old, new], has_old, has_new, metadata?} + output, old and new text behind each other
+// {command, path, parts: {file_text?, old_str?, new_str?: sizes}, insert_line?, view_range?, replace_mode?} + these texts ->
+// {path, existed, sizes: [output, old, new], has_old, has_new, metadata?} + output, old and new text, one after the other
 [[nodiscard]] Outcome edit_file(EditHistory& history, const Request& request);
 
 }  // namespace caisson::worker

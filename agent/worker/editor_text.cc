@@ -6,7 +6,7 @@
 namespace caisson::worker::editor {
 namespace {
 
-// Where the first `most` characters of UTF-8 text end.
+// The byte position after the first `most` characters of UTF-8 text.
 std::size_t character_end(std::string_view text, std::size_t most) {
   std::size_t at = 0;
   for (std::size_t seen = 0; at < text.size(); ++at)

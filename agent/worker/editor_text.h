@@ -1,4 +1,4 @@
-// The sentences of str_replace_editor, and text as it shows it.
+// The sentences of str_replace_editor, and the form in which it shows text.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace caisson::worker::editor {
 inline constexpr std::size_t kMostShown = 16'000;  // characters
 inline constexpr std::int64_t kSnippetLines = 4;   // around an edit
 
-// Numbered lines, cut to what is shown. what: a path, or "a snippet of <path>".
+// Numbered lines, cut to the length that is shown. what: a path, or "a snippet of <path>".
 [[nodiscard]] std::string numbered(std::string_view text, const std::string& what, std::int64_t first_line = 1);
 [[nodiscard]] std::string clipped(std::string_view text, std::string_view notice);
 

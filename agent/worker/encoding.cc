@@ -24,14 +24,14 @@ std::size_t character_at(std::string_view bytes, std::size_t at) {
   return overlong || beyond ? 0 : size;
 }
 
-// The answer of text_encoding.py: its first line, and the bytes after it. Absent: the program failed or was ended.
+// The answer of text_encoding.py: its first line, and the bytes after it. nullopt: the program failed or was killed.
 struct Said {
   std::string word, body;
 };
 Done<std::optional<Said>> ask(std::vector<std::string> asked, std::string_view bytes, const Request& request) {
   const Fd input(::memfd_create("text", MFD_CLOEXEC));
   if (!input) return failed(errno, "memfd");
-  GIVE(write_all_at(input, "memfd", bytes, 0));
+  TRY(write_all_at(input, "memfd", bytes, 0));
   ChildRequest child;
   child.argv = {"python3", "-I", own_directory() + "text_encoding.py"};
   child.argv.insert(child.argv.end(), asked.begin(), asked.end());
@@ -43,7 +43,7 @@ Done<std::optional<Said>> ask(std::vector<std::string> asked, std::string_view b
     all.append(text).append("\n");
     return all.size() <= kMostSaid;
   };
-  GIVE_ASSIGN(const ChildEnd end, run_child(child, request, line));
+  TRY_ASSIGN(const ChildEnd end, run_child(child, request, line));
   const std::size_t first = all.find('\n');
   const bool whole = !end.stopped && end.exit_code == 0 && first + 1 < all.size() && all.ends_with(".\n");
   if (!whole) return std::nullopt;
@@ -65,14 +65,14 @@ bool mostly_utf8(std::string_view bytes) {
 Done<Decoded> decode_text(std::string bytes, const std::string& known, const Request& request) {
   std::vector<std::string> asked = {"decode"};
   if (!known.empty()) asked.push_back(known);
-  GIVE_ASSIGN(auto said, ask(std::move(asked), bytes, request));
+  TRY_ASSIGN(auto said, ask(std::move(asked), bytes, request));
   if (!said || said->word.empty() || said->word.size() > kMostEncodingName) return Decoded{"", std::move(bytes)};
   return Decoded{std::move(said->word), std::move(said->body)};
 }
 
 Done<std::string> encode_text(std::string text, const std::string& encoding, const std::string& path, const Request& request) {
   if (encoding.empty()) return text;
-  GIVE_ASSIGN(auto said, ask({"encode", encoding}, text, request));
+  TRY_ASSIGN(auto said, ask({"encode", encoding}, text, request));
   if (said && said->word == "ok") return std::move(said->body);
   const std::string why = said && said->word == "no" ? "it has no character `" + said->body + "`" : "it cannot be encoded";
   return refused("invalid_target", path,

@@ -11,11 +11,11 @@
 namespace caisson::worker {
 namespace {
 
-// The most matches that are counted; a search whose matches are endless ends there.
+// The most matches that are counted, so that an endless search ends.
 constexpr std::int64_t kMostCounted = 100'000;
 constexpr std::size_t kMostLine = 16 * 1024;  // characters of a line beyond it are left out
 
-// ripgrep's {"text": ...} or, where it is no UTF-8, {"bytes": base64}.
+// ripgrep's {"text": ...} or, for text that is not UTF-8, {"bytes": base64}.
 std::string text_of(const json::Value& data, const char* name) {
   const auto it = data.find(name);
   if (it == data.end() || !it->is_object()) return "";
@@ -33,7 +33,7 @@ std::string trimmed(std::string line) {
   return line;
 }
 
-// Puts ripgrep's messages together: matches with the lines around them, which are matches themselves where they lie close.
+// Assembles ripgrep's messages into matches with the lines around them. A line near a match may be a match itself.
 class Matches {
  public:
   Matches(const Request& request, std::string base)
@@ -43,7 +43,7 @@ class Matches {
         skip_(request.number("skip").value_or(0)),
         most_(request.number("most").value_or(500)) {}
 
-  // False: enough has been seen.
+  // False: stop the search.
   bool take(std::string_view text) {
     auto message = json::parse(text, {.max_bytes = 8u << 20, .max_depth = 16, .max_values = 256 * 1024});
     if (!message || !message->is_object()) return true;
@@ -146,7 +146,7 @@ Done<std::vector<std::string>> arguments(const Request& request, const std::stri
   if (request.flag("ignore_case")) argv.emplace_back("--ignore-case");
   if (request.flag("multiline")) argv.insert(argv.end(), {"--multiline", "--multiline-dotall"});
   if (request.flag("flat")) argv.emplace_back("--max-depth=1");
-  // Of one file the lines are wanted as `read` counts them. Without it ripgrep takes each null byte for the end of a line.
+  // For one file, lines must be counted as `read` counts them. Without this option ripgrep ends a line at each null byte.
   if (request.flag("files_only")) argv.emplace_back("--text");
   argv.push_back("--before-context=" + std::to_string(request.number("before").value_or(0)));
   argv.push_back("--after-context=" + std::to_string(request.number("after").value_or(0)));
@@ -162,11 +162,11 @@ Done<std::vector<std::string>> arguments(const Request& request, const std::stri
   return argv;
 }
 
-// Of files that could not be read ripgrep gives a line each with the errno, and has searched the others. Everything else is what
-// it cannot do: a pattern that neither engine takes, a match beyond the limits of PCRE2, a type or glob that it does not know.
+// For each unreadable file ripgrep prints a line with the errno, and searches the others. Any other line is a failure of the
+// search: a pattern that neither engine accepts, a match beyond the limits of PCRE2, an unknown type or glob.
 bool only_unreadable(std::string_view errors) {
   bool some = false;
-  errors = errors.substr(0, errors.rfind('\n') + 1);  // of many only the beginning is kept
+  errors = errors.substr(0, errors.rfind('\n') + 1);  // only the first ones are kept
   while (!errors.empty()) {
     const std::string_view line = errors.substr(0, errors.find('\n'));
     errors.remove_prefix(std::min(errors.size(), line.size() + 1));
@@ -180,11 +180,11 @@ bool only_unreadable(std::string_view errors) {
 }  // namespace
 
 Outcome grep_files(const Request& request) {
-  GIVE_ASSIGN(std::string path, absolute(request.text("path")));
+  TRY_ASSIGN(std::string path, absolute(request.text("path")));
   if (request.text("pattern").contains('\0')) return refused("invalid_target", path, "the pattern has a null byte");
-  GIVE_ASSIGN(std::vector<std::string> argv, arguments(request, path));
-  // What is searched is opened here, once: a file is ripgrep's input, a directory the one that it runs in.
-  GIVE_ASSIGN(const Fd top, open_path(path, O_RDONLY));
+  TRY_ASSIGN(std::vector<std::string> argv, arguments(request, path));
+  // The target is opened here, once: a file becomes ripgrep's input, a directory its working directory.
+  TRY_ASSIGN(const Fd top, open_path(path, O_RDONLY));
   struct stat st{};
   if (::fstat(top.get(), &st) != 0) return failed(errno, path);
   const bool directory = S_ISDIR(st.st_mode);
@@ -201,7 +201,7 @@ Outcome grep_files(const Request& request) {
   child.argv = std::move(argv);
   Matches matches(request, directory ? (path.ends_with('/') ? path : path + "/") : "");
   const auto line = [&](std::string_view text) { return matches.take(text); };
-  GIVE_ASSIGN(const ChildEnd end, run_child(child, request, line));
+  TRY_ASSIGN(const ChildEnd end, run_child(child, request, line));
   const bool killed = !end.stopped && end.exit_code >= 128;
   if (end.stopped || killed) matches.cut();
   if (killed && matches.empty())

@@ -1,4 +1,4 @@
-// Files that stay open between two requests: uploads and downloads in parts. Numbers are given once and never again.
+// Files that stay open between two requests: uploads and downloads in parts. A number is never used twice.
 #pragma once
 
 #include <map>
@@ -12,9 +12,9 @@ namespace caisson::worker {
 struct Handle {
   std::mutex lock;  // parts of one file come one after the other
   Fd fd;
-  std::string path;  // absolute; "": an upload whose place is not known yet
+  std::string path;  // absolute; "": an upload whose path is not known yet
   std::int64_t size = 0;
-  Fd directory;  // of a file that an upload has made, with its name there
+  Fd directory;  // of a file that an upload has created, with its name there
   std::string name;
   struct stat st{};  // when it was opened
 };

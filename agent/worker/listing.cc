@@ -7,7 +7,7 @@
 namespace caisson::worker {
 namespace {
 
-// What is kept of a walk, to be sorted, and what goes into one answer.
+// The most entries of a walk that are kept for sorting, and the most of one answer.
 constexpr std::size_t kMostKept = 200'000;
 constexpr std::size_t kMostKeptBytes = 64 * 1024 * 1024;
 
@@ -41,7 +41,7 @@ std::string extension(const std::string& name) {
 
 bool hidden(const Entry& entry) { return entry.name.front() == '.'; }
 
-// Ties are in order of their paths.
+// Ties are sorted by path.
 template <class Key>
 void sort_by(std::vector<Found>& found, Key key) {
   std::ranges::sort(found, [&key](const Found& a, const Found& b) {
@@ -86,27 +86,27 @@ Answer answer_of(Collected collected, const Request& request, const std::string&
 }  // namespace
 
 Outcome list_directory(const Request& request) {
-  GIVE_ASSIGN(const std::string path, absolute(request.text("path")));
-  GIVE_ASSIGN(const Fd top, open_directory(path));
+  TRY_ASSIGN(const std::string path, absolute(request.text("path")));
+  TRY_ASSIGN(const Fd top, open_directory(path));
   const bool recursive = request.flag("recursive"), show_hidden = request.flag("hidden");
   const std::int64_t deepest = recursive ? request.number("max_depth").value_or(INT64_MAX) : 1;
   const std::vector<std::string> types = request.texts("types");
   Collected collected;
   const auto visit = [&](const Entry& entry, int directory) {
-    if (!show_hidden && hidden(entry)) return Step::skip;
+    if (!show_hidden && hidden(entry)) return Next::skip;
     const bool wanted = types.empty() || entry.directory || std::ranges::find(types, extension(entry.name)) != types.end();
     if (wanted) collected.add(entry, directory, true);
-    return static_cast<std::int64_t>(entry.depth) < deepest ? Step::descend : Step::skip;
+    return static_cast<std::int64_t>(entry.depth) < deepest ? Next::descend : Next::skip;
   };
   bool complete = true;
-  GIVE(walk(top, path, request, visit, complete));
+  TRY(walk(top, path, request, visit, complete));
   collected.complete = collected.complete && complete;
   return answer_of(std::move(collected), request, path, true);
 }
 
 Outcome glob_files(const Request& request) {
-  GIVE_ASSIGN(const std::string path, absolute(request.text("path")));
-  GIVE_ASSIGN(const Fd top, open_directory(path));
+  TRY_ASSIGN(const std::string path, absolute(request.text("path")));
+  TRY_ASSIGN(const Fd top, open_directory(path));
   const Pattern pattern(request.text("pattern"));
   std::vector<Pattern> excluded;
   for (const std::string& text : request.texts("exclude")) excluded.emplace_back(text);
@@ -115,14 +115,14 @@ Outcome glob_files(const Request& request) {
   const std::size_t deepest = by_name && !pattern.has_slash() ? 0 : pattern.depth();
   Collected collected;
   const auto visit = [&](const Entry& entry, int directory) {
-    if (!show_hidden && hidden(entry)) return Step::skip;
-    if (std::ranges::any_of(excluded, [&](const Pattern& p) { return p.excludes(entry.relative); })) return Step::skip;
+    if (!show_hidden && hidden(entry)) return Next::skip;
+    if (std::ranges::any_of(excluded, [&](const Pattern& p) { return p.excludes(entry.relative); })) return Next::skip;
     const bool fits = by_name && !pattern.has_slash() ? pattern.matches(entry.name) : pattern.matches(entry.relative);
     if (fits && !(files_only && entry.directory)) collected.add(entry, directory, facts);
-    return deepest == 0 || entry.depth < deepest ? Step::descend : Step::skip;
+    return deepest == 0 || entry.depth < deepest ? Next::descend : Next::skip;
   };
   bool complete = true;
-  GIVE(walk(top, path, request, visit, complete));
+  TRY(walk(top, path, request, visit, complete));
   collected.complete = collected.complete && complete;
   return answer_of(std::move(collected), request, path, facts);
 }

@@ -1,5 +1,5 @@
-// What is in directories: list, glob, find. The answer's bytes are a JSON array, one object an entry: {p: path, n: name, d: is a
-// directory, and where asked s: size, m: modified (ns), x: permission bits}.
+// The contents of directories: list, glob, find. The answer's bytes are a JSON array with one object for each entry: {p: path, n:
+// name, d: is a directory, and on request s: size, m: modified (ns), x: permission bits}.
 #pragma once
 
 #include "agent/worker/walk.h"

@@ -1,6 +1,6 @@
 // caisson-file-worker: the file operations of one workspace, inside a session of the domain `file`. Requests come over stdin as
-// frames (agent/frames), answers leave over stdout. It has no rights but those of the session: the kernel decides about every
-// name. A few threads; each takes the next request itself, so that one slow file holds up nobody else.
+// frames (agent/frames), answers leave over stdout. It has only the rights of the session: the kernel decides about every name.
+// Each of a few threads takes the next request itself, so that a slow file does not hold up other requests.
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@
 #include "agent/worker/grep.h"
 #include "agent/worker/listing.h"
 #include "agent/worker/watch.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::worker {
 namespace {
@@ -35,7 +35,7 @@ struct State {
   EditHistory history;
   Watches watches;
 
-  std::mutex input;  // whoever holds it waits for the next request
+  std::mutex input;  // the thread that holds it waits for the next request
   frames::Decoder decoder{kAccepted};
   std::string buffer = std::string(64 * 1024, '\0');
   std::string_view unread;
@@ -84,13 +84,13 @@ constexpr Operation kOperations[] = {
 };
 static_assert(frames::covers_file_ops(kOperations));
 
-// The agent is gone, or talks nonsense: there is nobody to work for.
+// The agent is gone, or breaks the protocol: nothing is left to do.
 [[noreturn]] void leave(const char* why) {
   std::fprintf(stderr, "caisson-file-worker: %s\n", why);
   ::_exit(1);
 }
 
-// The next frame; ends the process with its stdin. Called with `input` held.
+// The next frame. At the end of stdin the process ends. Called with `input` held.
 frames::Frame next_frame(State& state) {
   while (true) {
     if (state.unread.empty()) {
@@ -167,8 +167,8 @@ void serve(State& state) {
 
 int main(int argc, char** argv) {
   ::signal(SIGPIPE, SIG_IGN);
-  ::signal(SIGXFSZ, SIG_IGN);  // a file that gets too large is EFBIG
-  // Fewer turns for large parts. As far as the system lets an unprivileged user; not fatal.
+  ::signal(SIGXFSZ, SIG_IGN);  // writing beyond the limit of a file's size is EFBIG
+  // A larger pipe needs fewer turns for large parts. The system may limit it for an unprivileged user; not fatal.
   for (const int pipe : {STDIN_FILENO, STDOUT_FILENO}) (void)::fcntl(pipe, F_SETPIPE_SZ, 1024 * 1024);
   const bool not_the_first = argc > 1 && argv[1] == caisson::worker::kNotTheFirst;
   caisson::worker::State state(not_the_first,

@@ -1,4 +1,6 @@
-// What every operation of the file worker gets and gives: a request's head and bytes, an answer or the reason why there is none.
+// The input and output of every operation of the file worker: a request's head and bytes, then an answer or a Failure. Failure is
+// a type of its own beside Error (common/base/result.h) because clients get its errno, path and kind as separate fields of a
+// FileOperationError; TRY works with both.
 #pragma once
 
 #include <atomic>
@@ -10,11 +12,12 @@
 #include <string>
 
 #include "agent/frames/frame.h"
+#include "launcher/common/base/result.h"
 
 namespace caisson::worker {
 
-// number: an errno, or 0 where `kind` says it ("invalid_target", "decode_error", ...). text: in words, where errno does not say
-// it.
+// number: an errno, or 0 if `kind` names the failure ("invalid_target", "decode_error", ...). text: a message, where errno has
+// none.
 struct Failure {
   int number = 0;
   std::string path;
@@ -32,10 +35,10 @@ using Done = std::expected<T, Failure>;
   return std::unexpected(Failure{number, std::move(path), std::move(kind), std::move(text)});
 }
 
-// The most bytes of an answer that grows with what is found; what is more is cut, and said to be.
+// The most bytes of an answer that grows with its findings. A longer answer is cut and marked as cut.
 inline constexpr std::size_t kMostAnswer = 12 * 1024 * 1024;
 
-// One request. `cancelled` becomes true when nobody waits for the answer any more; long operations look.
+// One request. `cancelled` becomes true when its answer is no longer awaited; long operations check it.
 struct Request {
   json::Value head;
   std::string body;
@@ -68,15 +71,3 @@ struct Answer {
 using Outcome = Done<Answer>;
 
 }  // namespace caisson::worker
-
-#define WORKER_CONCAT_(a, b) a##b
-#define WORKER_CONCAT(a, b) WORKER_CONCAT_(a, b)
-#define GIVE(expr)                                                                                          \
-  do {                                                                                                      \
-    if (auto give_result_ = (expr); !give_result_) return std::unexpected(std::move(give_result_).error()); \
-  } while (false)
-#define GIVE_ASSIGN(decl, ...) GIVE_ASSIGN_(WORKER_CONCAT(give_value_, __LINE__), decl, __VA_ARGS__)
-#define GIVE_ASSIGN_(tmp, decl, ...)                        \
-  auto tmp = (__VA_ARGS__);                                 \
-  if (!tmp) return std::unexpected(std::move(tmp).error()); \
-  decl = std::move(*tmp)

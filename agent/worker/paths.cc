@@ -12,24 +12,25 @@
 namespace caisson::worker {
 namespace {
 
-constexpr std::size_t kReadStep = 256 * 1024;
+constexpr std::size_t kReadBytes = 256 * 1024;
 
-// errno as it is left, -1 on failure.
+// Returns -1 on failure, with errno set.
 int open_at(int dir, const char* path, int flags, mode_t mode) {
   open_how how{};
   how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC | O_NOCTTY);
   if ((flags & O_PATH) != 0) how.flags = static_cast<std::uint64_t>((flags & (O_PATH | O_DIRECTORY | O_NOFOLLOW)) | O_CLOEXEC);
-  how.mode = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? mode : 0;  // no others may have one
+  how.mode = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? mode : 0;  // otherwise the kernel refuses a mode
   how.resolve = RESOLVE_NO_MAGICLINKS;
   int fd = openat2(dir, path, how);
   if (fd >= 0 || errno != ENOSYS) return fd;
-  // A magic link then leads to what the session may open anyway, and what is no regular file is refused once it is open.
+  // A magic link then leads only to files that the session may open anyway, and a target that is not a regular file is refused
+  // once it is open.
   do fd = ::openat(dir, path, static_cast<int>(how.flags), how.mode);
   while (fd < 0 && errno == EINTR);
   return fd;
 }
 
-// The directory of a path's last name, made with its parents; `name` points into `path`.
+// The directory of a path's last name, created with its parents; `name` points into `path`.
 Done<Fd> open_parent(const std::string& path, std::string& name) {
   Fd at(open_at(AT_FDCWD, "/", O_PATH | O_DIRECTORY, 0));
   std::size_t begin = 1;
@@ -51,7 +52,7 @@ Done<Fd> open_parent(const std::string& path, std::string& name) {
   return at;
 }
 
-// Without "/./" and "//", which change nothing. ".." stays: what it leads to only the kernel knows.
+// Without "/./" and "//", which change nothing. ".." stays: only the kernel knows where it leads.
 std::string tidy(const std::string& path) {
   std::string out;
   for (std::size_t at = 0; at < path.size();) {
@@ -66,7 +67,7 @@ std::string tidy(const std::string& path) {
 }  // namespace
 
 int openat2(int dir, const char* path, const open_how& how) {
-  constexpr int kTries = 1000;  // EAGAIN: a rename during the resolution, or a lease that somebody holds
+  constexpr int kTries = 1000;  // EAGAIN: a rename during the resolution, or a lease on the file
   long fd = -1;
   int tries = 0;
   do fd = ::syscall(SYS_openat2, dir, path, &how, sizeof how);
@@ -99,7 +100,7 @@ Done<Opened> regular(Fd fd, const std::string& path) {
 
 Done<Opened> open_regular(const std::string& path, int flags) {
   auto fd = open_path(path, flags);
-  // A FIFO nobody reads, and a socket, have no descriptor to look at.
+  // A FIFO without a reader, and a socket, give no descriptor to examine.
   if (!fd && fd.error().number == ENXIO) return refused("invalid_target", path, "Not a regular file", ENXIO);
   if (!fd) return std::unexpected(std::move(fd).error());
   return regular(std::move(*fd), path);
@@ -109,17 +110,18 @@ Done<Opened> open_for_writing(const std::string& path, int flags) {
   auto there = open_regular(path, flags);
   if (there || there.error().number != ENOENT) return there;
   std::string name;
-  GIVE_ASSIGN(Fd dir, open_parent(path, name));
+  TRY_ASSIGN(Fd dir, open_parent(path, name));
   const int made = open_at(dir.get(), name.c_str(), flags | O_CREAT | O_EXCL | O_NONBLOCK, 0666);
   if (made >= 0) {
-    GIVE_ASSIGN(Opened out, regular(Fd(made), path));
+    TRY_ASSIGN(Opened out, regular(Fd(made), path));
     out.created = true;
     out.directory = std::move(dir);
     out.name = std::move(name);
     return out;
   }
   if (errno != EEXIST) return failed(errno, path);
-  // Somebody was faster, or it is a link to a name that does not exist yet: as a shell's redirection does it.
+  // Another process was faster, or the name is a link to a name that does not exist yet. Both are opened as a shell's redirection
+  // would.
   const int fd = open_at(dir.get(), name.c_str(), flags | O_CREAT | O_NONBLOCK, 0666);
   if (fd < 0) return failed(errno, path);
   return regular(Fd(fd), path);
@@ -136,8 +138,8 @@ Done<std::string> read_whole(const Fd& fd, const std::string& path, std::size_t 
   }
   while (out.size() <= most) {
     const std::size_t have = out.size();
-    const std::size_t room = std::max(out.capacity() - have, have == 0 ? std::size_t{4096} : kReadStep);
-    out.resize(have + std::min(room, kReadStep));
+    const std::size_t room = std::max(out.capacity() - have, have == 0 ? std::size_t{4096} : kReadBytes);
+    out.resize(have + std::min(room, kReadBytes));
     const ssize_t n = ::pread(fd.get(), out.data() + have, out.size() - have, static_cast<off_t>(have));
     const int error = errno;
     out.resize(have + static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
@@ -161,8 +163,8 @@ Done<void> write_all_at(const Fd& fd, const std::string& path, std::string_view 
 }
 
 Done<void> overwrite(const Fd& fd, const std::string& path, std::string_view bytes) {
-  // The new bytes first: where there is no room for them, the old length has not gone yet.
-  GIVE(write_all_at(fd, path, bytes, 0));
+  // Writes the new bytes before truncating: if the disk is full, the old tail is still there.
+  TRY(write_all_at(fd, path, bytes, 0));
   if (::ftruncate(fd.get(), static_cast<off_t>(bytes.size())) != 0) return failed(errno, path);
   return {};
 }

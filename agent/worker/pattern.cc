@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::size_t kMostAlternatives = 64;
 
-// Bytes of the UTF-8 character that begins `text`, as far as they are there.
+// Length of the UTF-8 character that begins `text`, cut at the end of `text`.
 std::size_t character(std::string_view text) {
   std::size_t n = 1;
   while (n < text.size() && n < 4 && (text[n] & '\xc0') == '\x80') ++n;
@@ -116,7 +116,7 @@ bool match_name(std::string_view pattern, std::string_view name) {
         continue;
       }
     }
-    // The last star takes one character more. Earlier ones never need to: what follows them has matched already.
+    // The last star takes one more character. Earlier stars never need to: the text after them has matched already.
     if (star == std::string_view::npos || star_n >= name.size()) return false;
     star_n += character(name.substr(star_n));
     n = star_n;

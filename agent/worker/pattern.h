@@ -1,5 +1,5 @@
 // Glob patterns over relative paths: * and ? within a name, ** across directories, [a-z] [!a-z], {a,b}. Matching takes time
-// proportional to pattern times name, whatever a client writes.
+// proportional to pattern times name, for any pattern.
 #pragma once
 
 #include <string>
@@ -17,11 +17,12 @@ class Pattern {
   explicit Pattern(std::string_view text);
 
   [[nodiscard]] bool matches(std::string_view relative_path) const;
-  // As exclusions mean it: without a slash any name on the way, with one the path or a directory above it.
+  // The rule for exclusions: a pattern without a slash matches any name in the path, one with a slash the path or a directory
+  // above it.
   [[nodiscard]] bool excludes(std::string_view relative_path) const;
   [[nodiscard]] bool names_hidden() const;  // a segment begins with a dot
   [[nodiscard]] bool has_slash() const { return has_slash_; }
-  // How deep a match can lie; 0: any depth.
+  // The greatest depth of a match; 0: any depth.
   [[nodiscard]] std::size_t depth() const;
 
  private:

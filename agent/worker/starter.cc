@@ -1,7 +1,7 @@
-// caisson-starter: the first program of a session for /run_code (agent/services/code/run_code.h). It puts the files of its job in
-// place, lowers its own limits of memory, and becomes the program. The job is one frame on stdin (agent/frames). Not a byte
-// behind the frame is read: that is the program's own input. It has no rights but those of the session. A file that it cannot
-// place is reported on stderr, behind the job's nonce (agent/services/code/code_report.h).
+// caisson-starter: the first program of a session for /run_code (agent/services/code/run_code.h). It writes the files of its job,
+// lowers its own memory limits, and executes the program. The job is one frame on stdin (agent/frames). It reads no byte after
+// the frame: the rest is the program's own input. It has only the rights of the session. A file that it cannot write is reported
+// on stderr, after the job's nonce (agent/services/code/code_report.h).
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -12,15 +12,15 @@
 #include <cstring>
 
 #include "agent/worker/paths.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::worker {
 namespace {
 
 constexpr frames::Limits kAccepted{.head_bytes = 1024 * 1024, .body_bytes = 48 * 1024 * 1024, .head_values = 64 * 1024};
-constexpr int kCannotRun = 126, kNoProgram = 127;  // as shells say it
+constexpr int kCannotRun = 126, kNoProgram = 127;  // as shells report it
 
-// Ends the process if stdin closes before a job came.
+// Ends the process if stdin closes before a job arrives.
 Request read_job() {
   frames::Decoder decoder(kAccepted);
   std::string bytes(64 * 1024, '\0');
@@ -36,8 +36,8 @@ Request read_job() {
 }
 
 Done<void> write_one(const std::string& name, std::string_view bytes, const std::string& dir) {
-  GIVE_ASSIGN(const std::string path, absolute(name.starts_with('/') || name.empty() ? name : dir + "/" + name));
-  GIVE_ASSIGN(const Opened file, open_for_writing(path, O_WRONLY));
+  TRY_ASSIGN(const std::string path, absolute(name.starts_with('/') || name.empty() ? name : dir + "/" + name));
+  TRY_ASSIGN(const Opened file, open_for_writing(path, O_WRONLY));
   return overwrite(file.fd, path, bytes);
 }
 
@@ -50,13 +50,13 @@ Done<void> place(const Request& job) {
   for (const json::Value& one : *files) {
     const Request file{.head = one, .body = ""};
     const auto size = std::min(rest.size(), static_cast<std::size_t>(file.number("bytes").value_or(0)));
-    GIVE(write_one(file.text("path"), rest.substr(0, size), dir));
+    TRY(write_one(file.text("path"), rest.substr(0, size), dir));
     rest.remove_prefix(size);
   }
   return {};
 }
 
-// The soft limit, at most the hard one.
+// Sets the soft limit, at most to the hard one.
 void bound(__rlimit_resource what, rlim_t soft) {
   rlimit limit{};
   (void)::getrlimit(what, &limit);
@@ -64,8 +64,8 @@ void bound(__rlimit_resource what, rlim_t soft) {
   (void)::setrlimit(what, &limit);
 }
 
-// An allocation beyond them fails at once, where a watchdog that looks twice a second is late. The stack has as much as there
-// is: a figure would be the size of each thread's, too (pthread_create(3)).
+// An allocation beyond these limits fails at once; the watchdog looks only twice a second. The stack's soft limit becomes its
+// hard one: any smaller figure would also be the stack size of each thread (pthread_create(3)).
 void bound_memory(rlim_t bytes) {
   bound(RLIMIT_AS, bytes);
   bound(RLIMIT_DATA, bytes);
@@ -95,7 +95,7 @@ void bound_memory(rlim_t bytes) {
 
 int main() {
   using namespace caisson::worker;
-  ::signal(SIGXFSZ, SIG_IGN);  // a file that gets too large is EFBIG
+  ::signal(SIGXFSZ, SIG_IGN);  // writing beyond the limit of a file's size is EFBIG
   const Request job = read_job();
   if (const auto placed = place(job); !placed) refuse(job, placed.error());
   ::signal(SIGXFSZ, SIG_DFL);

@@ -1,12 +1,12 @@
 """Text that is not UTF-8, for str_replace_editor. Run by caisson-file-worker inside the session; the bytes are its standard input:
     python3 -I text_encoding.py decode [NAME]   prints the encoding's name, and the text as UTF-8; NAME is tried first
-    python3 -I text_encoding.py encode NAME     prints "ok" and the bytes, or "no" and the first character that has none there
-A full stop follows, behind which nothing counts. An encoding is taken only if it gives the same bytes back and leaves ASCII as it is."""
+    python3 -I text_encoding.py encode NAME     prints "ok" and the bytes, or "no" and the first character that NAME lacks
+A full stop follows; anything after it is ignored. An encoding counts only if it reproduces the same bytes and leaves ASCII unchanged."""
 import sys
 
 MOST_LOOKED_AT = 32 << 10  # bytes of the lines that are not ASCII
 LEAST_SURE = 0.6
-# What files that look like the first are, if they can be: the same with more characters, or what is used far more often.
+# Replacements for a detected encoding, if they decode: a superset of it, or one that is far more common.
 RATHER = {"gb2312": "gb18030", "euc-kr": "cp949", "shift_jis": "cp932", "iso-8859-1": "cp1252", "iso-8859-9": "cp1254",
           "maccyrillic": "windows-1251"}
 ASCII = bytes(range(32, 127)) + b"\t\n\r"

@@ -38,7 +38,7 @@ Entry entry_of(int dir, const dirent& found, const std::string& above, std::size
 
 }  // namespace
 
-// Where there is no openat2: name by name, none of which may be a link. They are of readdir(3): no "..".
+// Without openat2: opens name by name and refuses links. The names come from readdir(3), so none is "..".
 static int open_by_steps(const Fd& top, const std::string& relative, int flags) {
   Fd above;
   for (std::size_t begin = 0;;) {
@@ -64,7 +64,7 @@ static int open_at(const Fd& top, const std::string& relative, int flags) {
 int open_below(const Fd& top, const std::string& relative) { return open_at(top, relative, O_RDONLY | O_DIRECTORY | O_NONBLOCK); }
 
 bool stat_below(const Fd& top, const std::string& relative, struct stat& st) {
-  const Fd at(open_at(top, relative, O_PATH));  // of a link in the last place, itself
+  const Fd at(open_at(top, relative, O_PATH));  // a link as the last name: the link itself
   return at && ::fstat(at.get(), &st) == 0;
 }
 
@@ -92,9 +92,9 @@ Done<void> walk(const Fd& top, const std::string& path, const Request& request, 
         return {};
       }
       const Entry entry = entry_of(fd, *found, above, depth + 1);
-      const Step step = visit(entry, fd);
-      if (step == Step::stop) return {};
-      if (step == Step::skip || !entry.directory || entry.link) continue;
+      const Next next = visit(entry, fd);
+      if (next == Next::stop) return {};
+      if (next == Next::skip || !entry.directory || entry.link) continue;
       if (entry.depth >= kMostDepth || entry.relative.size() >= PATH_MAX) complete = false;
       else waiting.emplace_back(entry.relative, entry.depth);
     }

@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "agent/worker/watcher.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::worker {
 
@@ -24,17 +24,17 @@ Outcome Watches::start(const Request& request) {
   wanted.debounce_ms = std::clamp<std::int64_t>(request.number("debounce").value_or(300), 0, 5000);
   for (const std::string& text : request.texts("exclude")) wanted.exclude.emplace_back(text);
   for (const std::string& text : request.texts("include")) wanted.include.emplace_back(text);
-  GIVE_ASSIGN(const std::string path, absolute(request.text("path")));
+  TRY_ASSIGN(const std::string path, absolute(request.text("path")));
   Answer answer;
   auto top = open_directory(path);
   const bool directory = top.has_value();
   wanted.path = path;
   const bool exact = request.flag("exact");
   if (!directory || exact) {
-    // A file, or what may become one: its directory is watched for its name.
+    // A file, or a name that may become one: its directory is watched for the name.
     if (!directory && top.error().number != ENOTDIR && top.error().number != ENOENT)
       return std::unexpected(std::move(top).error());
-    // Who waits for a name to appear has it when it is a link, whatever that leads to.
+    // A client that waits for a name is served when the name is a link, even a dangling one.
     const bool exists = open_path(path, exact ? O_PATH | O_NOFOLLOW : O_PATH).has_value();
     if (!exists && !exact) return failed(ENOENT, path);
     std::string plain = path;
@@ -54,7 +54,7 @@ Outcome Watches::start(const Request& request) {
     thread_ = std::jthread([this] { run(); });
   }
   const std::string id = wanted.id;
-  GIVE_ASSIGN(auto made, Watcher::start(std::move(wanted), std::move(*top), request));
+  TRY_ASSIGN(auto made, Watcher::start(std::move(wanted), std::move(*top), request));
   watchers_[id] = std::move(made);
   wake();
   answer.head["path"] = path;

@@ -1,5 +1,6 @@
-// Watching files with inotify: what changes below a path is told in batches, one change a path in each. A thread of its own, made
-// with the first watcher. Every bound that is met, and every event that the kernel dropped, is told as an overflow: look again.
+// Watches files with inotify. Changes below a path are sent in batches, each with one change for each path. A thread of its own
+// starts with the first watcher. A reached bound, or events that the kernel dropped, are sent as an overflow: the client must
+// look again.
 #pragma once
 
 #include <map>

@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "agent/worker/walk.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::worker {
 namespace {
@@ -35,26 +35,27 @@ Done<std::shared_ptr<Watcher>> Watcher::start(WatchRequest request, Fd top, cons
   const std::shared_ptr<Watcher> made(new Watcher(std::move(request), std::move(inotify), std::move(top)));
   made->add_directory("", call, false);
   if (made->directories_.empty()) return failed(ENOSPC, made->request_.path);  // no room for watches
-  // Where not all of a large tree could be watched, the first answer says so.
+  // If only a part of a large tree could be watched, the first answer says so.
   if (made->overflow_) made->first_us_ = sys::monotonic_us();
   return made;
 }
 
-// Breadth first. tell_content: it has appeared just now, and so has what is in it.
+// Breadth first. tell_content: the directory is new, so its entries are reported as new, too.
 void Watcher::add_directory(const std::string& relative, const Request& call, bool tell_content) {
   std::deque<std::string> waiting = {relative};
   while (!waiting.empty()) {
     const std::string at = std::move(waiting.front());
     waiting.pop_front();
     const Fd dir(open_below(top_, at));
-    if (!dir) continue;  // gone again, or not ours to read
+    if (!dir) continue;  // gone again, or unreadable
     if (directories_.size() >= kMostDirectories) {
       overflow_ = true;
       return;
     }
     const std::string by_fd = "/proc/self/fd/" + std::to_string(dir.get());
     int wd = ::inotify_add_watch(inotify_.get(), by_fd.c_str(), kMask);
-    // Without /proc only a name can be watched, and it is followed once more: to something else that this session may read.
+    // Without /proc only a name can be watched, and the kernel resolves it once more. It may then lead elsewhere, but only to
+    // files that this session may read.
     if (wd < 0 && errno == ENOENT)
       wd = ::inotify_add_watch(inotify_.get(), below(request_.path, at).c_str(), kMask | IN_DONT_FOLLOW);
     if (wd < 0) {
@@ -67,10 +68,10 @@ void Watcher::add_directory(const std::string& relative, const Request& call, bo
     const auto visit = [&](const Entry& entry, int) {
       const std::string name = below(at, entry.name);
       const bool excluded = std::ranges::any_of(request_.exclude, [&](const Pattern& p) { return p.excludes(name); });
-      if (excluded) return Step::skip;
+      if (excluded) return Next::skip;
       if (tell_content) note(Kind::create, name, entry.directory);
       if (entry.directory && !entry.link) waiting.push_back(name);
-      return Step::skip;
+      return Next::skip;
     };
     if (!walk(dir, request_.path, call, visit, complete) || !complete) overflow_ = true;
   }
@@ -139,7 +140,7 @@ void Watcher::take_name(const std::string& relative, std::uint32_t mask, std::ui
       }
       return;
     }
-    mask |= IN_CREATE;  // from elsewhere, or from where nobody looks
+    mask |= IN_CREATE;  // moved in from a directory that is not watched
   }
   if ((mask & IN_CREATE) != 0 && directory && request_.recursive && request_.only.empty() &&
       std::ranges::none_of(request_.exclude, [&](const Pattern& p) { return p.excludes(relative); }))
@@ -150,7 +151,7 @@ void Watcher::take_name(const std::string& relative, std::uint32_t mask, std::ui
   else if ((mask & IN_ATTRIB) != 0) note(Kind::chmod, relative, directory);
 }
 
-// One change a path: what a reader who looks now has to know.
+// One change for each path: the one that a reader must know about now.
 void Watcher::note(Kind kind, const std::string& relative, bool directory, const std::string& old_relative) {
   if (!relative.empty() && !wanted(relative)) return;
   if (first_us_ == 0) first_us_ = sys::monotonic_us();
@@ -176,7 +177,7 @@ void Watcher::rename_directory(const std::string& from, const std::string& to) {
     if (relative == from || relative.starts_with(from + "/")) relative = to + relative.substr(from.size());
 }
 
-// What went away and came nowhere that is looked at has been removed.
+// A name that was moved away and did not reappear in a watched directory counts as removed.
 void Watcher::settle_moves() {
   const auto moves = std::exchange(moves_, {});
   for (const auto& [cookie, moved] : moves) {

@@ -1,5 +1,4 @@
-// One watcher: its inotify instance, the directories that it looks at, and the changes that wait for the end of the debounce
-// window.
+// One watcher: its inotify instance, its watched directories, and the changes that wait for the end of the debounce window.
 #pragma once
 
 #include <deque>
@@ -24,11 +23,11 @@ class Watcher {
   [[nodiscard]] static Done<std::shared_ptr<Watcher>> start(WatchRequest request, Fd top, const Request& call);
 
   [[nodiscard]] int fd() const { return inotify_.get(); }
-  // Takes what the kernel has for us.
+  // Reads the kernel's pending events.
   void read();
-  // Until the waiting changes are to be told; nullopt: there are none.
+  // The time until the waiting changes are due; nullopt: none wait.
   [[nodiscard]] std::optional<std::int64_t> due_us() const;
-  // What has changed, as events for the agent; empties it.
+  // Returns the changes as events for the agent and forgets them.
   [[nodiscard]] std::vector<json::Value> flush();
 
  private:
@@ -59,7 +58,7 @@ class Watcher {
   Fd inotify_, top_;
   std::map<int, std::string> directories_;  // by watch descriptor
   std::map<std::string, Change> changes_;
-  std::map<std::uint32_t, Moved> moves_;  // away, and not yet to somewhere
+  std::map<std::uint32_t, Moved> moves_;  // moved away, destination not yet seen
   std::int64_t first_us_ = 0, next_order_ = 0;
   bool overflow_ = false;
 };

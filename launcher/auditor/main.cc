@@ -1,6 +1,6 @@
 // caisson-auditor: answers the refused system calls of all sessions and tells the launcher of them. Its own process, so that no
 // flood can keep the launcher from its work; unprivileged, because it handles what sessions throw at it. When it ends, however it
-// ends, the kernel answers those calls with ENOSYS. Under another name it is the observer (observer.h).
+// ends, the kernel answers those calls with ENOSYS.
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
@@ -15,12 +15,11 @@
 #include <vector>
 
 #include "launcher/auditor/messages.h"
-#include "launcher/auditor/notify.h"
-#include "launcher/auditor/observer.h"
-#include "launcher/auditor/observer_protocol.h"
-#include "launcher/auditor/seal.h"
 #include "launcher/auditor/watch.h"
-#include "launcher/base/scm.h"
+#include "launcher/common/base/scm.h"
+#include "launcher/common/watching/notify.h"
+#include "launcher/common/watching/observer_protocol.h"
+#include "launcher/common/watching/seal.h"
 
 namespace caisson::auditor {
 namespace {
@@ -234,7 +233,4 @@ int serve() {
 }  // namespace
 }  // namespace caisson::auditor
 
-int main(int argc, char** argv) {
-  using namespace caisson::auditor;
-  return argc > 0 && std::strcmp(argv[0], kObserver) == 0 ? observe() : serve();
-}
+int main() { return caisson::auditor::serve(); }

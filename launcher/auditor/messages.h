@@ -1,4 +1,5 @@
-// The auditor's end of the protocol (base/auditor_protocol.h): what comes from the launcher, checked; what goes to it, in parts.
+// The auditor's end of the protocol (common/wire/auditor_protocol.h): what comes from the launcher, checked; what goes to it, in
+// parts.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "launcher/base/auditor_protocol.h"
+#include "launcher/common/wire/auditor_protocol.h"
 
 namespace caisson::auditor {
 

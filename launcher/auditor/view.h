@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/base/path_calls.h"
+#include "launcher/common/tables/path_calls.h"
 
 namespace caisson::auditor {
 
@@ -18,7 +18,7 @@ struct Denied {
 
 class View {
  public:
-  // The text behind a list of refusals (base/auditor_protocol.h); what is cut short in it is left out.
+  // The text behind a list of refusals (common/wire/auditor_protocol.h); what is cut short in it is left out.
   [[nodiscard]] static View parse(std::string_view text);
 
   // An absolute path without `.`, `..`, doubled slashes and the policy's links; `path` relative to `base`.

@@ -7,7 +7,7 @@
 #include "launcher/auditor/caller.h"
 #include "launcher/auditor/decode.h"
 #include "launcher/auditor/json_text.h"
-#include "launcher/auditor/notify.h"
+#include "launcher/common/watching/notify.h"
 
 namespace caisson::auditor {
 namespace {

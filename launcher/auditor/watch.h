@@ -9,10 +9,10 @@
 #include <string>
 
 #include "launcher/auditor/budget.h"
-#include "launcher/auditor/observer_protocol.h"
 #include "launcher/auditor/view.h"
-#include "launcher/base/auditor_protocol.h"
-#include "launcher/base/fd.h"
+#include "launcher/common/base/fd.h"
+#include "launcher/common/watching/observer_protocol.h"
+#include "launcher/common/wire/auditor_protocol.h"
 
 namespace caisson::auditor {
 

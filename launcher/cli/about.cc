@@ -1,8 +1,8 @@
 // `caisson probe` and `caisson version`, as text or as a document.
-#include "launcher/base/json.h"
 #include "launcher/cli/args.h"
 #include "launcher/cli/commands.h"
-#include "launcher/ipc/ops.h"
+#include "launcher/common/base/json.h"
+#include "launcher/common/ipc/ops.h"
 
 namespace caisson::cli {
 

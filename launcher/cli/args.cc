@@ -1,7 +1,7 @@
 #include "launcher/cli/args.h"
 
-#include "launcher/policy/nearest.h"
-#include "launcher/policy/text_checks.h"
+#include "launcher/common/policy/text_checks.h"
+#include "launcher/compiler/nearest.h"
 
 namespace caisson::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/base/result.h"
+#include "launcher/common/base/result.h"
 
 namespace caisson::cli {
 

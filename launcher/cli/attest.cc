@@ -7,7 +7,7 @@
 
 namespace caisson::cli {
 
-// What is behind its name goes on as it is: that program takes the global options, too.
+// The arguments are passed on unchanged: the program also takes the global options.
 int attest_main(Arguments args, const Options& options) {
   if (std::ranges::any_of(args, [](const auto& word) { return word == "--help" || word == "-h"; })) return show_help("attest");
   std::vector<std::string> words{"caisson-attest", "--run", options.run, "--socket", options.socket, "attest"};

@@ -7,14 +7,14 @@
 #include <map>
 #include <utility>
 
-#include "launcher/audit/lines.h"
-#include "launcher/audit/log.h"
-#include "launcher/audit/show.h"
-#include "launcher/audit/verify.h"
-#include "launcher/base/sys.h"
 #include "launcher/cli/args.h"
+#include "launcher/cli/audit/show.h"
+#include "launcher/cli/audit/verify.h"
 #include "launcher/cli/commands.h"
 #include "launcher/cli/logs.h"
+#include "launcher/common/audit/log.h"
+#include "launcher/common/audit_lines/lines.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::cli {
 
@@ -25,13 +25,13 @@ namespace {
 constexpr unsigned kIndexUs = 200'000;  // for the launcher's record of an end, behind the session's own
 constexpr int kTries = 10;              // to find the directory at rest while logs are deleted
 
-// What is asked of `verify` beside the logs.
+// Options of `verify`.
 struct Wish {
   bool complete;
   std::string key;
 };
 
-struct Outcome {
+struct Checked {
   bool ok = true;
   json::Value logs = json::Value::array();
   std::string text;
@@ -40,7 +40,7 @@ struct Outcome {
 std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 // The signature of a log's root, where the launcher made one and a key was given to check it by.
-void check_signature(Outcome& outcome, const std::string& path, const audit::Expected& expected, const std::string& key) {
+void check_signature(Checked& outcome, const std::string& path, const audit::Expected& expected, const std::string& key) {
   if (key.empty()) return;
   std::string state = "missing";
   if (!expected.signature.empty()) {
@@ -53,7 +53,7 @@ void check_signature(Outcome& outcome, const std::string& path, const audit::Exp
   outcome.text += "  signature: " + state + "\n";
 }
 
-void add(Outcome& outcome, const std::string& path, const audit::Verification& v, bool complete) {
+void add(Checked& outcome, const std::string& path, const audit::Verification& v, bool complete) {
   const bool launcher = audit::is_launcher_log(file_name(path));
   const bool cut = v.verdict == audit::Verdict::open && complete && !launcher;
   if (v.verdict == audit::Verdict::broken || cut) outcome.ok = false;
@@ -76,7 +76,7 @@ void add(Outcome& outcome, const std::string& path, const audit::Verification& v
 }
 
 // One log: path is that of its last file.
-Result<audit::Verification> check(Outcome& outcome, const std::string& path, const std::vector<std::string>& files,
+Result<audit::Verification> check(Checked& outcome, const std::string& path, const std::vector<std::string>& files,
                                   const audit::Index& index, const Wish& wish) {
   const auto at = index.ended.find(file_name(path));
   const auto expected = at == index.ended.end() || at->second.count == 0 ? std::nullopt : std::optional(at->second);
@@ -88,7 +88,7 @@ Result<audit::Verification> check(Outcome& outcome, const std::string& path, con
 }
 
 // A log that the index knows and that is not here: deleted by the launcher, which wrote it down, or by somebody else.
-void missing(Outcome& outcome, const std::string& path, const audit::Expected& expected, const audit::Index& index) {
+void missing(Checked& outcome, const std::string& path, const audit::Expected& expected, const audit::Index& index) {
   const auto gone = index.deleted.find(file_name(path));
   if (gone != index.deleted.end() && gone->second.head == expected.head && gone->second.count == expected.count) {
     outcome.logs.push_back({{"file", path}, {"verdict", "deleted"}, {"records", expected.count}, {"why", gone->second.why}});
@@ -102,8 +102,8 @@ void missing(Outcome& outcome, const std::string& path, const audit::Expected& e
   add(outcome, path, lost, false);
 }
 
-// What is wrong with a log that chains nothing: where it is, and what.
-void broken(Outcome& outcome, const std::string& path, std::string what) {
+// A problem of a log without a chain.
+void broken(Checked& outcome, const std::string& path, std::string what) {
   audit::Verification v{.verdict = audit::Verdict::broken};
   v.findings.push_back({file_name(path), 0, 0, std::move(what)});
   add(outcome, path, v, false);
@@ -111,7 +111,7 @@ void broken(Outcome& outcome, const std::string& path, std::string what) {
 
 // Logs that have an end of which the launcher's log says nothing. It is written right behind the session's own, and so what was
 // written in its time is in it, unless records of it went to stderr.
-Status check_unknown(Outcome& outcome, const std::string& directory, const std::map<std::string, std::string>& unknown,
+Status check_unknown(Checked& outcome, const std::string& directory, const std::map<std::string, std::string>& unknown,
                      const audit::Verification& own) {
   if (unknown.empty() || own.spilled != 0) return {};
   ::usleep(kIndexUs);  // one that ends just now
@@ -129,7 +129,7 @@ bool going(const std::string& directory, const std::string& name) {
 }
 
 // Errors: not_found, where a log went while it was read; not on the last try, which tells what is there.
-Status check_directory(Outcome& outcome, const std::string& directory, const Wish& wish, bool last_try) {
+Status check_directory(Checked& outcome, const std::string& directory, const Wish& wish, bool last_try) {
   // The index before the names: a session that ends in between is then one that the index does not know yet.
   TRY_ASSIGN(const audit::Index index, audit::read_index(directory));
   TRY_ASSIGN(const audit::Logs logs, audit::logs_of(directory));
@@ -153,7 +153,7 @@ Status check_directory(Outcome& outcome, const std::string& directory, const Wis
   return {};
 }
 
-Status verify(Outcome& outcome, const Args& args, const Options& options) {
+Status verify(Checked& outcome, const Args& args, const Options& options) {
   const Wish wish{args.has("--complete"), args.last("--key").value_or("")};
   if (args.words().empty()) {
     auto status = check_directory(outcome, options.audit, wish, false);
@@ -225,7 +225,7 @@ int verify_with_key(const Args& args, const Options& options) {
 
 Result<int> audit_verify(const Args& args, const Options& options) {
   if (args.has("--key") && g_check_signature == nullptr) return verify_with_key(args, options);
-  Outcome outcome;
+  Checked outcome;
   if (const Status status = verify(outcome, args, options); !status) {
     if (!options.json) print(outcome.text);
     return std::unexpected(status.error());

@@ -1,14 +1,14 @@
 // `caisson audit stats` and `audit export`: over one log or all of them. Reads only.
 #include <cstdio>
 
-#include "launcher/audit/ocsf.h"
-#include "launcher/audit/show.h"
-#include "launcher/audit/stats.h"
-#include "launcher/audit/verify.h"
-#include "launcher/base/sys.h"
 #include "launcher/cli/args.h"
+#include "launcher/cli/audit/ocsf.h"
+#include "launcher/cli/audit/show.h"
+#include "launcher/cli/audit/stats.h"
+#include "launcher/cli/audit/verify.h"
 #include "launcher/cli/commands.h"
 #include "launcher/cli/logs.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::cli {
 namespace {

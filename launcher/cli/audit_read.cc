@@ -10,14 +10,14 @@
 #include <deque>
 #include <utility>
 
-#include "launcher/audit/lines.h"
-#include "launcher/audit/log.h"
-#include "launcher/audit/show.h"
-#include "launcher/base/json.h"
-#include "launcher/base/sys.h"
 #include "launcher/cli/args.h"
+#include "launcher/cli/audit/show.h"
 #include "launcher/cli/commands.h"
 #include "launcher/cli/logs.h"
+#include "launcher/common/audit/log.h"
+#include "launcher/common/audit_lines/lines.h"
+#include "launcher/common/base/json.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::cli {
 namespace {

@@ -1,5 +1,5 @@
 // The commands of `caisson` and what they share. Each takes what is behind its name, parsed as its row of the table says
-// (table.cc: all of them, with their help), and returns the exit status.
+// (commands.cc: all of them, with their help), and returns the exit status.
 #pragma once
 
 #include <span>
@@ -9,8 +9,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "launcher/base/result.h"
 #include "launcher/cli/args.h"
+#include "launcher/common/base/result.h"
 
 namespace caisson::cli {
 

@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-#include "launcher/ipc/channel.h"
+#include "launcher/common/ipc/channel.h"
 
 namespace caisson::cli {
 namespace {

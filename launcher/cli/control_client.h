@@ -3,10 +3,10 @@
 
 #include <string_view>
 
-#include "launcher/base/fd.h"
-#include "launcher/base/json.h"
-#include "launcher/base/result.h"
 #include "launcher/cli/commands.h"
+#include "launcher/common/base/fd.h"
+#include "launcher/common/base/json.h"
+#include "launcher/common/base/result.h"
 
 namespace caisson::cli {
 

@@ -5,11 +5,11 @@
 #include <cstdlib>
 #include <vector>
 
-#include "launcher/base/json.h"
-#include "launcher/base/sys.h"
 #include "launcher/cli/commands.h"
-#include "launcher/policy/nearest.h"
-#include "launcher/policy/text_checks.h"
+#include "launcher/common/base/json.h"
+#include "launcher/common/base/sys.h"
+#include "launcher/common/policy/text_checks.h"
+#include "launcher/compiler/nearest.h"
 
 namespace caisson::cli {
 namespace {

@@ -11,9 +11,9 @@
 #include <map>
 #include <vector>
 
-#include "launcher/base/hash.h"
-#include "launcher/base/sys.h"
-#include "launcher/policy/frozen_write.h"
+#include "launcher/common/base/hash.h"
+#include "launcher/common/base/sys.h"
+#include "launcher/compiler/frozen_write.h"
 
 namespace caisson::cli {
 namespace {

@@ -9,8 +9,8 @@
 #include <set>
 #include <string>
 
-#include "launcher/confine/seccomp.h"
-#include "launcher/policy/load.h"
+#include "launcher/common/confine/seccomp.h"
+#include "launcher/compiler/load.h"
 
 namespace caisson::cli {
 

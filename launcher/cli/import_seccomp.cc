@@ -5,9 +5,9 @@
 #include <optional>
 #include <set>
 
-#include "launcher/base/fields.h"
 #include "launcher/cli/policy_import.h"
-#include "launcher/policy/text_checks.h"
+#include "launcher/common/tables/fields.h"
+#include "launcher/compiler/text_formats.h"
 
 namespace caisson::cli {
 namespace {

@@ -4,8 +4,8 @@
 #include <set>
 
 #include "launcher/cli/policy_import.h"
-#include "launcher/policy/in_force.h"
-#include "launcher/policy/text_checks.h"
+#include "launcher/common/policy/in_force.h"
+#include "launcher/compiler/text_formats.h"
 
 namespace caisson::cli {
 namespace {

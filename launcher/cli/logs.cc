@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "launcher/audit/log.h"
-#include "launcher/audit/verify.h"
-#include "launcher/base/sys.h"
+#include "launcher/cli/audit/verify.h"
 #include "launcher/cli/commands.h"
+#include "launcher/common/audit/log.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::cli {
 

@@ -5,10 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/audit/lines.h"
-#include "launcher/audit/show.h"
-#include "launcher/base/result.h"
 #include "launcher/cli/args.h"
+#include "launcher/cli/audit/show.h"
+#include "launcher/common/audit_lines/lines.h"
+#include "launcher/common/base/result.h"
 
 namespace caisson::cli {
 

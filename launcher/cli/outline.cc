@@ -1,9 +1,9 @@
 // Documents as text (commands.h: outline).
 #include <algorithm>
 
-#include "launcher/audit/show.h"
-#include "launcher/base/json.h"
+#include "launcher/cli/audit/show.h"
 #include "launcher/cli/commands.h"
+#include "launcher/common/base/json.h"
 
 namespace caisson::cli {
 namespace {

@@ -5,15 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "launcher/base/json.h"
 #include "launcher/cli/args.h"
 #include "launcher/cli/commands.h"
 #include "launcher/cli/policy_files.h"
-#include "launcher/policy/explain.h"
-#include "launcher/policy/load.h"
-#include "launcher/policy/nearest.h"
-#include "launcher/policy/summary.h"
-#include "launcher/policy/text_checks.h"
+#include "launcher/common/base/json.h"
+#include "launcher/common/policy/text_checks.h"
+#include "launcher/compiler/explain.h"
+#include "launcher/compiler/load.h"
+#include "launcher/compiler/nearest.h"
+#include "launcher/compiler/summary.h"
 
 namespace caisson::cli {
 namespace {

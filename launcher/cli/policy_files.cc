@@ -9,12 +9,12 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "launcher/base/sys.h"
-#include "launcher/confine/volumes.h"
-#include "launcher/policy/fields.h"
-#include "launcher/policy/nearest.h"
-#include "launcher/policy/summary.h"
-#include "launcher/policy/text_checks.h"
+#include "launcher/common/base/sys.h"
+#include "launcher/compiler/fields.h"
+#include "launcher/compiler/nearest.h"
+#include "launcher/compiler/summary.h"
+#include "launcher/compiler/text_formats.h"
+#include "launcher/compiler/volumes.h"
 
 namespace caisson::cli {
 namespace {
@@ -29,7 +29,7 @@ struct Verb {
 constexpr Verb kVerbs[] = {{"read", "path", true, true},    {"write", "path", true, true},   {"see", "path", true, true},
                            {"run", "", true, true},         {"connect", "to", true, true},   {"listen", "at", true, true},
                            {"call", "syscall", true, true}, {"exceed", "limit", false, true}};
-constexpr std::string_view kLimits[] = {"open_files", "file_size_bytes", "tmp_bytes", "cpu_seconds"};
+constexpr std::string_view kTriedLimits[] = {"open_files", "file_size_bytes", "tmp_bytes", "cpu_seconds"};
 
 const Verb* find_verb(std::string_view name) {
   for (const Verb& v : kVerbs)
@@ -43,10 +43,11 @@ Status check_object(const Verb& verb, Expectation& e) {
       return fail(Code::invalid_argument, fault->what);
   if (verb.object == "syscall")
     if (const auto fault = policy::form_fault(policy::Form::syscall, e.object)) return fail(Code::invalid_argument, fault->what);
-  if (verb.object == "limit" && std::ranges::find(kLimits, e.object) == std::end(kLimits))
-    return fail(Code::invalid_argument, "limit " + quote(e.object) +
-                                            " cannot be tried without a cgroup; one of: open_files file_size_bytes "
-                                            "tmp_bytes cpu_seconds");
+  if (verb.object == "limit" && std::ranges::find(kTriedLimits, e.object) == std::end(kTriedLimits)) {
+    std::string known;
+    for (const std::string_view limit : kTriedLimits) known.append(" ").append(limit);
+    return fail(Code::invalid_argument, "limit " + quote(e.object) + " cannot be tried without a cgroup; one of:" + known);
+  }
   return {};
 }
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "launcher/base/json.h"
 #include "launcher/cli/commands.h"
-#include "launcher/policy/load.h"
+#include "launcher/common/base/json.h"
+#include "launcher/compiler/load.h"
 
 namespace caisson::cli {
 
@@ -54,7 +54,7 @@ struct Finding {
 [[noreturn]] void serve_probes();
 inline constexpr std::string_view kProbeName = "caisson-init";
 inline constexpr std::size_t kMaxProbeMessage = 64 * 1024;
-// Makes one probe, here: for tests, and for who is already inside.
+// Makes one probe in this process: for tests, and inside a session.
 [[nodiscard]] Finding probe(const Expectation& e, const json::Value& environment);
 [[nodiscard]] json::Value to_json(const Expectation& e);
 [[nodiscard]] Result<Expectation> expectation_from(const json::Value& object);

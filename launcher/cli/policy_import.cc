@@ -3,9 +3,9 @@
 
 #include <cstdio>
 
-#include "launcher/base/sys.h"
 #include "launcher/cli/args.h"
 #include "launcher/cli/policy_files.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::cli {
 namespace {

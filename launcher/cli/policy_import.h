@@ -1,11 +1,11 @@
-// What others' files say, as a policy: what is exactly the same here, and a line for everything that is not. Pure.
+// Converts other programs' files to a policy: what can be expressed exactly, and a line for everything else. Pure.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "launcher/base/json.h"
-#include "launcher/policy/policy.h"
+#include "launcher/common/base/json.h"
+#include "launcher/common/policy/policy.h"
 
 namespace caisson::cli {
 

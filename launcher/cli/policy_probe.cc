@@ -1,6 +1,6 @@
 // The probes of `caisson policy test`, made inside the session: this program is executed as its first process, in place of
-// caisson-init, by descriptor and behind every wall. Each probe is a child of its own with ten seconds to live. Nothing here is
-// trusted by who asks (policy_test.cc): what the answers claim, the walls have decided.
+// caisson-init, by descriptor and behind every wall. Each probe is a child of its own with ten seconds to live. The program that
+// asks (policy_test.cc) does not trust it: the walls decide what it can claim.
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -21,9 +21,9 @@
 #include <charconv>
 #include <cstring>
 
-#include "launcher/base/init_protocol.h"
-#include "launcher/base/sys.h"
 #include "launcher/cli/policy_files.h"
+#include "launcher/common/base/sys.h"
+#include "launcher/common/wire/init_protocol.h"
 
 namespace caisson::cli {
 namespace {
@@ -131,7 +131,7 @@ std::optional<Address> parse_address(const std::string& text) {
   return out;
 }
 
-// What never left this kernel. A refusal by who answers, or silence, means that something went out.
+// A packet never left this kernel. A refusal by a peer, or silence, means that something was sent.
 bool stayed_inside(int error, bool loopback) {
   return error == ENETUNREACH || error == EPERM || error == EACCES || error == EAFNOSUPPORT || error == ENOSYS ||
          (loopback && error == ECONNREFUSED);
@@ -268,7 +268,7 @@ void serve_probes() {
   for (;;) {
     const ssize_t n = ::recv(init::kSocketFd, text.data(), text.size(), 0);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) ::_exit(0);  // whoever asks is gone
+    if (n <= 0) ::_exit(0);  // the program that asks is gone
     const auto request = json::parse(std::string_view(text).substr(0, static_cast<std::size_t>(n)));
     Finding f = undecided("not understood");
     if (request && request->is_object() && request->contains("expect")) {

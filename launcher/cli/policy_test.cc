@@ -6,12 +6,15 @@
 
 #include <cerrno>
 
-#include "launcher/base/sys.h"
 #include "launcher/cli/args.h"
 #include "launcher/cli/policy_files.h"
 #include "launcher/cli/standalone.h"
-#include "launcher/confine/caps.h"
-#include "launcher/policy/load.h"
+#include "launcher/common/base/sys.h"
+#include "launcher/common/kernel/caps.h"
+#include "launcher/compiler/canonical.h"
+#include "launcher/compiler/fields.h"
+#include "launcher/compiler/load.h"
+#include "launcher/compiler/narrow.h"
 
 namespace caisson::cli {
 namespace {
@@ -54,9 +57,8 @@ Result<Finding> ask(int fd, const std::string& request) {
 }
 
 std::uint64_t limit_value(const policy::Policy& p, const std::string& name) {
-  for (const policy::LimitRow& row : policy::kLimits)
-    if (name == row.name) return p.limits.*row.member;
-  return 0;
+  const policy::Row* row = policy::find_row("/limits/" + name);
+  return row != nullptr ? p.limits.*std::get<std::uint64_t policy::Limits::*>(row->member) : 0;
 }
 
 // A session of the file's domain, whose first process is this program.

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "launcher/cli/commands.h"
-#include "launcher/confine/features.h"
+#include "launcher/common/confine/features.h"
 
 namespace caisson::cli {
 

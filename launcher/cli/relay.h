@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "launcher/base/loop.h"
+#include "launcher/common/base/loop.h"
 
 namespace caisson::cli {
 

@@ -12,21 +12,22 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "launcher/base/hash.h"
-#include "launcher/base/json.h"
-#include "launcher/base/loop.h"
-#include "launcher/base/sys.h"
 #include "launcher/cli/args.h"
 #include "launcher/cli/commands.h"
 #include "launcher/cli/relay.h"
 #include "launcher/cli/standalone.h"
-#include "launcher/confine/canary.h"
-#include "launcher/confine/caps.h"
-#include "launcher/confine/fork_refusal.h"
-#include "launcher/confine/verify.h"
-#include "launcher/policy/text_checks.h"
-#include "launcher/session/environment.h"
-#include "launcher/session/init_link.h"
+#include "launcher/common/base/hash.h"
+#include "launcher/common/base/json.h"
+#include "launcher/common/base/loop.h"
+#include "launcher/common/base/sys.h"
+#include "launcher/common/confine/canary.h"
+#include "launcher/common/confine/environment.h"
+#include "launcher/common/confine/fork_refusal.h"
+#include "launcher/common/confine/init_link.h"
+#include "launcher/common/confine/verify.h"
+#include "launcher/common/kernel/caps.h"
+#include "launcher/compiler/canonical.h"
+#include "launcher/compiler/text_formats.h"
 
 namespace caisson::cli {
 namespace {
@@ -75,7 +76,7 @@ Result<std::shared_ptr<const policy::Policy>> widen(std::shared_ptr<const policy
     widened->grants.push_back(std::move(grant));
   }
   std::ranges::sort(widened->grants, {}, &policy::Grant::path);
-  widened->digest = sha256_hex(caisson::json::dump(policy::to_json(*widened)));
+  widened->digest = policy::digest_of(*widened);
   return widened;
 }
 
@@ -120,20 +121,20 @@ int exit_code(const init::Reply& reply) { return reply.signaled != 0 ? 128 + rep
 
 // Runs the command and returns its status.
 Result<int> execute(const Run& run, Single& s, Loop& loop) {
-  session::InitLink link(std::move(s.started.socket));
+  confine::InitLink link(std::move(s.started.socket));
   const bool terminal = ::isatty(0) == 1 && ::isatty(1) == 1;
   std::unique_ptr<Relay> relay;
   Result<int> outcome = fail(Code::internal, "the session ended before the command");
 
   // Not after `ready`: the request waits in the socket, not we for caisson-init.
-  session::ExecRequest request{1, run.command, run.env, run.cwd, terminal, 80, 24, run.session.policy->umask};
+  confine::ExecRequest request{1, run.command, run.env, run.cwd, terminal, 80, 24, run.session.policy->umask};
   winsize size{};
   if (terminal && ::ioctl(0, TIOCGWINSZ, &size) == 0) request.cols = size.ws_col, request.rows = size.ws_row;
   const int stdio[3] = {0, 1, 2};
   TRY(link.exec(request, stdio));
   TRY(link.go(request.id));
 
-  auto handle = [&](session::InitEvent event) -> Status {
+  auto handle = [&](confine::InitEvent event) -> Status {
     switch (event.reply.type) {
       case init::Type::ready:
         return {};

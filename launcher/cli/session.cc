@@ -1,7 +1,7 @@
 // `caisson session ls|kill|report` and `caisson agent restart`: asks the running launcher over its control socket, which serves
 // root alone.
-#include "launcher/audit/show.h"
 #include "launcher/cli/args.h"
+#include "launcher/cli/audit/show.h"
 #include "launcher/cli/commands.h"
 #include "launcher/cli/control_client.h"
 #include "launcher/cli/logs.h"

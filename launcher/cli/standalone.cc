@@ -7,11 +7,12 @@
 
 #include <cerrno>
 
-#include "launcher/base/sys.h"
-#include "launcher/confine/faults.h"
-#include "launcher/confine/filter.h"
-#include "launcher/confine/plan.h"
-#include "launcher/policy/effective.h"
+#include "launcher/common/base/sys.h"
+#include "launcher/common/confine/step_error.h"
+#include "launcher/common/kernel/faults.h"
+#include "launcher/compiler/effective.h"
+#include "launcher/compiler/filter.h"
+#include "launcher/compiler/planner.h"
 
 namespace caisson::cli {
 namespace {
@@ -113,14 +114,13 @@ Result<std::unique_ptr<Single>> SingleSession::build(confine::Features features)
   const confine::Place place{.init_path = init_path};
   TRY_ASSIGN(s->plan, confine::make_plan(policy, features, sources, place));
   TRY_ASSIGN(s->seccomp, filter(*s->plan, s->kept));
-  confine::Builder builder;
-  TRY_ASSIGN(builder.init_exe, sys::open(place.init_path, O_PATH));
-  TRY_ASSIGN(builder.null, sys::open("/dev/null", O_RDWR));
-  builder.root_dir = "/tmp";  // covered in the child's own mount namespace only, after every grant was opened
   TRY_ASSIGN(s->protection, confine::Protection::prepare(*s->plan));
   const uid_t uid = ::geteuid() == 0 ? kRunUid : ::geteuid();
   const gid_t gid = ::geteuid() == 0 ? kRunUid : ::getegid();
-  TRY_ASSIGN(s->started, builder.start_single(*s->plan, s->seccomp, uid, gid, s->protection));
+  TRY_ASSIGN(s->started,
+             confine::start_standalone(*s->plan, s->seccomp, s->protection, init_path,
+                                       "/tmp",  // covered in the child's mount namespace only, after every grant was opened
+                                       uid, gid));
   TRY(read_steps(*s));
   return s;
 }

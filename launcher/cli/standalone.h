@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "launcher/cli/frozen.h"
-#include "launcher/confine/features.h"
-#include "launcher/confine/session_builder.h"
-#include "launcher/confine/verify.h"
-#include "launcher/policy/load.h"
+#include "launcher/cli/standalone_child.h"
+#include "launcher/common/confine/features.h"
+#include "launcher/common/confine/verify.h"
+#include "launcher/compiler/load.h"
 
 namespace caisson::cli {
 
@@ -20,7 +20,7 @@ struct Single {
   std::shared_ptr<const confine::Plan> plan;
   confine::Program seccomp;
   bool kept = false;  // the filter is of an earlier run
-  confine::Started started;
+  confine::Standalone started;
   std::vector<confine::StepRecord> steps;
   confine::Protection protection;
   confine::Verified verified;

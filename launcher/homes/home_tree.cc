@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "launcher/base/directory.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
+#include "launcher/common/tables/directory.h"
 
 namespace caisson::homes {
 namespace {

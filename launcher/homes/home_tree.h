@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "launcher/base/fd.h"
-#include "launcher/base/result.h"
+#include "launcher/common/base/fd.h"
+#include "launcher/common/base/result.h"
 
 namespace caisson::homes {
 

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::homes {
 namespace {

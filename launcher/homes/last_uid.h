@@ -6,9 +6,9 @@
 
 #include <string>
 
-#include "launcher/base/fd.h"
-#include "launcher/base/json.h"
-#include "launcher/base/result.h"
+#include "launcher/common/base/fd.h"
+#include "launcher/common/base/json.h"
+#include "launcher/common/base/result.h"
 
 namespace caisson::homes {
 

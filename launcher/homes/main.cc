@@ -29,9 +29,9 @@
 #include <map>
 #include <vector>
 
-#include "launcher/base/directory.h"
-#include "launcher/base/json.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/base/json.h"
+#include "launcher/common/base/sys.h"
+#include "launcher/common/tables/directory.h"
 #include "launcher/homes/home_tree.h"
 #include "launcher/homes/last_uid.h"
 #include "launcher/homes/memory_use.h"

@@ -14,9 +14,9 @@
 #include <map>
 #include <string>
 
-#include "launcher/base/directory.h"
-#include "launcher/base/filesystem_ids.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/base/filesystem_ids.h"
+#include "launcher/common/base/sys.h"
+#include "launcher/common/tables/directory.h"
 #include "launcher/homes/processes.h"
 
 namespace caisson::homes {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "launcher/base/json.h"
+#include "launcher/common/base/json.h"
 
 namespace caisson::homes {
 

@@ -10,8 +10,8 @@
 #include <set>
 #include <string>
 
-#include "launcher/base/directory.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
+#include "launcher/common/tables/directory.h"
 #include "launcher/homes/processes.h"
 
 namespace caisson::homes {

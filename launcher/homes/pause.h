@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/base/json.h"
+#include "launcher/common/base/json.h"
 
 namespace caisson::homes {
 

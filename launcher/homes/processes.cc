@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "launcher/base/directory.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
+#include "launcher/common/tables/directory.h"
 
 namespace caisson::homes {
 

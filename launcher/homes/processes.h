@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/base/result.h"
+#include "launcher/common/base/result.h"
 
 namespace caisson::homes {
 

@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::homes {
 namespace {

@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/base/sys.h"
-#include "launcher/confine/user_ns.h"
+#include "launcher/common/base/sys.h"
+#include "launcher/common/confine/user_ns.h"
 
 namespace caisson::homes {
 namespace {
@@ -25,14 +25,14 @@ bool become(uid_t uid) {
          ::setresuid(sys::kNobodysUid, uid, sys::kNobodysUid) == 0 && ::geteuid() == uid;
 }
 
-// Until there is something to read from the child, or it has ended. Whoever has the tenant's uid can stop it where it has a user
-// namespace: that is the end of it, for nobody is waited for who does not go on.
+// Waits until the child has written something or has ended. Where the child has a user namespace, any process of the tenant's uid
+// can stop it, and a stopped child is ended instead of waited for. WNOWAIT: a second call sees the same stop.
 Status await(pid_t child, int fd) {
   pollfd one{fd, POLLIN, 0};
   for (int found = 0; (found = ::poll(&one, 1, kLookMs)) <= 0;) {
     if (found < 0 && errno != EINTR) return sys_error("poll");
     siginfo_t state{};
-    if (::waitid(P_PID, static_cast<id_t>(child), &state, WSTOPPED | WNOHANG) == 0 && state.si_pid == child)
+    if (::waitid(P_PID, static_cast<id_t>(child), &state, WSTOPPED | WNOHANG | WNOWAIT) == 0 && state.si_pid == child)
       return fail(Code::unavailable, "the tenant's child was stopped");
   }
   return {};
@@ -82,10 +82,9 @@ Result<std::string> as_tenant(uid_t uid, const std::function<Result<std::string>
   if (mapped && byte == 'r') mapped = confine::write_id_maps(pid, uid, uid);
   if (mapped && ::write(go.second.get(), "g", 1) != 1) mapped = sys_error("write to the child");
   go.second.reset();  // else it would wait for ever
-  auto text = answer_of(pid, said.first.get());
+  Result<std::string> text = mapped ? answer_of(pid, said.first.get()) : std::unexpected(std::move(mapped).error());
   if (!text) (void)::kill(pid, SIGKILL);
   const int status = sys::reap(pid);
-  if (!mapped) return std::unexpected(std::move(mapped).error());
   if (!text) return text;
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
     return fail(Code::io, text->empty() ? "the tenant's child ended without a word, status " + std::to_string(status) : *text);

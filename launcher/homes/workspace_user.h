@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "launcher/base/result.h"
+#include "launcher/common/base/result.h"
 
 namespace caisson::homes {
 

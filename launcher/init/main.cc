@@ -1,6 +1,6 @@
 // caisson-init: the first process inside every session. It runs what the launcher asks for over its socket, opens
 // terminals, reaps, reports. Fixed buffers, no library at all: what a session could reach in it is as small as can be.
-// It is already confined when it starts; nothing here is trusted by the launcher (session/init_link.cc checks it all).
+// It is already confined when it starts; nothing here is trusted by the launcher (common/confine/init_link.cc checks it all).
 #include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
@@ -12,11 +12,11 @@
 
 #include <cerrno>
 
-#include "launcher/base/init_protocol.h"
-#include "launcher/base/scm.h"
-#include "launcher/init/kernel.h"
+#include "launcher/common/base/scm.h"
+#include "launcher/common/freestanding/kernel.h"
+#include "launcher/common/freestanding/skel.h"
+#include "launcher/common/wire/init_protocol.h"
 #include "launcher/init/probes.h"
-#include "launcher/init/skel.h"
 
 namespace {
 
@@ -293,7 +293,7 @@ void probe_all(const Targets& targets) {
   }
 }
 
-void close_all(int (&fds)[4]) {
+void close_all(int (&fds)[caisson::scm::kMaxFds]) {
   for (int& fd : fds)
     if (fd >= 0) k::close(fd), fd = -1;
 }
@@ -311,7 +311,8 @@ void handle_request() {
   if (n == -EINTR) return;
   if (n < static_cast<long>(sizeof(Request)) || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) end_session();
 
-  int fds[4] = {-1, -1, -1, -1};
+  int fds[caisson::scm::kMaxFds];
+  for (int& fd : fds) fd = -1;
   const size_t count = caisson::scm::take(header, fds);
 
   Request request;
@@ -374,8 +375,6 @@ extern "C" [[noreturn]] void caisson_init(const long* start) {
   if (self != 1 && k::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) k::exit(2);
   if (k::fcntl(kSocketFd, F_SETFD, FD_CLOEXEC) != 0) k::exit(2);
 
-  // What the launcher ignores (SIGPIPE) would stay ignored in every command.
-  for (int signal = 1; signal <= 64; ++signal) k::default_action(signal);
   if (k::sigprocmask(SIG_SETMASK, ~std::uint64_t{0}) != 0) k::exit(2);
   const auto signals = static_cast<int>(k::signalfd(std::uint64_t{1} << (SIGCHLD - 1), O_CLOEXEC | O_NONBLOCK));
   if (signals < 0) k::exit(2);

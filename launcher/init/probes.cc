@@ -9,8 +9,9 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <cstring>
 
-#include "launcher/init/kernel.h"
+#include "launcher/common/freestanding/kernel.h"
 
 namespace caisson::init {
 namespace {
@@ -59,6 +60,16 @@ long open_descriptors() {
   return open;
 }
 
+long open_memory_of(int pid) {
+  char path[32] = "/proc/", digits[12];
+  char* to = path + 6;
+  int count = 0;
+  for (int rest = pid; count == 0 || rest != 0; rest /= 10) digits[count++] = static_cast<char>('0' + rest % 10);
+  while (count > 0) *to++ = digits[--count];
+  memcpy(to, "/mem", 5);
+  return k::open(path, O_RDONLY | O_CLOEXEC);
+}
+
 #if defined(__x86_64__)
 constexpr long kGetpid32 = 20, kX32Bit = 0x40000000;
 long i386_call() {
@@ -95,6 +106,10 @@ long run_probe(Probe probe, const Targets& targets) {
       return k::open("/proc/1/environ", O_RDONLY | O_CLOEXEC);
     case Probe::kill_launcher:
       return k::kill(targets.launcher, 0);
+    case Probe::kill_builder:
+      return k::kill(targets.builder, 0);
+    case Probe::read_builder:
+      return open_memory_of(targets.builder);
     case Probe::parent_is_init:
       return k::call(SYS_getppid);
     case Probe::connect_launcher:

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "launcher/base/probes.h"
+#include "launcher/common/wire/probes.h"
 
 namespace caisson::init {
 

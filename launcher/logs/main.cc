@@ -1,6 +1,6 @@
-// caisson-logs KEEP_DAYS MAX_BYTES BOOT: one sweep of the audit logs (audit/store.h), for the launcher, which is PID 1 and shall
-// neither read them again nor wait for their disk. fd 3 is their directory, fd 0 the launcher (audit/sweeper.h). Nothing goes
-// that it has not agreed to and recorded; when it is gone, or does not answer, so are we.
+// caisson-logs KEEP_DAYS MAX_BYTES BOOT: one sweep of the audit logs (logs/store.h), for the launcher, which is PID 1 and shall
+// neither read them again nor wait for their disk. fd 3 is their directory, fd 0 the launcher (common/audit/sweeper.h). Nothing
+// goes that it has not agreed to and recorded; when it is gone, or does not answer, so are we.
 #include <cap-ng.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -10,9 +10,9 @@
 #include <cstdio>
 #include <string_view>
 
-#include "launcher/audit/store.h"
-#include "launcher/audit/sweeper.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/audit/sweeper.h"
+#include "launcher/common/base/sys.h"
+#include "launcher/logs/store.h"
 
 namespace caisson::logs {
 namespace {

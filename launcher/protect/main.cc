@@ -9,7 +9,7 @@
 //   n NAME      what is protected: a name, or the end of a path
 //   p PATH      a place that the session can write to; "= SOURCE" after it: where it is taken from
 //   l PATH      another one, where only second names of protected files are looked for
-//   h PATH      the home, which first gets what an empty one gets (init/skel.h)
+//   h PATH      the home, which first gets what an empty one gets (common/freestanding/skel.h)
 //   s PATH      another place of the plan, which is looked at by itself or not at all
 // We write behind it what was done, which the launcher reads back from the kernel:
 //   k PATH      has such a name          m PATH   is a mount point now, so that nobody moves it
@@ -30,10 +30,10 @@
 
 #include <algorithm>
 
-#include "launcher/base/sys.h"
-#include "launcher/confine/mount_tree.h"
-#include "launcher/confine/user_ns.h"
-#include "launcher/init/skel.h"
+#include "launcher/common/base/sys.h"
+#include "launcher/common/build/mount_tree.h"
+#include "launcher/common/confine/user_ns.h"
+#include "launcher/common/freestanding/skel.h"
 #include "launcher/protect/walk.h"
 
 namespace caisson::protect {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "launcher/base/fd.h"
-#include "launcher/base/result.h"
+#include "launcher/common/base/fd.h"
+#include "launcher/common/base/result.h"
 
 namespace caisson::protect {
 

@@ -16,20 +16,25 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
-#include "launcher/base/sys.h"
-#include "launcher/confine/caps.h"
-#include "launcher/confine/filter.h"
-#include "launcher/confine/helper.h"
-#include "launcher/confine/landlock.h"
-#include "launcher/confine/raw.h"
+#include "launcher/common/base/sys.h"
+#include "launcher/common/confine/helper.h"
+#include "launcher/common/kernel/caps.h"
+#include "launcher/common/kernel/raw.h"
+#include "launcher/common/making/calls.h"
+#include "launcher/compiler/filter.h"
+#include "launcher/compiler/landlock.h"
 #include "launcher/seal/profile.h"
 #include "launcher/seal/sealed_memfd.h"
 
 namespace caisson::seal {
 namespace {
 
-constexpr int kSeccompFd = 4;  // CAISSON_SECCOMP_FD
+constexpr int kSeccompFd = 4;
+// What the launcher does not say, because it is the same for every service.
+constexpr std::pair<const char*, const char*> kSameForAll[] = {
+    {"PATH", "/usr/bin:/bin"}, {"LANG", "C.UTF-8"}, {"CAISSON_SECCOMP_FD", "4"}};
 
 void add_rule(int ruleset, const std::string& path, std::uint64_t access) {
   auto fd = sys::open(path, O_PATH);
@@ -101,6 +106,8 @@ Status become(const char* service, const char* uid_text, char* program) {
   // Fd 4 may be one of these; the copies are out of its way.
   const int program_fd = ::fcntl(executable.get(), F_DUPFD_CLOEXEC, 16), seccomp_fd = ::fcntl(seccomp.get(), F_DUPFD_CLOEXEC, 16),
             landlock_fd = landlock ? ::fcntl(landlock.get(), F_DUPFD_CLOEXEC, 16) : -1;
+  for (const auto& [name, value] : kSameForAll)
+    if (::setenv(name, value, 1) != 0) return sys_error("setenv");
   const rlimit memory{profile.data_bytes, profile.data_bytes};
   if (program_fd < 0 || (landlock && landlock_fd < 0) || ::dup2(seccomp_fd, kSeccompFd) < 0)
     return sys_error("arrange descriptors");

@@ -6,9 +6,9 @@
 #include <iterator>
 
 #include <services.h>
-#include "launcher/base/json.h"
-#include "launcher/policy/load.h"
-#include "launcher/policy/text_checks.h"
+#include "launcher/common/base/json.h"
+#include "launcher/compiler/load.h"
+#include "launcher/compiler/text_formats.h"
 
 namespace caisson::seal {
 namespace {

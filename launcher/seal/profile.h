@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/base/result.h"
-#include "launcher/policy/policy.h"
+#include "launcher/common/base/result.h"
+#include "launcher/common/policy/policy.h"
 
 namespace caisson::seal {
 

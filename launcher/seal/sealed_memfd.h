@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::seal {
 

@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <climits>
 
-#include "launcher/base/directory.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
+#include "launcher/common/tables/directory.h"
 
 namespace caisson::system {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "launcher/base/result.h"
+#include "launcher/common/base/result.h"
 
 namespace caisson::system {
 

@@ -1,6 +1,6 @@
 // caisson-system: makes the copy of the system in which the sessions of a workspace install packages (`system_packages`).
 //
-// On fd 0 is {"directory", "tops", "bytes", "without", "copies", "files", "links"} (confine/system_plan.cc), fd 3 is the
+// On fd 0 is {"directory", "tops", "bytes", "without", "copies", "files", "links"} (compiler/system_plan.cc), fd 3 is the
 // workspace's mount namespace. It enters that and the user namespace around it, where it is one unprivileged uid of the outside
 // whatever it can do inside, and mounts at `directory`, for good, a tmpfs of `bytes`:
 //
@@ -27,10 +27,10 @@
 #include <sstream>
 #include <tuple>
 
-#include "launcher/base/json.h"
-#include "launcher/base/sys.h"
-#include "launcher/confine/mount_tree.h"
-#include "launcher/confine/user_ns.h"
+#include "launcher/common/base/json.h"
+#include "launcher/common/base/sys.h"
+#include "launcher/common/build/mount_tree.h"
+#include "launcher/common/confine/user_ns.h"
 #include "launcher/system/copy.h"
 
 namespace caisson::system {

@@ -57,11 +57,11 @@ leg_session() {
 }
 
 # pytest_leg LEG FOLDER [PYTHON]: by default with the SDK in a virtual environment of our own over Debian's packages. What is
-# broken for every test, or hangs, must not cost hours: a leg ends at its 40th failure and after 35 minutes, and has failed.
+# broken for every test, or hangs, must not cost hours: a leg ends at its 40th failure and after 50 minutes, and has failed.
 pytest_leg() {
   local leg=$1 status=0 counts python
   python=${3:-$(test_python)}
-  CAISSON_BUILD_DIR=$ROOT/build/$(preset) PYTHONDONTWRITEBYTECODE=1 timeout --foreground --signal INT --kill-after 60 2100 \
+  CAISSON_BUILD_DIR=$ROOT/build/$(preset) PYTHONDONTWRITEBYTECODE=1 timeout --foreground --signal INT --kill-after 60 3000 \
     "$python" -m pytest -q -ra "$ROOT/$2" --maxfail 40 --junitxml "$RESULTS/$leg.xml" -p no:cacheprovider \
     ${EXTRA[@]+"${EXTRA[@]}"} >&2 || status=$?
   if [ "$status" = 5 ]; then say "    no tests collected"; tally 0 0 0; return 0; fi
@@ -78,7 +78,7 @@ test_python() {
   if [ ! -x "$venv/bin/python" ]; then
     /usr/bin/python3 -m venv --system-site-packages "$venv" >&2 || { echo /usr/bin/python3; return 0; }
   fi
-  if ! "$venv/bin/python" -c 'import agent_sandbox, httpx, jsonschema, openapi_spec_validator, pytest, sandbox_fusion, websockets' 2>/dev/null; then
+  if ! "$venv/bin/python" -c 'import agent_sandbox, httpx, jsonschema, openapi_spec_validator, prometheus_client, pytest, sandbox_fusion, websockets' 2>/dev/null; then
     step "install the agent-sandbox SDK and what else the tests import" "$venv/bin/python" -m pip install -q -r "$ROOT/tests/requirements.txt" ||
       say "    it cannot be had here: its tests are skipped"
   fi
@@ -94,8 +94,7 @@ leg_api() {
 leg_hostile() {
   is_root || { skip_leg "the hostile tests build real sessions: they need root"; return 0; }
   # Beside the launcher that is tested, one whose steps can be made to fail.
-  CXX=$(have clang++-19 && echo clang++-19 || echo g++-14) step "build with preset faults" \
-    build_tree faults launcher-programs || { tally 0 1 0; return 0; }
+  [ -n "${PART-}" ] || step "build the launcher with faults" build_tree "$(preset)" faulty-programs || { tally 0 1 0; return 0; }
   pytest_leg hostile tests/hostile /usr/bin/python3
 }
 
@@ -118,13 +117,14 @@ leg_container() {
 
 # One boot for each kernel, all at once: an emulated machine is one busy core. EXTRA replaces what pytest runs in the guest.
 leg_guest() {
-  local why kernel counts passed=0 failed=0 skipped=0 tests=(tests/guest tests/session/test_limits.py tests/session/test_system_packages.py)
+  local why kernel counts passed=0 failed=0 skipped=0 tests
   if why=$(guest_why_not); then skip_leg "$why"; return 0; fi
   guest_images || { skip_leg "the guest's images could not be made (log above): no mirror with its packages?"; return 0; }
-  [ ${#EXTRA[@]} = 0 ] || tests=("${EXTRA[@]}")
   GUEST_BUILD=${CAISSON_BUILD_DIR:-$ROOT/build/$(preset)}
   for kernel in "${GUEST_KERNELS[@]}"; do
     mkdir -p "$RESULTS/guest-$kernel"
+    mapfile -t tests < <(guest_tests "$kernel")
+    [ ${#EXTRA[@]} = 0 ] || tests=("${EXTRA[@]}")
     guest_boot "$kernel" "$RESULTS/guest-$kernel" "${tests[@]}" || touch "$RESULTS/guest-$kernel/broken" &
   done
   wait
@@ -140,4 +140,22 @@ leg_guest() {
     passed=$((passed + LEG_PASSED)) failed=$((failed + LEG_FAILED)) skipped=$((skipped + LEG_SKIPPED))
   done
   tally "$passed" "$failed" "$skipped"
+}
+
+# cases_of TEST...: how many there are.
+cases_of() { /usr/bin/python3 -m pytest --collect-only -q -p no:cacheprovider "$@" 2>/dev/null | grep -c :: || true; }
+
+# say_what_full_adds LEG...: the cases of these legs that only `scripts/test full` runs.
+say_what_full_adds() {
+  local kernel more=''
+  [ -z "${CAISSON_TEST_FULL-}${EXTRA[*]-}" ] || return 0
+  if [[ " $* " = *" hostile "* ]]; then
+    more+="; $(($(cd "$ROOT" && CAISSON_TEST_FULL=1 cases_of tests/hostile/test_protocol.py) - $(cd "$ROOT" && cases_of tests/hostile/test_protocol.py))) messages in other states (hostile)"
+  fi
+  if [[ " $* " = *" guest "* ]]; then
+    for kernel in "${GUEST_KERNELS[@]}"; do
+      ! guest_repeats "$kernel" || more+="; $(cd "$ROOT" && cases_of "${GUEST_REPEATS[@]}") cases on kernel $kernel (guest)"
+    done
+  fi
+  [ -z "$more" ] || say "scripts/test full, before a release, adds: ${more#; }"
 }

@@ -47,7 +47,7 @@ native_install() {
   install -d -m 0755 "$NATIVE_DIR" "$NATIVE_DIR/bin"
   install -d -m 0700 "$NATIVE_DIR/audit" "$NATIVE_RUN"
   install -d -m 0755 -o 1000 -g 1000 "$NATIVE_DIR/home"
-  install -m 0755 "$built"/launcher/caisson{,-*} "$built/agent/caisson-agent" "$NATIVE_DIR/bin/"
+  install -m 0755 "$built"/launcher/caisson{,-*} "$built"/agent/caisson-{agent,courier} "$NATIVE_DIR/bin/"
   install -m 0755 -D -t "$NATIVE_DIR/bin/tools" "$built"/launcher/tools/*
   exchange_policies "$NATIVE_DIR/incoming" "$NATIVE_DIR/policies" env
 }

@@ -21,11 +21,14 @@ packages_for() {
       else printf '%s\n' g++-14 libboost-dev; fi ;;
     test)
       echo python3 python3-venv python3-pip python3-chardet python3-openpyxl python3-pypdf python3-pytest python3-httpx python3-websockets \
-        python3-jsonschema python3-yaml ripgrep nodejs g++ esbuild lua5.4 php-cli ruby python3-ipykernel python3-jupyter-client python3-matplotlib \
+        python3-jsonschema python3-yaml ripgrep nodejs g++ esbuild lua5.4 php-cli ruby python3-ipykernel python3-jupyter-client python3-matplotlib python3-flask \
         chromium chromium-driver python3-selenium curl procps iproute2 apparmor bubblewrap \
         shellcheck clang-format-19 pyflakes3 binutils libdevmapper1.02.1 | tr ' ' '\n' ;;
     guest)
       echo qemu-system-x86 mmdebstrap debian-archive-keyring e2fsprogs busybox-static cpio xz-utils | tr ' ' '\n' ;;
+    bench)
+      # Of scripts/bench front alone; no test needs them.
+      echo nginx wrk slowhttptest openssl | tr ' ' '\n' ;;
     npm)
       # Debian's does not go with a Node.js from elsewhere, which has its own.
       have npm || echo npm ;;

@@ -7,6 +7,9 @@
 container_state() { "${ENGINE[@]}" container inspect -f '{{.State.Status}}' "$NAME" 2>/dev/null || true; }
 container_image() { "${ENGINE[@]}" container inspect -f '{{.Image}}' "$NAME" 2>/dev/null || true; }
 image_id() { "${ENGINE[@]}" image inspect -f '{{.Id}}' "$IMAGE" 2>/dev/null || true; }
+container_scheme() {
+  case $("${ENGINE[@]}" container inspect -f '{{.Config.Env}}' "$NAME" 2>/dev/null) in *CAISSON_TLS_KEY=/*) echo https ;; *) echo http ;; esac
+}
 container_logs() { "${ENGINE[@]}" logs "$NAME" 2>&1; }
 
 # podman may still be cleaning up a container that has just ended, and refuses to remove it (EBUSY): try again.
@@ -19,11 +22,12 @@ remove_container() {
   done
 }
 
-# The settings that pass from the caller's environment into the container, when set: some of the launcher's, and the agent's (but
-# USER, which names the caller).
-AGENT_VARIABLES=$(sed -n 's/^ *"\([A-Z_ ]*\)";\{0,1\}$/\1/p' "$(dirname "${BASH_SOURCE[0]}")/../../launcher/base/agent_variables.h")
+# The settings that pass from the caller's environment into the container, when set: some of the launcher's, the agent's (but USER,
+# which names the caller), and the courier's (but those of this host's certificates and names).
+AGENT_VARIABLES=$(sed -n 's/^ *"\([A-Z_ ]*\)";\{0,1\}$/\1/p' "$(dirname "${BASH_SOURCE[0]}")/../../launcher/common/ipc/agent_settings.h" |
+  sed -E 's/\<(USER|SSL_CERT_FILE|SSL_CERT_DIR|RES_OPTIONS)\>//g')
 # shellcheck disable=SC2206  # words on purpose
-PASSED=(SANDBOX_API_KEY CAISSON_AUTH CAISSON_PRESET CAISSON_MOUNTS WORKSPACE ${AGENT_VARIABLES//USER/})
+PASSED=(SANDBOX_API_KEY CAISSON_AUTH CAISSON_PRESET CAISSON_MOUNTS WORKSPACE $AGENT_VARIABLES)
 
 # start_container: tries the tiers from the highest; an engine that refuses a tier's flags is said, then the next.
 start_container() {
@@ -55,12 +59,13 @@ launch() {
   engine_do create -e "CAISSON_POLICY_DIR=$OWN_POLICIES" "$@" && put_policies "$NAME" /etc/caisson && "${ENGINE[@]}" start "$NAME"
 }
 
-# wait_ready URL ALIVE_COMMAND...: until GET URL/readyz answers 200, the process is gone, or WAIT_S seconds passed.
+# wait_ready URL ALIVE_COMMAND...: until GET URL/readyz answers 200, the process is gone, or WAIT_S seconds passed. The certificate
+# (-k) need not be for the address that this machine reaches it by: no secret is sent.
 wait_ready() {
   local url=$1 started=$SECONDS
   shift
   say "==> wait for $url/readyz"
-  while ! curl -fsS -o /dev/null --max-time 2 "$url/readyz" 2>/dev/null; do
+  while ! curl -fsSk -o /dev/null --max-time 2 "$url/readyz" 2>/dev/null; do
     "$@" || { say "    it ended:"; return 1; }
     if [ $((SECONDS - started)) -ge "$WAIT_S" ]; then say "    not ready after $WAIT_S s:"; return 1; fi
     sleep 0.2

@@ -5,6 +5,7 @@ import os
 import pathlib
 import secrets
 import shutil
+import socket
 import sys
 import time
 
@@ -19,6 +20,17 @@ from control import SKEL  # noqa: E402, F401
 from launcher_process import BUILD, PROGRAMS, Launcher  # noqa: E402
 from raw_http import Raw  # noqa: E402
 
+
+
+def connect(*arguments, real=socket.create_connection, **options):
+    """Older HTTP clients send a request's head and its body by themselves: without this the body waits, for 40 ms, until the kernel of
+    the other end has acknowledged the head."""
+    made = real(*arguments, **options)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return made
+
+
+socket.create_connection = connect
 HEADER = "X-Caisson-Workspace"
 NOT_FOUND = {"success": False, "message": "Session not found", "data": None}
 
@@ -55,7 +67,7 @@ class Api:
 
     def __init__(self, url: str, key: str, contract: Contract | None = None):
         self.url, self.key, self.contract = url, key, contract
-        self.http = httpx.Client(base_url=url, headers={"X-AIO-API-Key": key} if key else {}, timeout=60, trust_env=False,
+        self.http = httpx.Client(base_url=url, headers={"X-AIO-API-Key": key} if key else {}, timeout=180, trust_env=False,
                                  event_hooks={"response": [self.check]})
 
     def check(self, response: httpx.Response):
@@ -226,7 +238,7 @@ def named(here, contract):
 
 
 @pytest.fixture(scope="module")
-def browser():
+def chromium():
     """A real Chromium, headless, that keeps what its console says."""
     webdriver = pytest.importorskip("selenium.webdriver", reason="python3-selenium is not installed")
     programs = [shutil.which(name) for name in ("chromium", "chromedriver")]
@@ -239,3 +251,11 @@ def browser():
     driver = webdriver.Chrome(service=webdriver.chrome.service.Service(programs[1]), options=options)
     yield driver
     driver.quit()
+
+
+@pytest.fixture
+def browser(chromium):
+    """It has left the page of the test before, which would go on and whose server may be gone."""
+    chromium.get("about:blank")
+    chromium.get_log("browser")
+    return chromium

@@ -1,11 +1,13 @@
 """A launcher of our own on this host: installed copies of the built programs in a temporary folder, a free port, its own home,
 audit log and control socket. Nothing of it is left when close() returns."""
+import json
 import os
 import pathlib
 import secrets
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 import time
@@ -14,8 +16,11 @@ import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("CAISSON_BUILD_DIR", ROOT / "build" / "release"))
-PROGRAMS = [BUILD / "launcher/caisson-launcher", BUILD / "agent/caisson-agent"]  # and all that is beside the first
-WORKSPACE_UID = 20001  # the host's uid of the sessions' user: a home that belongs to it is not remapped
+PROGRAMS = [BUILD / "launcher/caisson-launcher", BUILD / "agent/caisson-agent", BUILD / "agent/caisson-courier"]  # and all that is beside the first
+# The host's uid of the default workspace's sessions (a home's owner is), and the last that no other workspace gets. Not those of the
+# other legs, which run beside this one: the kernel counts processes, pipes and watches by uid.
+WORKSPACE_UID, LAST_UID = 20101, 45000
+ANY_CERTIFICATE = ssl._create_unverified_context()  # its tests look at it
 
 
 def free_port() -> int:
@@ -38,6 +43,7 @@ class Launcher:
         (self.dir / "audit").chmod(0o700)
         (self.dir / "run").chmod(0o700)
         os.chown(self.dir / "home", WORKSPACE_UID, WORKSPACE_UID)
+        (self.dir / "audit/.lock").write_text(json.dumps({"workspace": LAST_UID}))  # launcher/homes/last_uid.h
         for program in {*PROGRAMS, *BUILD.glob("launcher/caisson*")}:
             shutil.copy(program, self.dir / "bin")
         shutil.copytree(BUILD / "launcher/tools", self.dir / "bin/tools")
@@ -47,7 +53,7 @@ class Launcher:
         self.before = before
         self.key = secrets.token_hex(24) if key == "" else key
         self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"{'https' if 'CAISSON_TLS_KEY' in environment else 'http'}://127.0.0.1:{self.port}"
         if self.key:
             environment["SANDBOX_API_KEY"] = self.key
         self.log = self.dir / "log"
@@ -71,7 +77,7 @@ class Launcher:
         end = time.monotonic() + seconds
         while True:
             try:
-                urllib.request.urlopen(self.url + "/readyz", timeout=5).close()
+                urllib.request.urlopen(self.url + "/readyz", timeout=5, context=ANY_CERTIFICATE).close()
                 return
             except (OSError, urllib.error.URLError) as why:
                 assert self.process.poll() is None, f"the launcher ended:\n{self.log.read_text()}"

@@ -9,9 +9,9 @@ import time
 import jsonschema
 import pytest
 
-from conftest import NOT_FOUND
+from conftest import NOT_FOUND, Api
 
-SCHEMA = pathlib.Path(__file__).parents[2] / "launcher" / "attest" / "statement.schema.json"
+SCHEMA = pathlib.Path(__file__).parents[2] / "launcher" / "common" / "attest" / "statement.schema.json"
 NONCE = "5f1c0a9e7b3d42868a1f"
 DER_PREFIX = bytes.fromhex("302a300506032b6570032100")  # SubjectPublicKeyInfo of Ed25519 (RFC 8410), before the 32 bytes
 
@@ -110,3 +110,35 @@ def test_what_is_no_session_of_ours_is_404(api):
 def test_both_need_the_key(api):
     for path in ("/v1/attestation", "/v1/sessions/x/confinement"):
         assert api.http.get(path, headers={"X-AIO-API-Key": "wrong"}).status_code == 401
+
+
+def verified(launcher, token: str, folder: pathlib.Path, *options) -> str:
+    """What `caisson attest --verify` prints, with the key of the launcher's audit log."""
+    log = [json.loads(line) for line in (launcher.dir / "audit/launcher.ndjson").read_text().splitlines()]
+    (folder / "key.jwk").write_text(json.dumps(next(r["attestation_key"] for r in log if "attestation_key" in r)))
+    (folder / "token").write_text(token)
+    done = subprocess.run([launcher.dir / "bin/caisson", *options, "attest", "--verify", folder / "token", "--key", folder / "key.jwk",
+                           "--nonce", NONCE], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_statement_names_the_peers_that_need_no_key(launch, statement_schema, tmp_path):
+    launcher = launch(CAISSON_TRUSTED_PEERS=" 192.0.2.1,10.0.0.0/8, 2001:DB8::/32,192.0.2.1/32")
+    api = Api(launcher.url, launcher.key)
+    session = api.data("/v1/bash/exec", {"command": "true"})["session_id"]
+    for path in ("/v1/attestation", f"/v1/sessions/{session}/confinement"):
+        token = api.data(f"{path}?nonce={NONCE}", method="GET")["token"]
+        statement = json.loads(verified(launcher, token, tmp_path, "--json"))["caisson"]
+        statement_schema.validate(statement)
+        assert statement["front_door"] == {"key_required": True, "trusted_peers": {
+            "count": 3, "ranges": ["10.0.0.0/8", "192.0.2.1/32", "2001:db8::/32"]}}
+        assert "\ndoor    no key is required of 10.0.0.0/8, 192.0.2.1/32, 2001:db8::/32\n" in verified(launcher, token, tmp_path)
+
+
+@pytest.mark.parametrize("environment, line", [({}, "a key is required of everybody"),
+                                               ({"CAISSON_AUTH": "none"}, "everybody is served without a key")])
+def test_the_statement_says_whether_a_key_is_required_at_all(launch, tmp_path, environment, line):
+    launcher = launch(**environment)
+    token = Api(launcher.url, launcher.key).data(f"/v1/attestation?nonce={NONCE}", method="GET")["token"]
+    assert f"\ndoor    {line}\n" in verified(launcher, token, tmp_path)

@@ -330,7 +330,7 @@ def test_a_session_of_one_workspace_is_unknown_in_another(launch, contract):
 def test_a_version_that_is_absent_says_what_there_is(api):
     for language, version, there in (("python", "python2.7", "python3."), ("javascript", "node8", "node")):
         failed = with_version(api, language, "1", version)
-        assert failed["success"] is False and version in failed["message"] and there in failed["message"].split("there is")[1]
+        assert failed["success"] is False and version in failed["message"] and there in failed["message"].split("available: ")[1]
         assert ("--build-arg PYTHON_VERSIONS=" in (failed["hint"] or "")) == (language == "python")
 
 

@@ -200,6 +200,8 @@ def test_a_file_worker_that_is_killed_says_so(server, tied):
     tied.data("/v1/file/list", {"path": "/home/gem"})
     answers, worker = [], worker_of(server)
     os.kill(worker, signal.SIGSTOP)
+    # Before it stands still, a read that the signal wakes up may take the request.
+    eventually(lambda: "\nState:\tT" in pathlib.Path(f"/proc/{worker}/status").read_text())
     thread = threading.Thread(target=lambda: answers.append(tied.post("/v1/file/read", {"file": "/etc/passwd"}).json()))
     thread.start()
     eventually(lambda: unread(worker))  # the request is under way
@@ -273,7 +275,7 @@ def test_the_list_is_closed_and_in_the_description(tied):
 def test_each_word_of_the_launcher_is_in_the_table():
     """A reason that the launcher learns needs its row: without one it would count as the agent's."""
     table = (ROOT / "agent/bridge/end.cc").read_text()
-    words = {word for file in (ROOT / "launcher/session").glob("*.cc")
+    words = {word for file in (ROOT / "launcher/pid1/session").glob("*.cc")
              for word in re.findall(r'(?:\bend|end_broken)\((?:sys[^"]*)?"(\w+)"|end_reason_ = "(\w+)"', file.read_text()) for word in word if word}
     assert len(words) > 12
     assert {word for word in words if f'{{"{word}", "' not in table} == set()

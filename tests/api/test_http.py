@@ -308,7 +308,8 @@ def test_trap_13_no_odd_value_of_any_field_is_a_5xx(api, bodies):
         refused = (403, 409, 429) if path == "/v1/workspaces" else (400, 403) if path.startswith("/v1/file/watch") else ()
         assert answer.status_code in (200, 404, 422, *refused), (path, name, body[name], answer.text)
 
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+    # Most of them wait for a time limit.
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
         for one in [pool.submit(ask, *one) for one in asked]:
             one.result()
     for watcher in api.http.get("/v1/file/watch").json()["watchers"]:

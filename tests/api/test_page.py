@@ -49,17 +49,68 @@ class Page:
 
 @pytest.fixture
 def page(browser, api):
-    browser.get_log("browser")  # of the test before
     page = Page(browser, api)
     yield page
     errors = [line["message"] for line in browser.get_log("browser") if line["level"] == "SEVERE"]
-    # Of a session that the keyboard passes in the list, and that has ended since the list was made, nothing can be had.
-    assert not [e for e in errors if not re.search(r"/sessions/[^/]+/confinement - .* 404 ", e)], "the console has errors"
+    # Of a session that the keyboard passes in the list, and that has ended since the list was made, nothing can be had. What is refused
+    # without a login is asked for on purpose.
+    allowed = r"/sessions/[^/]+/confinement - .* 404 | status of 401 |/v1/shell/ws' failed"
+    assert not [e for e in errors if not re.search(allowed, e)], "the console has errors"
 
 
-def test_needs_the_key(api):
-    assert api.http.get("/caisson/", headers={"X-AIO-API-Key": "wrong"}).status_code == 401
-    assert api.http.get("/caisson/").status_code == 200
+def test_the_key_leaves_the_address_and_no_storage_has_it(page, api):
+    assert page.driver.current_url == f"{api.url}/caisson/#sessions"
+    kept = page.driver.execute_script("return [document.cookie, sessionStorage.length, localStorage.length, document.referrer]")
+    assert kept == ["", 0, 0, ""] and api.key not in page.driver.page_source
+
+
+def test_without_a_login_it_asks_for_the_key(page, api):
+    page.driver.delete_all_cookies()
+    page.driver.get(f"{api.url}/caisson/")
+    eventually(lambda: page.count("#login[open]"))
+    page.press("wrong", Keys.ENTER)
+    eventually(lambda: "wrong" in page.text("#login"))
+    page.press(api.key, Keys.ENTER)
+    eventually(lambda: "tier" in page.text("#boot"))
+    assert not page.count("#login")
+
+
+def test_logging_out_leaves_nothing_that_comes_in(page, api):
+    page.driver.find_element(By.CSS_SELECTOR, "button.logout").click()
+    eventually(lambda: page.count("#login[open]"))
+    assert page.driver.get_cookies() == []
+
+
+# A page of a preview has our origin: what its scripts may do is what these scripts try.
+def test_a_script_of_our_origin_gets_neither_token_nor_api(page, api):
+    tried = page.driver.execute_async_script("""
+        const done = arguments[0];
+        (async () => {
+          const api = await fetch('/v1/sandbox', {credentials: 'include'});
+          const forged = await fetch('/v1/sandbox', {headers: {'X-Caisson-Page': 'guessed'}});
+          const document_ = await (await fetch('/caisson/', {headers: {Accept: 'text/html'}})).text();
+          const cached = await (await fetch('/caisson/', {cache: 'force-cache'})).text();
+          const socket = await new Promise((resolve) => {
+            const s = new WebSocket(location.origin.replace('http', 'ws') + '/v1/shell/ws');
+            s.onopen = () => resolve('open');
+            s.onerror = () => resolve('refused');
+          });
+          return [api.status, forged.status, document_.includes('caisson-page" content'), cached.includes('caisson-page" content'), socket];
+        })().then(done, (why) => done(String(why)));""")
+    assert tried == [401, 401, False, False, "refused"]
+
+
+def test_a_page_takes_a_websocket_with_a_ticket(page):
+    # What socketAddress() of api.js does; a module's functions cannot be called from outside.
+    opened = page.driver.execute_async_script("""
+        const done = arguments[0], token = document.querySelector('meta[name="caisson-page"]').content;
+        fetch('/tickets', {method: 'POST', headers: {'X-Caisson-Page': token, 'Content-Type': 'application/json'},
+                           body: JSON.stringify({path: '/v1/shell/ws'})}).then((a) => a.json()).then(({ticket}) => {
+          const s = new WebSocket(`${location.origin.replace('http', 'ws')}/v1/shell/ws?ticket=${ticket}`);
+          s.onmessage = (event) => { s.close(); done(JSON.parse(event.data).type); };
+          s.onerror = () => done('refused');
+        });""")
+    assert opened == "session_id"
 
 
 def test_loads_nothing_and_permits_no_foreign_script(api):

@@ -44,7 +44,7 @@ def judge(api):
 def offered(api):
     answer = api.post("/run_code", {"code": "", "language": "cobol"}).json()
     assert answer["status"] == "SandboxError"
-    return set(answer["message"].split("there is: ")[1].split(", "))
+    return set(answer["message"].split("available: ")[1].split(", "))
 
 
 @pytest.mark.parametrize("language", PROGRAMS)

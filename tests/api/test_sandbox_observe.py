@@ -213,8 +213,9 @@ def test_guardrail_notes_who_comes_near_a_limit_and_keeps_a_report_of_who_passed
 
     def events(kind):
         return [e for e in get(api, LIVE)["recent_events"] if e["type"] == kind and e["data"].get("session_id", "s-").startswith("s-")]
-    near = eventually(lambda: events("near_limit"), 60)[-1]
-    assert near["data"]["limit"] == MEMORY and near["data"]["used"] >= MEMORY * 0.9
+    # A disk that is nearly full is noted, too.
+    near = eventually(lambda: [e for e in events("near_limit") if e["data"]["limit"] == MEMORY], 60)[-1]
+    assert near["data"]["used"] >= MEMORY * 0.9
     api.bash("touch /tmp/observed")
     ended = eventually(lambda: [e for e in events("session_end") if e["data"]["session_id"] == near["data"]["session_id"]], 60)[-1]
     assert ended["data"]["reason"] in ("memory", "oom")

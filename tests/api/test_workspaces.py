@@ -93,7 +93,9 @@ async def first_message(client: Api, session: str) -> dict:
     """Of the terminal's WebSocket."""
     headers = {"X-AIO-API-Key": client.key} | ({HEADER: client.workspace} if hasattr(client, "workspace") else {})
     address = client.url.replace("http", "ws") + f"/v1/shell/ws?session_id={session}"
-    async with websockets.connect(address, extra_headers=headers) as socket:
+    newer = int(websockets.__version__.split(".")[0]) >= 14  # where the argument has another name
+    given = {"additional_headers" if newer else "extra_headers": headers}
+    async with websockets.connect(address, **given) as socket:
         return json.loads(await asyncio.wait_for(socket.recv(), 10))
 
 
@@ -231,9 +233,9 @@ def run(client, kind, session, command):
 
 
 @pytest.mark.parametrize("kind", CREATE)
-@pytest.mark.parametrize("tenant", ["default", "named"])
-def test_a_private_session_has_files_and_loopback_of_its_own(api, named, kind, tenant):
-    client = api if tenant == "default" else named()
+@pytest.mark.parametrize("which", ["default", "named"])
+def test_a_private_session_has_files_and_loopback_of_its_own(api, named, kind, which):
+    client = api if which == "default" else named()
     path, _, id_of = CREATE[kind]
     shared = client.data(path, {"isolation": "shared"})[id_of]
     private = client.data(path, {"isolation": "private"})[id_of]

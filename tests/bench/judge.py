@@ -1,7 +1,6 @@
 """judge.py KEY TURNS NAME=PORT=LAUNCHER...: programs judged a second by POST /run_code, eight clients at a time, for each language that
 all servers have, and the processor time that one takes of the launcher and all below it. The servers (a build, and one to compare it with)
 and the floor, the same programs run unconfined, take turns of four seconds. Where the machine has other work, the times say more."""
-import concurrent.futures
 import http.client
 import json
 import os
@@ -9,28 +8,12 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-import time
+
+from turns import median, processor_s, rate
 
 KEY, TURNS = sys.argv[1], int(sys.argv[2])
 SERVERS = {name: (int(port), launcher) for name, port, launcher in (word.split("=") for word in sys.argv[3:])}
-CLIENTS, TURN_S = 8, 4
 PROGRAMS = {"bash": "echo 1", "python": "print(1)", "cpp": '#include <cstdio>\nint main() { std::puts("1"); }'}
-
-
-def processor_s(root):
-    """Of a process, of what it has waited for, and of all that live below it."""
-    stats = {}
-    for entry in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            fields = pathlib.Path("/proc", entry, "stat").read_text().rpartition(")")[2].split()
-            stats[entry] = fields[1], sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-        except OSError:
-            pass  # it has ended meanwhile
-    below, more = set(), {root}
-    while more:
-        below |= more
-        more = {pid for pid, (parent, _) in stats.items() if parent in more} - below
-    return sum(stats[pid][1] for pid in below if pid in stats)
 
 
 class Server:
@@ -71,24 +54,6 @@ class Floor:
         return run
 
 
-def rate(who, language):
-    def client(_):
-        run, count = who.runner(language), 0
-        while time.monotonic() < end:
-            run()
-            count += 1
-        return count
-    with concurrent.futures.ThreadPoolExecutor(CLIENTS) as pool:
-        used, begin = who.processor_s(), time.monotonic()
-        end = begin + TURN_S
-        count = sum(pool.map(client, range(CLIENTS)))
-        return count / (time.monotonic() - begin), (who.processor_s() - used) * 1000 / count
-
-
-def median(values):
-    return sorted(values)[len(values) // 2]
-
-
 def main():
     everybody = {"floor": Floor(), **{name: Server(*where) for name, where in SERVERS.items()}}
     for language in os.environ.get("CAISSON_BENCH_LANGUAGES", "bash python cpp").split():
@@ -101,7 +66,7 @@ def main():
         rates, times = {name: [] for name in everybody}, {name: [] for name in everybody}
         for _ in range(TURNS):
             for name, who in everybody.items():
-                per_second, ms = rate(who, language)
+                per_second, ms = rate(lambda: who.runner(language), who.processor_s)
                 rates[name].append(per_second)
                 times[name].append(ms)
         first = next(iter(SERVERS))

@@ -22,10 +22,10 @@
 #include <string>
 #include <vector>
 
-#include "launcher/base/json.h"
-#include "launcher/base/scm.h"
-#include "launcher/base/sys.h"
-#include "launcher/ipc/ops.h"
+#include "launcher/common/base/json.h"
+#include "launcher/common/base/scm.h"
+#include "launcher/common/base/sys.h"
+#include "launcher/common/ipc/ops.h"
 
 extern char** environ;
 

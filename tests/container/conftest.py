@@ -48,7 +48,7 @@ class Served:
 
     def bash(self, command: str) -> dict:
         answer = self.http.post("/v1/bash/exec", json={"command": command})
-        assert answer.status_code == 200, answer.text
+        assert answer.status_code == 200 and answer.json()["success"], answer.text
         return answer.json()["data"]
 
     def exec(self, *argv, check=True):

@@ -130,9 +130,10 @@ def part(argv, out):
             one.terminate()  # it removes its container, or ends its launcher
             status = one.wait(60)
     said = out.with_suffix(".log").read_text()
+    last = (said.strip().splitlines() or ["without a word"])[-1]
     if status == NOT_HERE:
-        return said.strip().splitlines()[-1]
-    assert status == 0 and out.exists(), f"{argv[1]}: status {status}\n{said[-3000:]}"
+        return last
+    assert status == 0 and out.exists(), f"status {status}: {last}\n{argv[1]}\n{said[-3000:]}"
     return json.loads(out.read_text())
 
 

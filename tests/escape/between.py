@@ -51,14 +51,11 @@ LIMITS = {"CAISSON_WORKSPACE_DISK_MIB": "32", "CAISSON_WORKSPACE_PROCESSES": "20
 
 
 class Between(sight.Sight):
-    environment = LIMITS
+    environment, attackers = LIMITS, {"workspace": "attacker"}
 
     def options(self):
         # Without mounts a home is where its path says, and its owner must be able to go there.
         return ("--home", "/home/gem") if self.tier == "T0" else ()
-
-    def attacking(self):
-        return self.control.create(workspace="attacker")
 
     def attacked(self):
         return self.control.create(workspace="attacked")

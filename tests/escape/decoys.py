@@ -2,18 +2,23 @@
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import struct
 import threading
+import time
 
 from harness import SESSION_UID, eventually, free_port, marked, processes
 
 libc = ctypes.CDLL(None, use_errno=True)
 CANARY = "canary-5f1c0a77"
+LOOKS = 30
+BEYOND_OWN = 4096  # a session has some hundred attacks, each a process or a few
 ENTRIES = ("file", "victim", "moved", "leaving", "exchanged", "whiteout")
 IOPRIO_GET, KEYCTL_REVOKE = 252, 3
 ADD_KEY, KEYCTL = 248, 250
@@ -56,7 +61,7 @@ class Servers:
         self.sockets = []
         self.tcp, self.udp = free_port(), free_port()
         self.path = directory / "socket"
-        self.tcp_server(self.tcp)
+        assert self.tcp_server(self.tcp), "a free port was taken meanwhile"
         for family, host in ((socket.AF_INET, ""), (socket.AF_INET6, "::")):
             server = self.keep(socket.socket(family, socket.SOCK_DGRAM))
             if family == socket.AF_INET6:
@@ -75,7 +80,14 @@ class Servers:
         self.path.chmod(0o777)
 
     def tcp_server(self, port):
-        self.keep(socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=256))
+        """False: somebody else has the port."""
+        try:
+            self.keep(socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=256))
+        except OSError as e:
+            if e.errno != errno.EADDRINUSE:
+                raise
+            return False
+        return True
 
     def keep(self, one):
         self.sockets.append(one)
@@ -179,8 +191,20 @@ class Decoys:
         }  # fmt: skip
 
     def left(self):
-        """Processes with the daemon's name."""
-        return [pid for pid, (_, comm, _) in processes().items() if comm == self.name[:15]]
+        """Processes with the daemon's name. One that forks all the time is gone between the list of processes and the look at it, so one
+        look without any proves nothing."""
+        for _ in range(LOOKS):
+            if found := [pid for pid, (_, comm, _) in processes().items() if comm == self.name[:15]]:
+                return found
+        return []
+
+    def end_left(self):
+        """Ends them, however fast they fork; by themselves they end after four seconds."""
+        until = time.monotonic() + 10
+        while (left := self.left()) and time.monotonic() < until:
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
     def leaked(self):
         """IPC objects that an attack left on the host; removes them."""
@@ -254,7 +278,18 @@ def victim_state(pid):
         return None
 
 
+def beyond_own_numbers():
+    """The next process of this PID namespace gets a number that no session's own namespace reaches. An attack on another's process goes
+    by the number that it has here: a process of the attacker's own session with that number would be taken for it."""
+    while (pid := os.fork()) < BEYOND_OWN:
+        if pid == 0:
+            os._exit(0)
+        os.waitpid(pid, 0)
+    os.waitpid(pid, 0)
+
+
 def sleeper(control, session, mark):
     """A process of the session; its pid outside."""
+    beyond_own_numbers()
     control.start(session, "sleep", mark)
     return eventually(lambda: marked(mark, "sleep"), what="the victim runs")[0]

@@ -1,5 +1,5 @@
 """The tiers, as far as they can be had without a container: what an outer container would take away is taken away before the
-launcher starts. `python3 places.py TIER HOME -- COMMAND...` is the wrapper that it is started by.
+launcher starts. `python3 places.py TIER HOME UID -- COMMAND...` is the wrapper that it is started by.
 
 Each has a PID namespace of its own. T2 has masks over /proc, so that the kernel refuses a fresh one. T0 has Docker's default capabilities and no calls for
 namespaces and mounts; T1 has an ordinary user besides. "few capabilities" is T0 with KILL, SETGID and SETUID alone. "no mounts" is T0 where user namespaces can be made, as under an AppArmor profile
@@ -12,7 +12,7 @@ import struct
 import sys
 
 BETWEEN = "workspaces "  # before a tier: attacks from one workspace on another
-UID = 61001  # nobody's, so that nobody else's processes count against its limits
+UID = 61001  # of T1. Nobody's, so that nobody else's processes count against its limits
 FEW_CAPABILITIES = (5, 6, 7)  # KILL, SETGID, SETUID
 DOCKER_CAPABILITIES = (0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31)
 NAMESPACE_FLAGS = 0x7E020000
@@ -38,7 +38,7 @@ def refusing(numbers, namespaces):
     return b"".join(struct.pack("=HBBI", *row) for row in rows), len(rows)
 
 
-def confine(tier, home):
+def confine(tier, home, uid):
     libc = ctypes.CDLL(None, use_errno=True)
 
     def must(result):
@@ -61,8 +61,8 @@ def confine(tier, home):
             must(libc.prctl(24, capability, 0, 0, 0))
     if tier == "T1":
         os.setgroups([])
-        os.setresgid(UID, UID, UID)
-        os.setresuid(UID, UID, UID)
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
         must(libc.prctl(38, 1, 0, 0, 0))
 
 
@@ -86,15 +86,15 @@ def tier(place):
     return "T0" if place in ("no mounts", "few capabilities") else place.removeprefix(BETWEEN)
 
 
-def wrapper(tier, home):
+def wrapper(tier, home, uid=UID):
     if tier == "T3":
         return ()
-    return ("unshare", "--mount", "--", sys.executable, os.path.abspath(__file__), tier, str(home), "--")
+    return ("unshare", "--mount", "--", sys.executable, os.path.abspath(__file__), tier, str(home), str(uid), "--")
 
 
 if __name__ == "__main__":
     process = ctypes.CDLL(None, use_errno=True)
     in_a_container(process)
-    confine(sys.argv[1], sys.argv[2])
+    confine(sys.argv[1], sys.argv[2], int(sys.argv[3]))
     process.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-    os.execvp(sys.argv[4], sys.argv[4:])
+    os.execvp(sys.argv[5], sys.argv[5:])

@@ -13,7 +13,7 @@ import time
 
 import catalogue
 import places
-from decoys import CANARY, Decoys, contents, metadata, sleeper, victim_state
+from decoys import CANARY, Decoys, beyond_own_numbers, contents, metadata, sleeper, victim_state
 from over_http import OverHttp
 from harness import API_KEY, Launcher, Refused, careless, edit, eventually, inside, processes
 
@@ -87,10 +87,23 @@ class CarelessLauncher(Launcher):
         return False
 
 
+def patiently(act, seconds=20):
+    """What is refused for a moment succeeds later: processes of the same user may still be ending."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            return act()
+        except (Refused, OSError, AssertionError):
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)
+
+
 class Sight:
     """A launcher of one tier, what stands around it, and a victim in another session."""
 
     environment = {}  # of the launcher
+    attackers = {}  # arguments of a session of the attacker's
 
     def __init__(self, tier, base, program, packages=False):
         self.tier, self.base, self.packages = tier, base, packages
@@ -122,6 +135,7 @@ class Sight:
 
     def begin(self, tier):
         self.configure()
+        beyond_own_numbers()
         self.launcher.start(*self.options(), wrapper=places.wrapper(tier, self.launcher.home), **self.environment)
         # Beyond T3 what was started is the container, and the launcher its first process.
         self.pid = self.launcher.pid if tier == "T3" else first_child(self.launcher.pid)
@@ -133,8 +147,14 @@ class Sight:
         return ()
 
     def attacking(self):
-        """A session of the attacker's."""
-        return self.control.create()
+        return patiently(lambda: self.control.create(**self.attackers))
+
+    def answers(self, session, ids):
+        """The verdicts of a session, and how it fares. One that is refused, or whose API is gone for a moment, has answered nothing."""
+        try:
+            return catalogue.in_session(self.control, session, self.path, ids, self.places)
+        except (Refused, OSError) as e:
+            return {}, f"without an answer: {e}"
 
     def attacked(self):
         """A session that the attacker has no part in."""
@@ -177,9 +197,8 @@ class Sight:
             private_home = self.control.output(self.other, "/bin/sh", "-c", note)
         except Refused:
             self.other = self.attacked()
-        port = self.private_server()
-        if port:
-            self.decoys.servers.tcp_server(port)
+        # A port that is free in the session's network may be taken on the host.
+        port = next(one for one in iter(self.private_server, None) if not one or self.decoys.servers.tcp_server(one))
         return {"private_tcp": port or self.decoys.servers.tcp, "private_home": private_home}
 
     def private_server(self):
@@ -245,7 +264,7 @@ class Sight:
         found, rest, patience = {}, ids, 5
         while rest and patience > 0:
             session = self.attacking()
-            got, _ = catalogue.in_session(self.control, session, self.path, rest, self.places)
+            got, _ = self.answers(session, rest)
             self.end(session)
             if not got:
                 patience -= 1  # a machine that is busy enough may not get to a first answer in that time
@@ -272,7 +291,7 @@ class Sight:
         if case.id in EVERYBODY:
             return self.everybody(case, session)
         with self.watch(case) as seen:
-            found, over = catalogue.in_session(self.control, session, self.path, [case.id], self.places)
+            found, over = self.answers(session, [case.id])
         self.end(session)
         verdict = found.get(case.id)
         if verdict is None:
@@ -301,24 +320,15 @@ class Sight:
     def alive(self, verdict):
         """No answer is not a wall: a fresh session must start and the other session be there."""
         try:
-            self.starts()
+            patiently(self.starts)
             listed = [s["session"] for s in self.control.call("session_list")[0]["sessions"]]
             assert self.other in listed
         except (Refused, OSError, EOFError, AssertionError) as e:
             verdict.update(verdict="undecided", note=f"afterwards no session starts: {e}")
 
     def starts(self):
-        """A session does, within a moment: what its user had may still be ending."""
-        end = time.monotonic() + 5
-        while True:
-            try:
-                session = self.attacking()
-                self.control.output(session, "true")
-                return self.control.destroy(session)
-            except (Refused, AssertionError):
-                if time.monotonic() > end:
-                    raise
-            time.sleep(0.1)
+        self.control.output(session := self.control.create(**self.attackers), "true")
+        self.control.destroy(session)
 
     # What is seen outside.
 
@@ -421,9 +431,8 @@ class Sight:
         if case.id in VICTIM + DAEMONS + LEAKS + SERVES + tuple(LOCKS):
             effect = self.effect(case, seen, settle=False)
             found = {**found, "verdict": "open" if effect else "undecided", "note": effect or "no effect outside"}
-        for pid in self.decoys.left():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        if case.id in DAEMONS:
+            self.decoys.end_left()
         return found
 
     def control_everybody(self, case, given):

@@ -8,7 +8,7 @@ import pytest
 import verdicts
 from harness import ROOT
 
-SCHEMA = json.loads((ROOT / "launcher" / "attest" / "statement.schema.json").read_text())
+SCHEMA = json.loads((ROOT / "launcher" / "common" / "attest" / "statement.schema.json").read_text())
 MECHANISMS = set(SCHEMA["$defs"]["mechanism"]["enum"])
 BEGIN, END = "<!-- escape table: begin -->\n", "<!-- escape table: end -->"
 COUNTS_BEGIN, COUNTS_END = "<!-- escape counts: begin -->\n", "<!-- escape counts: end -->"

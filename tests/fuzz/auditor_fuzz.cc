@@ -11,10 +11,10 @@
 #include "launcher/auditor/decode.h"
 #include "launcher/auditor/json_text.h"
 #include "launcher/auditor/messages.h"
-#include "launcher/auditor/observer_protocol.h"
 #include "launcher/auditor/view.h"
 #include "launcher/auditor/watch.h"
-#include "launcher/base/json.h"
+#include "launcher/common/base/json.h"
+#include "launcher/common/watching/observer_protocol.h"
 
 namespace caisson::auditor {
 namespace {
@@ -32,7 +32,7 @@ std::string_view next(std::string_view& input) {
   return part;
 }
 
-// As the launcher takes it (session/denials.cc).
+// As the launcher takes it (pid1/session/denials.cc).
 json::Value object(std::string_view text, const char* what) {
   promise(text.size() <= kMaxText, "a record fits into one part");
   auto value = json::parse(text, {.max_bytes = kMaxText, .max_depth = 4, .max_values = 4096});

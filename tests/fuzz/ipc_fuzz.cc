@@ -9,14 +9,18 @@
 #include <cstdlib>
 #include <optional>
 
-#include "launcher/base/scm.h"
-#include "launcher/base/sys.h"
-#include "launcher/confine/filter.h"
-#include "launcher/confine/session_builder.h"
-#include "launcher/ipc/connection.h"
-#include "launcher/policy/frozen_write.h"
-#include "launcher/policy/load.h"
-#include "launcher/policy/stages.h"
+#include "launcher/common/base/scm.h"
+#include "launcher/common/base/sys.h"
+#include "launcher/common/confine/query.h"
+#include "launcher/compiler/canonical.h"
+#include "launcher/compiler/filter.h"
+#include "launcher/compiler/frozen_write.h"
+#include "launcher/compiler/load.h"
+#include "launcher/compiler/narrow.h"
+#include "launcher/compiler/planner.h"
+#include "launcher/compiler/stages.h"
+#include "launcher/pid1/execute/subset.h"
+#include "launcher/pid1/ipc/connection.h"
 
 namespace caisson {
 namespace {
@@ -79,9 +83,12 @@ void check_narrowing(const json::Value& asked) {
   const auto narrowed = policy::narrow(kPolicy, *by);
   if (!narrowed) return;
   const policy::Policy &less = **narrowed, &full = *kPolicy;
-  for (const auto& row : policy::kLimits) promise(less.limits.*row.member <= full.limits.*row.member, "no limit grows");
+  promise(!confine::wider(less, full), "the check lets through what narrowing makes");
+  for (const policy::Row& row : policy::kRows)
+    if (const auto* limit = std::get_if<std::uint64_t policy::Limits::*>(&row.member))
+      promise(less.limits.**limit <= full.limits.**limit, "no limit grows");
   promise(less.devices == full.devices && less.env.set == full.env.set && less.require == full.require, "the rest stays");
-  promise(less.network >= full.network && less.home >= full.home && less.tmp >= full.tmp, "nothing is shared more");
+  promise(less.network <= full.network && less.home <= full.home && less.tmp <= full.tmp, "nothing is shared more");
   std::vector<std::string> probes{"/", "/etc", "/etc/shadow", "/srv/data", "/usr/lib/caisson", "/data/fixed/open/x"};
   for (const auto& grant : less.grants)
     for (const char* below : {"", "/x", "/fixed", "/fixed/open", "/fixed/open/x"}) probes.push_back(grant.path + below);
@@ -103,6 +110,7 @@ void check_frozen(std::string_view bytes) {
   const std::string marked = head.bytes.append(bytes);
   for (const std::string_view text : {bytes, std::string_view(marked)}) {
     (void)policy::thaw(text);
+    promise(!confine::answer_plans(text).empty() && !confine::answer_narrowing(text).empty(), "whatever is asked is answered");
     const auto filter = confine::read_filter(text);
     promise(!filter || (!filter->program.empty() && filter->program.size() <= BPF_MAXINSNS),
             "a filter that the kernel could take");

@@ -43,7 +43,7 @@ def make_image(folder):
     (tree / "usr/lib/caisson").mkdir(parents=True)
     (tree / "usr/bin").mkdir()
     (tree / "etc/caisson").mkdir(parents=True)
-    for program in [*BUILD.glob("launcher/caisson-*"), BUILD / "agent/caisson-agent"]:
+    for program in [*BUILD.glob("launcher/caisson-*"), BUILD / "agent/caisson-agent", BUILD / "agent/caisson-courier"]:
         shutil.copy2(program, tree / "usr/lib/caisson")
     shutil.copy2(BUILD / "launcher/caisson", tree / "usr/bin")
     tools = tree / "usr/lib/caisson/tools"

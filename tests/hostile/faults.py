@@ -1,4 +1,4 @@
-"""Launchers whose confinement steps can be made to fail or to do nothing (launcher/confine/faults.h): another build of the same."""
+"""Launchers whose confinement steps can be made to fail or to do nothing (launcher/common/kernel/faults.h): compiled for this alone (CMakeLists.txt)."""
 
 import contextlib
 import os
@@ -9,9 +9,9 @@ import tempfile
 import time
 
 import pytest
-from harness import ROOT, Launcher, descendants
+from harness import BUILD, ROOT, Launcher, descendants
 
-FAULTY_BUILD = pathlib.Path(os.environ.get("CAISSON_FAULTS_BUILD") or ROOT / "build" / "faults")
+FAULTY_BUILD = pathlib.Path(os.environ.get("CAISSON_FAULTS_BUILD") or BUILD / "faults")
 FAULTY, FAULTY_CLI = (FAULTY_BUILD / "launcher" / name for name in ("caisson-launcher", "caisson"))
 PAGE = 4096
 # Of its sessions (the home's owner). Not the other tests': a T0 launcher of theirs ends a session by ending all of its uid.
@@ -19,7 +19,7 @@ UID = 39001
 TABLE = []  # of test_mutations.py: mutation, how the launcher noticed, failing cases; printed by conftest.py
 
 # Every step that steps.h knows, in the order in which they are done.
-STEPS = re.findall(r'\{Step::\w+, "(\w+)", Mechanism', (ROOT / "launcher" / "confine" / "steps.h").read_text())
+STEPS = re.findall(r'\{Step::\w+, "(\w+)", Mechanism', (ROOT / "launcher" / "common" / "wire" / "steps.h").read_text())
 # Which child reports which, where everything is to be had (T3). `caisson run` does all of them in one.
 WORKSPACE = ["user_ns", "net_ns", "mount_ns"]
 TEMPLATE = ["open_grants", "root_tmpfs", "make_files", "attach_grants", "template_proc", "hide_paths", "pivot_root", "landlock_rules", "done"]
@@ -34,7 +34,7 @@ NAMES = ("protect_names",)  # where it has `protect`
 def folder(where):
     """A folder below `where` for launchers of the build with faults; skips without that build."""
     if not FAULTY.exists():
-        pytest.skip("no build with faults: cmake --preset faults, then its targets caisson-launcher, caisson-init and caisson")
+        pytest.skip("no launcher with faults: target faulty-programs of the build")
     made = pathlib.Path(tempfile.mkdtemp(prefix="caisson-mutants-", dir=where))
     made.chmod(0o755)
     yield made

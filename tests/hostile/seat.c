@@ -41,6 +41,7 @@ int main(void) {
   sigemptyset(&set);
   sigaddset(&set, SIGUSR1), sigaddset(&set, SIGUSR2), sigaddset(&set, SIGWINCH);
   sigprocmask(SIG_BLOCK, &set, NULL);
+  prctl(PR_SET_NAME, "seated");  /* only now: before, SIGWINCH would be lost and SIGUSR2 would kill */
   for (;;) {
     sigwait(&set, &which);
     if (which == SIGUSR1) close(3);

@@ -10,7 +10,7 @@ import signal
 import socket
 import time
 
-from harness import Refused, below, descendants, eventually, state_of
+from harness import Refused, descendants, eventually, names_below, state_of
 
 MAX_MESSAGE = 64 * 1024
 PIDFD_GETFD = 438
@@ -30,10 +30,10 @@ def end_of(pid):
 
 
 def seated(launcher, program):
-    """The pid of the agent's stand-in, once it has been executed."""
+    """The pid of the agent's stand-in, once it has been executed and hears signals."""
     for pid in descendants(launcher.pid):
         try:
-            if os.path.samefile(f"/proc/{pid}/exe", program):
+            if os.path.samefile(f"/proc/{pid}/exe", program) and pathlib.Path(f"/proc/{pid}/comm").read_text() == "seated\n":
                 return pid
         except OSError:
             pass
@@ -141,22 +141,32 @@ def unheard(seat):
 
 
 STATES = [greeting, opened, building, idle, starting, running, ending, unheard]
+BUILDERS = 2  # the one outside of all user namespaces, and that of the default workspace
 
 
 def counts(launcher):
     proc = pathlib.Path(f"/proc/{launcher.pid}")
+    names = names_below(launcher.pid)
     return {
-        "processes": len(descendants(launcher.pid)),
+        "names": names,
+        "processes": len(names),
         "descriptors": len(os.listdir(proc / "fd")),
         "mounts": len((proc / "mountinfo").read_text().splitlines()),
         "threads": len(os.listdir(proc / "task")),
     }
 
 
-def settled(launcher, seconds=10):
-    """The counts when they no longer change, and the sweep of logs at the launcher's start, a process for a moment, is over."""
+def settled(launcher, sessions=0, seconds=10):
+    """The counts when they no longer change, and no process of a moment is there: the sweep of logs at the launcher's start, the
+    sessions that it tries then, beside so many of the test's own, and a child of the launcher's or the builder's that has not executed
+    its program yet."""
     end, before = time.monotonic() + seconds, None
-    while ((now := counts(launcher)) != before or below(launcher.pid, "caisson-logs")) and time.monotonic() < end:
+
+    def passing(names):
+        passed = ("caisson-logs", "caisson-launche")
+        return any(n in names for n in passed) or names.count("caisson-builder") > BUILDERS or names.count("caisson-init") > sessions
+
+    while ((now := counts(launcher)) != before or passing(now["names"])) and time.monotonic() < end:
         before = now
         time.sleep(0.01)
     return now

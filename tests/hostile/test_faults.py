@@ -26,7 +26,7 @@ def test_every_step_has_its_case_here():
 @pytest.fixture(scope="module")
 def faulty(tier, tmp_path_factory):
     if not FAULTY.exists():
-        pytest.skip("no build with faults: cmake --preset faults, then its targets caisson-launcher, caisson-init and caisson")
+        pytest.skip("no launcher with faults: target faulty-programs of the build")
     one = FaultyLauncher(tmp_path_factory.mktemp("faulty"))
     one.start()
     yield one

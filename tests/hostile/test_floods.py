@@ -161,10 +161,10 @@ def test_a_flood_of_destructions_is_answered_or_ends_the_agent(fresh, hostile):
 def test_commands_beyond_the_limit_are_refused_and_their_descriptors_closed(fresh, hostile):
     opened(hostile)
     session = hostile.create()
-    before = settled(fresh)["descriptors"]
+    before = settled(fresh, 1)["descriptors"]
     answers = [hostile.ask("session_exec", session=session, argv=["sleep", "1000"]) for _ in range(100)]
     assert {a["error"]["code"] for a in answers if not a["ok"]} == {"limit"} and sum(a["ok"] for a in answers) == 64
-    assert settled(fresh)["descriptors"] == before
+    assert settled(fresh, 1)["descriptors"] == before
 
 
 @pytest.mark.parametrize("number, size", [(60, 3_000), (40, 20_000), (8, 60_000), (60, 100)])
@@ -172,12 +172,12 @@ def test_commands_all_at_once_are_started_or_refused_one_by_one(fresh, hostile, 
     """More than the socket to caisson-init holds: what is refused is a command, not the session."""
     opened(hostile)
     session = hostile.create()
-    before = settled(fresh)["descriptors"]
+    before = settled(fresh, 1)["descriptors"]
     asked = [hostile.say("session_exec", session=session, argv=["true", "x" * size], stdin=False) for _ in range(number)]
     answers = [next((m for m in hostile.unread if m.get("id") == id), None) or hostile.answer(id) for id in asked]
     assert {a["error"]["code"] for a in answers if not a["ok"]} <= {"limit"} and sum(a["ok"] for a in answers) >= 1
     assert hostile.ask("session_exec", session=session, argv=["true"], stdin=False)["ok"]
-    assert settled(fresh)["descriptors"] == before
+    assert settled(fresh, 1)["descriptors"] == before
 
 
 def test_a_stopped_agent_keeps_nobody_waiting(fresh, hostile, others):
@@ -222,7 +222,7 @@ def test_an_agent_that_does_not_listen_loses_its_answers_only(fresh, hostile):
     opened(hostile)
     session = hostile.create()
     hostile.socket.shutdown(socket.SHUT_RD)
-    before = settled(fresh)["descriptors"]
+    before = settled(fresh, 1)["descriptors"]
     for _ in range(20):
         hostile.say("session_exec", session=session, argv=["true"])
     serves(fresh)

@@ -127,26 +127,26 @@ def test_an_end_that_nobody_heard_is_told_again(fresh, agent):
 def test_what_is_let_go_is_closed(fresh, agent):
     os.close(opened(agent))
     session = agent.create(keep=True)
-    before = seat.settled(fresh)["descriptors"]
+    before = seat.settled(fresh, 1)["descriptors"]
     started = [agent.ask("session_exec", session=session, argv=["cat"], keep=True)["exec"] for _ in range(5)]
-    assert seat.settled(fresh)["descriptors"] == before + 15
+    assert seat.settled(fresh, 1)["descriptors"] == before + 15
     for one in started:
         assert agent.ask("exec_release", session=session, exec=one, end="stdin")["ok"]
         assert agent.ask("exec_release", session=session, exec=one, end="no such end")["ok"]
-    eventually(lambda: seat.settled(fresh)["descriptors"] == before + 10)
+    eventually(lambda: seat.settled(fresh, 1)["descriptors"] == before + 10)
     for one in started:
         assert agent.ask("exec_release", session=session, exec=one)["ok"]
-    eventually(lambda: seat.settled(fresh)["descriptors"] == before)
+    eventually(lambda: seat.settled(fresh, 1)["descriptors"] == before)
     assert agent.ask("exec_adopt", session=session, exec=started[0])["error"]["code"] == "not_found"
 
 
 def test_there_is_a_most_of_commands_that_are_held(fresh, agent):
     os.close(opened(agent))
     session = agent.create(keep=True)
-    before = seat.settled(fresh)["descriptors"]
+    before = seat.settled(fresh, 1)["descriptors"]
     for _ in range(2000):
         assert agent.ask("session_exec", session=session, argv=["true"], keep=True)["ok"], "without room it runs unkept"
-    held = seat.settled(fresh)["descriptors"] - before
+    held = seat.settled(fresh, 1)["descriptors"] - before
     assert held < 4000
     unkept = agent.ask("session_exec", session=session, argv=["cat"], keep=True)["exec"]
     assert agent.ask("exec_adopt", session=session, exec=unkept)["error"]["code"] == "not_found"

@@ -1,4 +1,4 @@
-"""Each wall left out in turn (launcher/confine/faults.h): somebody must notice, and who does is said in a table at the end.
+"""Each wall left out in turn (launcher/common/kernel/faults.h): somebody must notice, and who does is said in a table at the end.
 
 First the launcher itself, which must refuse: by a step that cannot be done, by verification, by the canary. Then, with a launcher
 that goes on although it has noticed, a program inside and a look from outside."""

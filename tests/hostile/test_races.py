@@ -79,7 +79,7 @@ def test_a_grant_that_is_swapped_is_refused_closed_or_what_was_meant(place, what
     control = place.control()
     swap(control, *names)
     seen, refused, closed = [], [], []
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60  # on a busy machine one outcome can be rare
     while len(seen) + len(refused) + len(closed) < ROUNDS or (not (seen and (refused or closed)) and time.monotonic() < end):
         try:
             # Narrowed, so that its paths are resolved for it alone.

@@ -55,7 +55,7 @@ def refused(house):
     assert house.operator.output(house.other, "echo", "on") == "on\n"
 
 
-BURST = 64  # refused requests of one client that are recorded one by one (launcher/session/refusals.h)
+BURST = 64  # refused requests of one client that are recorded one by one (launcher/pid1/session/refusals.h)
 TEXT = [7, -1, 1.5, True, [], {}, ["x"], HUGE]
 OBJECT = [7, "x", True, [], ["x"]]
 NUMBER = ["1", True, [], {}, 1.5, -1, 0, HUGE]
@@ -202,6 +202,7 @@ def test_a_wider_limit_is_refused(refused, limit, more):
         {"home_path": "/etc"},
         {"umask": "0"},
         {"digest": ""},
+        {"published_ports": [80]},
     ],
     ids=json.dumps,
 )

@@ -163,7 +163,10 @@ class Launcher:
 
     def start(self, *options, **arguments):
         self.spawn(*options, **arguments)
-        eventually(lambda: self.process.poll() is not None or self.answers(), 30, "the launcher answers")
+        try:
+            eventually(lambda: self.process.poll() is not None or self.answers(), 60, "the launcher answers")
+        except AssertionError as late:
+            raise AssertionError(f"{late}; its log ends: {self.log.read_text()[-1000:]!r}") from None
         assert self.process.poll() is None, self.log.read_text()
         return self
 
@@ -340,19 +343,27 @@ def blocked(pid, call, descriptor):
 
 
 def below(pid, name):
-    """A process of that name below the pid, or None."""
-    everything = processes()
-    return next((p for p in descendants(pid) if p in everything and everything[p][1] == name), None)
+    """The process of that name below the pid that is nearest to it, or None: until it executes another program, a child has the name
+    of its parent."""
+    everything, under = processes(), descendants(pid)
+    named = {p for p in under if p in everything and everything[p][1] == name}
+    return next((p for p in named if everything[p][0] not in named), None)
 
 
 def workers(pid):
     """Below a launcher, what is there for a session."""
     everything = processes()
-    return {p for p in descendants(pid) if p in everything and everything[p][1] not in ("caisson-auditor", "caisson-observe")}
+    return {p for p in descendants(pid) if p in everything and everything[p][1] not in ("caisson-auditor", "caisson-observe", "caisson-builder")}
 
 
-def descendants(pid):
+def names_below(pid):
+    """The names of what descends from it, in order."""
     everything = processes()
+    return sorted(everything[p][1] for p in descendants(pid, everything))
+
+
+def descendants(pid, everything=None):
+    everything = everything or processes()
     below, grown = {pid}, True
     while grown:
         more = {p for p, (parent, _, _) in everything.items() if parent in below} - below

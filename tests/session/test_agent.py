@@ -1,5 +1,6 @@
 """The agent's side: what a hostile agent gets, and how the launcher looks after the real one."""
 
+import base64
 import json
 import os
 import pathlib
@@ -210,13 +211,20 @@ def test_nothing_survives_a_killed_launcher(fresh, stopped):
     ended(below)
 
 
+PUBLIC_KEY = b"-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n-----END PUBLIC KEY-----\n"  # RFC 8037, A.2
+
+
 def test_every_setting_that_the_agents_readme_lists_reaches_it(fresh):
     table = re.findall(r"^\| (`[A-Z].*?) \|", (ROOT / "agent/README.md").read_text(), re.MULTILINE)
     names = {name for row in table for name in re.findall(r"`([A-Z_]+)`", row)}
     assert {"CAISSON_SESSION_IDLE_SECONDS", "CAISSON_OUTPUT_TOTAL_BYTES"} <= names
     own = {"CAISSON_PORT", "CAISSON_BIND", "SANDBOX_API_KEY"}  # the harness sets them
     others = {"CAISSON_AUTH": "key", "WORKSPACE": "/home/gem/w", "USER": "u", "TZ": "UTC", "CAISSON_ALLOW_ORIGIN": "http://a.example",
-              "CAISSON_ALLOW_HOST": "a.example"}
+              "CAISSON_ALLOW_HOST": "a.example", "CAISSON_TRUSTED_PEERS": "192.0.2.1", "CAISSON_TRUSTED_PROXIES": "192.0.2.2",
+              "CAISSON_ACCESS_LOG": "off", "CAISSON_PREVIEW_HOSTS": "a.example", "JWT_PUBLIC_KEY": base64.b64encode(PUBLIC_KEY).decode(),
+              "CAISSON_JWKS_FILE": "/etc/caisson/auth/none", "CAISSON_JWKS_URL": "http://127.0.0.1:9/",
+              "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:9",
+              "CAISSON_API_KEYS_FILE": "/etc/caisson/auth/none"}
     fresh.start(**{name: others.get(name, "2097152" if name.endswith("_BYTES") else "8") for name in names - own})
     agent = eventually(lambda: below(fresh.pid, "caisson-agent"))
     given = pathlib.Path(f"/proc/{agent}/environ").read_text().split("\0")

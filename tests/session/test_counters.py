@@ -1,4 +1,4 @@
-"""What the kernel counts and a session could use up: each row of "Kernel counters" (launcher/confine/README.md) without another test."""
+"""What the kernel counts and a session could use up: each row of "Kernel counters" (launcher/common/confine/README.md) without another test."""
 
 import json
 import os
@@ -190,7 +190,7 @@ for i in range(5000):
 
 def test_a_case_or_a_test_stands_for_each_row():
     """The page names the tests that prove a row, and they are there."""
-    text = (ROOT / "launcher/confine/README.md").read_text()
+    text = (ROOT / "launcher/common/confine/README.md").read_text()
     table = text.split("## Kernel counters")[1].split("\n## ")[0]
     rows = [line for line in table.splitlines() if line.startswith("| ") and not line.startswith("| counter")]
     assert len(rows) >= 18

@@ -218,7 +218,7 @@ def test_flaw_04_a_symbolic_link_above_a_hidden_path_is_refused(covered):
 
 
 def test_flaw_04_what_is_moved_by_who_has_the_outer_grant_alone_is_covered_in_a_new_tree(covered):
-    """launcher/confine/README.md, "Known limits": the policy lets it. The others' next session has its covers at their paths and none elsewhere."""
+    """launcher/common/confine/README.md, "Known limits": the policy lets it. The others' next session has its covers at their paths and none elsewhere."""
     domain(covered, [writable(covered)], "outer")
     control = covered.start().control()
     control.create("data")

@@ -6,9 +6,10 @@ import pytest
 from test_watchdog import counted_by_a_cgroup, limit_hits, looks
 
 MIB = 1 << 20
-# `more`: what it does with them.
+# `first`: what it does before; `more`: what it does with them.
 HELD = """
 import mmap, os, signal
+{first}
 fds = []
 for _ in range({files}):
     fds.append(os.memfd_create("held"))
@@ -20,11 +21,11 @@ signal.pause()
 CHILDREN = "for _ in range({}):\n    if os.fork() == 0: signal.pause()"
 
 
-def holds_memory(control, limit, files, mib, more="", **how):
+def holds_memory(control, limit, files, mib, more="", first="", **how):
     session = control.create(**how, narrow={"limits": {"memory_bytes": limit * MIB}})
     if counted_by_a_cgroup(control, session):
         pytest.skip("here a cgroup counts the memory, not the watchdog")
-    code = HELD.format(files=files, mib=mib, more=more)
+    code = HELD.format(files=files, mib=mib, more=more, first=first)
     _, fds = control.start(session, "/usr/bin/python3", "-I", "-S", "-c", code, stdin=False)
     return session, fds
 
@@ -113,7 +114,7 @@ def test_flaw_12_the_sessions_of_a_workspace_are_counted_together(fresh):
 
 def test_flaw_12_what_lets_nobody_look_counts_for_nothing_and_is_said(weakened, fresh):
     control = weakened("T0")
-    session, fds = holds_memory(control, 64, 1, 96, "import ctypes\nctypes.CDLL(None).prctl(4, 0)")
+    session, fds = holds_memory(control, 64, 1, 96, first="import ctypes\nctypes.CDLL(None).prctl(4, 0)")
     os.read(fds[-2], 1)
     looks(control)
     looks(control)

@@ -1,4 +1,4 @@
-"""caisson-init alone, spoken to as the launcher does (launcher/base/init_protocol.h): a command waits for its word."""
+"""caisson-init alone, spoken to as the launcher does (launcher/common/wire/init_protocol.h): a command waits for its word."""
 import errno
 import os
 import select

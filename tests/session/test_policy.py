@@ -153,9 +153,9 @@ STRANGERS = {
     "absent": (None, "No such file"),
     "dies": ("abort();", "was ended by signal 6"),
     "fails": ("return 3;", "ended with status 3"),
-    "says nothing": ("return 0;", "no policies of this version"),
-    "says something else": ('puts("ready");', "no policies of this version"),
-    "writes without end": ("static char zeros[65536]; while (write(1, zeros, sizeof zeros) > 0);", "no policies of this version"),
+    "says nothing": ("return 0;", "not policies of this version"),
+    "says something else": ('puts("ready");', "not policies of this version"),
+    "writes without end": ("static char zeros[65536]; while (write(1, zeros, sizeof zeros) > 0);", "not policies of this version"),
     "hangs": ("for (;;) pause();", "did not answer in time"),
 }
 

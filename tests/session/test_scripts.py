@@ -1,11 +1,15 @@
-"""scripts/test: which packages it would install for the legs that are asked for, and what it says of failures. scripts/run: settings."""
+"""scripts/test: which packages it would install for the legs that are asked for, what runs beside what, and what it says of failures.
+scripts/run: settings."""
 
 import pathlib
 import re
+import shutil
+import signal
 import subprocess
 import sys
 
 import pytest
+from harness import eventually, marked
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -36,6 +40,50 @@ def test_a_leg_gets_nothing_that_only_others_need():
 
 def test_all_legs_get_everything():
     assert packages() == packages("all") == packages("unit", "session", "hostile", "escape", "api", "container", "guest")
+
+
+LEGS = ["unit", "session", "hostile", "escape", "api", "container", "guest"]
+PARTS = f"set -eu; cd {ROOT}; . scripts/lib/common.sh; for part in guest_images guest legs lanes; do . scripts/lib/$part.sh; done; "
+
+
+def told(script):
+    return subprocess.run(["bash", "-c", PARTS + script], capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def test_every_leg_is_in_one_lane():
+    assert sorted(told(f"lanes_of {' '.join(LEGS)}").split()) == sorted([*LEGS, "image"])
+
+
+def test_legs_whose_sessions_have_the_same_uids_are_in_one_lane():
+    assert told("lanes_of escape session hostile").split() == ["session", "hostile", "escape"]
+
+
+def test_the_image_is_built_beside_others_only_for_the_leg_that_needs_it():
+    assert "image" in told("lanes_of container").split() and "image" not in told("lanes_of unit api guest").split()
+
+
+@pytest.mark.parametrize("host, full, repeats", [("6.18.1", "", False), ("6.6.30", "", True), ("6.18.1", "1", True)])
+def test_a_kernel_between_the_oldest_and_the_hosts_repeats_nothing_unless_all_is_asked_for(host, full, repeats):
+    found = told(f"uname() {{ echo {host}; }}; CAISSON_TEST_FULL={full}; guest_tests 6.12; echo --; guest_tests 6.1").split("--\n")
+    assert ("tests/session/test_limits.py" in found[0]) == repeats and "tests/session/test_limits.py" in found[-1]
+
+
+@pytest.mark.parametrize("number, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_all_legs_and_what_they_started(tmp_path, number, status):
+    (tmp_path / "scripts").mkdir()
+    part = tmp_path / "scripts/test"
+    part.write_text(f"#!/bin/bash\necho begun\n(sleep 1000; : {tmp_path}) & timeout 1000 sh -c 'sleep 1000; : {tmp_path}'\n")
+    part.chmod(0o755)
+    script = f"LEGS=(unit api session); ROOT={tmp_path} STATE={tmp_path} RESULTS={tmp_path}/results; run_lanes unit api session"
+    argv = ["env", "--default-signal=INT", "bash", "-c", PARTS + script]  # what runs in the background begins with the interrupt ignored
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as one:
+        logs = [tmp_path / f"logs/leg-{leg}.log" for leg in ("unit", "api", "session")]
+        eventually(lambda: all(log.exists() and log.read_text() == "begun\n" for log in logs), 30, "all legs run")
+        assert len(marked(str(tmp_path))) >= 3
+        one.send_signal(number)
+        one.communicate(timeout=60)
+    assert one.returncode == status
+    eventually(lambda: not marked(str(tmp_path)), 10, "nothing of them is left")
 
 
 def results_of(tmp_path, what, tests):
@@ -69,3 +117,52 @@ def test_every_setting_of_the_agent_passes_into_a_container():
     of_the_launcher = {"CAISSON_BIND", "CAISSON_PORT", "CAISSON_SHUTDOWN_SECONDS", "USER"}  # USER is the caller's own name there
     assert len(settings) > 20 and set(settings) - of_the_launcher <= set(passed)
     assert not of_the_launcher & set(passed)
+    assert {"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TIMEOUT"} <= set(passed), "the courier's"
+    assert not {"SSL_CERT_FILE", "SSL_CERT_DIR", "RES_OPTIONS"} & set(passed), "which name what this host has"
+
+
+# Some names of each table, as a second list would have them.
+SECOND_LISTS = {
+    "policy fields": '"home", "tmp", "hostname", "exec_writable", "network", "umask"',
+    "mechanisms": '"user_ns mount_ns pid_ns ipc_ns uts_ns"',
+    "IPC operations": '"session_list", "session_destroy", "workspace_create", "workspace_list"',
+    "agent variables": '"MAX_BASH_SESSIONS", "MAX_CODE_SESSIONS", "CAISSON_HOOK_SECONDS", "TZ"',
+    "calls that name files": "SYS_openat, SYS_unlinkat, SYS_renameat2, SYS_linkat, SYS_symlinkat",
+    "ways to end": '"destroyed", "client_gone", "shutdown", "oom", "init_died"',
+    "operations of the file worker": '"watch_start", "watch_stop", "upload_begin", "upload_part", "upload_end"',
+    "steps": '"open_grants", "root_tmpfs", "attach_grants", "make_files", "pivot_root"',
+}
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    """What scripts/tables.py reads, to be changed."""
+    copy = tmp_path_factory.mktemp("sources")
+    for top in ("launcher", "agent"):
+        shutil.copytree(ROOT / top, copy / top, ignore=lambda folder, names: [
+            n for n in names if (pathlib.Path(folder) / n).is_file() and not n.endswith((".cc", ".h"))])
+    return copy
+
+
+def tables(sources, planted=""):
+    """What scripts/tables.py says of the sources with one file more."""
+    file = sources / "launcher/pid1/session/planted.cc"
+    file.write_text(planted)
+    done = subprocess.run([sys.executable, ROOT / "scripts/tables.py", sources], capture_output=True, text=True, check=False, timeout=60)
+    assert done.stderr == "" and (done.returncode == 0) == (done.stdout == "")
+    return done.stdout
+
+
+def test_every_fact_that_has_a_table_stands_there_alone(sources):
+    assert tables(sources) == ""
+
+
+@pytest.mark.parametrize("table", SECOND_LISTS)
+def test_a_second_list_of_what_has_a_table_is_found(sources, table):
+    said = tables(sources, "// names\nconstexpr auto kNames = {" + SECOND_LISTS[table].replace(", ", ",\n") + "};\n")
+    assert said.startswith(f"launcher/pid1/session/planted.cc:2: a second list of {table} (") and said.count("\n") == 1
+
+
+@pytest.mark.parametrize("saying", ['session.end("bored")', 'end_broken("bored", why)', 'exec.reason = "bored"'])
+def test_a_way_to_end_that_is_in_no_list_is_found(sources, saying):
+    assert tables(sources, saying + ";\n") == "launcher/pid1/session/planted.cc:1: 'bored' is no way to end of launcher/common/base/ends.h\n"

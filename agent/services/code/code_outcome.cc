@@ -1,6 +1,6 @@
 #include "agent/services/code/code_outcome.h"
 
-#include "launcher/base/fields.h"
+#include "launcher/common/tables/fields.h"
 
 namespace caisson::services {
 namespace {
@@ -8,7 +8,7 @@ namespace {
 constexpr std::size_t kMostOutputs = 1000;
 constexpr std::size_t kMostLines = 2000;
 
-// A display or a result, rebuilt from what may be anything.
+// A display or a result, rebuilt from untrusted JSON.
 std::optional<json::Value> checked_output(const json::Value& said) {
   if (!said.is_object()) return std::nullopt;
   const std::string type = json::text_of(said, "output_type");

@@ -1,4 +1,4 @@
-// What a client asks to be run, and what became of it, in the terms that /v1/code and /v1/nodejs share.
+// A request to run code and its outcome, in the terms that /v1/code and /v1/nodejs share.
 #pragma once
 
 #include <map>
@@ -9,7 +9,7 @@
 
 #include "agent/bridge/end.h"
 #include "agent/services/program/toolchains.h"
-#include "launcher/base/json.h"
+#include "launcher/common/base/json.h"
 
 namespace caisson::services {
 
@@ -17,11 +17,11 @@ struct CodeJob {
   Language language = Language::python;
   InstalledVersion interpreter;
   std::string code;
-  std::string cwd;  // "": the workspace, or where the REPL is
+  std::string cwd;  // "": the workspace, or the REPL's current one
   std::map<std::string, std::string> files;
   std::string input;
   std::int64_t timeout_s = 30;
-  std::shared_ptr<const bool> client_gone;  // becomes true; a run that nobody can read any more is ended
+  std::shared_ptr<const bool> client_gone;  // becomes true when the client leaves; its run is then ended
 };
 
 struct CodeError {
@@ -32,7 +32,7 @@ struct CodeError {
 struct CodeOutcome {
   std::string status;  // ok, error, timeout
   std::string out, err;
-  std::vector<json::Value> outputs;  // as notebooks have them: streams, what was shown, the result, the error
+  std::vector<json::Value> outputs;  // as in notebooks: streams, displays, the result, the error
   std::optional<CodeError> error;
   int exit_code = 0;
   std::optional<std::int64_t> execution_count;
@@ -41,15 +41,15 @@ struct CodeOutcome {
   std::optional<bridge::End> end;
 };
 
-// Puts together what the streams hold and what the program said; `report` comes from the session, so nothing of it is believed
-// but its shape. not_found: the program was refused its directory or a file.
+// Combines the streams and the program's report. The report comes from the session, so only its shape is trusted. not_found: the
+// directory or a file could not be used.
 [[nodiscard]] Result<CodeOutcome> make_outcome(std::string out, std::string err, const json::Value& report, int exit_code);
 
-// Who runs code whose variables last: a REPL, or a notebook's kernel.
+// Runs code whose variables last: a REPL, or a notebook's kernel.
 class StatefulCode {
  public:
   virtual ~StatefulCode() = default;
-  // session_id "": a new one. One that is not there is made, so that clients may choose theirs.
+  // session_id "": a new session. An unknown id makes a session with that id, so that clients may choose theirs.
   [[nodiscard]] virtual task<CodeOutcome> execute(std::string session_id, CodeJob job) = 0;
 };
 

@@ -14,7 +14,7 @@ constexpr char kSeparator = '\x1e';
 
 std::string mark_of(std::string_view nonce) { return kSeparator + std::string(nonce) + " "; }
 
-// What stands behind a mark: digits and their line feed, and so many bytes of JSON. nullopt: nothing that says so, or not yet.
+// The content after a mark: digits, a line feed, and that many bytes of JSON. nullopt: not of this form, or not complete.
 struct Extent {
   std::size_t head, size;
 };
@@ -27,7 +27,7 @@ std::optional<Extent> extent_of(std::string_view rest) {
 }
 
 std::optional<json::Value> report_in(std::string_view text) {
-  // A forged mark costs no parser where a look is enough.
+  // A cheap check first, so that a forged mark does not cost a parser run.
   if (text.size() < 2 || text.front() != '{' || text.back() != '}') return std::nullopt;
   auto value = json::parse(text, {.max_bytes = kMaxReport, .max_depth = 32, .max_values = 1 << 16});
   if (!value || !value->is_object()) return std::nullopt;
@@ -38,8 +38,8 @@ std::optional<json::Value> report_in(std::string_view text) {
 
 std::optional<FoundReport> find_report(std::string_view bytes, std::string_view nonce) {
   const std::string mark = mark_of(nonce);
-  // JSON has no RS (in a string it is \u001e), so no report reaches over the next mark. Each byte is read for one mark only,
-  // however many there are and whatever lengths they claim.
+  // JSON has no RS (in a string it is \u001e), so no report extends past the next mark. Each byte is read for one mark only,
+  // however many marks there are and whatever lengths they claim.
   while (true) {
     const std::size_t begin = bytes.rfind(mark);
     if (begin == std::string_view::npos) return std::nullopt;
@@ -76,14 +76,14 @@ bool ReportSearch::found() {
   return false;
 }
 
-// What began at begin_ reaches to `limit` at most so far: beyond it nothing has come, or another begins.
+// The report at begin_ extends to `limit` at most: there the bytes end, or another report begins.
 bool ReportSearch::take_open(std::uint64_t limit) {
   const auto here = static_cast<std::size_t>(limit - begin_);
   const std::string head = buffer_.read(begin_, std::min(here, mark_.size() + kMostDigits + 1));
   if (!head.starts_with(mark_)) return false;
   const auto extent = extent_of(std::string_view(head).substr(mark_.size()));
   if (!extent || here < mark_.size() + extent->head + extent->size) return false;
-  open_ = false;  // it is read once, whatever it is
+  open_ = false;  // parsed once, whatever it contains
   const std::uint64_t text = begin_ + mark_.size() + extent->head;
   auto value = report_in(buffer_.read(text, extent->size));
   if (!value) return false;

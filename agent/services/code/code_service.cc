@@ -2,15 +2,16 @@
 
 #include <inside_files.h>  // generated
 
+#include "agent/metrics/registry.h"
 #include "agent/services/code/code_report.h"
 #include "agent/services/common/directory.h"
 #include "agent/services/common/text.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::services {
 namespace {
 
-// How long a Python that was interrupted has to say where it was.
+// The time that an interrupted Python gets to report where it was.
 constexpr std::chrono::milliseconds kTracebackGrace{300};
 
 InterpreterKind run_kind(Language language, const std::string& path) {
@@ -25,7 +26,7 @@ std::optional<int> said_exit_code(const json::Value& report) {
   return code->get<int>();
 }
 
-// Until the program has ended, or says that it has done everything. False: the deadline passed, or nobody waits any more.
+// Waits until the program has ended or reports that it is done. False: the deadline passed, or the client has left.
 asio::awaitable<bool> await_done(SoloSession::CommandPtr command, ReportSearch& report, bridge::Clock::time_point deadline,
                                  std::shared_ptr<const bool> gone) {
   while (true) {
@@ -69,6 +70,7 @@ void CodeService::serve_workspace(const std::string& name) {
 }
 
 task<CodeOutcome> CodeService::run(CodeJob job) {
+  metrics::registry().add(metrics::Id::runs, {language_name(job.language), "alone"});
   const std::string& given = context_->config.directory;
   const std::string base = given.empty() ? context_->launcher.greeting().workspace : given;
   const std::string nonce = sys::random_hex(16);
@@ -80,10 +82,10 @@ task<CodeOutcome> CodeService::run(CodeJob job) {
   CO_TRY_ASSIGN(const Interpreter one, co_await pool_.take(run_kind(job.language, job.interpreter.path)));
   const SoloSession::CommandPtr command = one.command;
   CO_TRY(Command::write(command, job_frame(frame) + job.input, kMaxJob));
-  (void)Command::write(command, "\x04", kMaxJob);  // the end of its input; a program that is quick has ended
+  (void)Command::write(command, "\x04", kMaxJob);  // the end of its input; a quick program may have ended already
 
   const bridge::Clock::time_point begun = bridge::Clock::now(), deadline = begun + std::chrono::seconds(job.timeout_s);
-  // A Python says itself when all is done, and with which exit code: nothing is left that its end could tell.
+  // Python reports when it is done, and its exit code: its end would add nothing.
   ReportSearch done(command->err, nonce, 0);
   const bool ended = co_await await_done(command, done, deadline, job.client_gone);
   const auto ran = std::chrono::duration_cast<std::chrono::milliseconds>(bridge::Clock::now() - begun);

@@ -1,5 +1,5 @@
-// CodeService: code of one workspace. A run without state has a session of its own, in which nothing has run before and nothing
-// will after; what keeps its variables is a REPL (repl_service.h), or whoever takes the place of one.
+// CodeService: code of one workspace. A run without state has a session of its own, in which nothing else runs before or after.
+// Code that keeps its variables runs in a REPL (repl_service.h) or, for Python, in a notebook's kernel.
 #pragma once
 
 #include <memory>
@@ -16,18 +16,18 @@ class CodeService {
 
   [[nodiscard]] task<std::shared_ptr<const ToolInventory>> inventory();
   [[nodiscard]] task<json::Value> node_packages(std::string node);
-  // Runs code alone. A run that takes too long, or that nobody waits for any more, is ended.
+  // Runs code without state. A run that takes too long, or whose client has left, is ended.
   [[nodiscard]] task<CodeOutcome> run(CodeJob job);
   // Compiles and runs a program in a session that shares nothing with the workspace.
   [[nodiscard]] task<Verdict> run_code(RunCodeJob job);
   [[nodiscard]] ReplService& node() { return node_; }
   [[nodiscard]] StatefulCode& stateful(Language language);
-  // The REPLs whose language has this name.
+  // The REPLs of the language with this name.
   [[nodiscard]] ReplService& repls(std::string_view language) { return language == "javascript" ? node_ : python_; }
 
-  // What was prepared is ended, and what is known forgotten: the policies have changed.
+  // The policies have changed: ends prepared sessions and forgets which interpreters exist.
   void flush();
-  // Another workspace takes this slot; every session of the former one has ended.
+  // From now on serves this workspace; every session of the former one has ended.
   void serve_workspace(const std::string& name);
   [[nodiscard]] std::size_t sessions() const { return context_->quota->used; }
   [[nodiscard]] std::size_t prepared() const { return pool_.waiting(); }

@@ -4,20 +4,21 @@
 
 #include <algorithm>
 
+#include "agent/metrics/registry.h"
 #include "agent/services/common/counted.h"
 #include "agent/services/common/directory.h"
-#include "launcher/base/fields.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
+#include "launcher/common/tables/fields.h"
 
 namespace caisson::services {
 namespace {
 
 InterpreterKind repl_kind(Language language, const std::string& path, std::string label) {
   const bool python = language == Language::python;
-  // Python lives as notebooks do: the domain `code` is for what is short.
-  SoloSession::Place place{.domain = python ? "jupyter" : "nodejs", .label = std::move(label)};
-  if (python) return {std::move(place), {path, "-c", std::string(inside::kPythonBoot)}, inside::kPythonRepl};
-  return {std::move(place), {path, "-e", std::string(inside::kNodeBoot)}, inside::kNodeRepl};
+  // Python runs in the notebooks' domain: the domain `code` is for short runs.
+  SoloSession::Setup setup{.domain = python ? "jupyter" : "nodejs", .label = std::move(label)};
+  if (python) return {std::move(setup), {path, "-c", std::string(inside::kPythonBoot)}, inside::kPythonRepl};
+  return {std::move(setup), {path, "-e", std::string(inside::kNodeBoot)}, inside::kNodeRepl};
 }
 
 }  // namespace
@@ -57,7 +58,7 @@ task<void> ReplService::make_room() {
   sweep();
   while (context_->quota->used >= context_->quota->most) {
     const SessionPtr victim = table_.least_recent(false);
-    if (!victim) co_return Status{};  // whoever makes the session is told
+    if (!victim) co_return Status{};  // the caller reports it
     CO_TRY(co_await close(victim, "evicted"));
   }
   co_return Status{};
@@ -77,7 +78,7 @@ task<ReplService::Created> ReplService::create(CreateParams params) {
   session->cwd = absolute_dir(base, params.cwd);
   session->max_idle_s = params.max_idle_s;
   InterpreterKind kind = repl_kind(language_, session->version.path, id);
-  kind.place.keep = true;
+  kind.setup.keep = true;
   CO_TRY_ASSIGN(session->interpreter, co_await start_interpreter(context_, std::move(kind), session->cwd));
   session->touch();
   session->created_ms = session->last_used_ms;
@@ -85,7 +86,7 @@ task<ReplService::Created> ReplService::create(CreateParams params) {
   if (known.session) co_return known;
   table_.insert(session);
   session->keep();
-  roster_.wake();  // it may be the next whose time is over
+  roster_.wake();  // it may be the next session to expire
   Created made{session, true};
   co_return made;
 }
@@ -106,6 +107,7 @@ task<CodeOutcome> ReplService::run(SessionPtr session, CodeJob job) {
 }
 
 task<CodeOutcome> ReplService::execute(std::string session_id, CodeJob job) {
+  metrics::registry().add(metrics::Id::runs, {language_name(language_), "repl"});
   CreateParams params{.session_id = session_id, .cwd = job.cwd, .interpreter = job.interpreter};
   CO_TRY_ASSIGN(Created created, co_await create(std::move(params)));
   CO_TRY_ASSIGN(CodeOutcome outcome, co_await run(created.session, std::move(job)));

@@ -1,8 +1,8 @@
 // ReplService: the REPLs of one language and one workspace. Decisions where the contract is silent:
 // - an id that is not there makes a session with that id; requests for one session queue.
-// - cwd of a request is the session's from then on, as exec_dir of /v1/bash; files are put there.
-// - a session whose process has ended is not there any more; the next request for it makes a new one, and its hint says so.
-// - at the cap the session idle for longest is closed; one that works never is.
+// - cwd of a request becomes the session's, as exec_dir of /v1/bash does; files are put there.
+// - a session ends with its process; the next request for its id makes a new session, and its hint says so.
+// - at the cap the longest idle session is closed, never a busy one.
 #pragma once
 
 #include <memory>
@@ -42,7 +42,7 @@ class ReplService final : public StatefulCode {
   // Moves an idle session to another directory.
   [[nodiscard]] task<void> move(SessionPtr session, std::string cwd);
   [[nodiscard]] task<void> close(SessionPtr session, std::string reason);
-  // What an agent before has left; attach() is to follow once all that was left is restored. False: it is not whole.
+  // Restores a session of the previous agent; attach() must follow once all are restored. False: its records are not complete.
   [[nodiscard]] bool restore(const std::shared_ptr<bridge::SessionHandle>& handle, Keep::Left session, Keep::Left command);
   [[nodiscard]] task<void> attach(const bridge::LeftSession& left);
   // Its workspace has ended, and with it every session.

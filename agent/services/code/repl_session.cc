@@ -4,13 +4,13 @@
 
 #include "agent/services/code/code_report.h"
 #include "agent/services/common/text.h"
-#include "launcher/base/fields.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
+#include "launcher/common/tables/fields.h"
 
 namespace caisson::services {
 namespace {
 
-// After an interrupt, and for the program's own timer before one.
+// Time for an interrupt to work, and for the program's own timer before it.
 constexpr std::chrono::milliseconds kReplGrace{2000};
 
 std::string text_between(const OutputBuffer& buffer, std::uint64_t from, std::uint64_t to) {
@@ -54,7 +54,7 @@ void ReplSession::touch() {
 
 asio::awaitable<bool> ReplSession::await_job(std::shared_ptr<ReplSession> self, bridge::LauncherClient& launcher, Marks& marks,
                                              bridge::Clock::time_point deadline, bool& timed_out) {
-  if (self->language == Language::javascript) deadline += kReplGrace;  // it watches its time itself, and says so
+  if (self->language == Language::javascript) deadline += kReplGrace;  // it keeps its time itself, and reports it
   bool done = co_await marks.come(deadline);
   if (!done && marks.command->running()) {
     timed_out = true;
@@ -155,7 +155,7 @@ std::shared_ptr<ReplSession> ReplSession::restore(const std::shared_ptr<CodeCont
   return self;
 }
 
-// A program takes its jobs in turn, so the mark of an empty one is behind all that came before it.
+// A program takes its jobs in turn, so the mark of an empty job follows everything that came before it.
 task<void> ReplSession::settle(std::shared_ptr<ReplSession> self, bridge::LauncherClient& launcher) {
   if (self->until_ns_ == 0) co_return Status{};
   const std::chrono::nanoseconds left = time_left(self->until_ns_);

@@ -1,5 +1,4 @@
-// ReplSession: an interpreter that keeps its variables, in a session of its own, and the jobs that it is given one after the
-// other.
+// ReplSession: an interpreter that keeps its variables, in a session of its own, and runs one job after the other.
 #pragma once
 
 #include <memory>
@@ -23,7 +22,7 @@ struct ReplSession {
   std::int64_t max_idle_s = 86'400;
   Interpreter interpreter;
   http::AsyncLock turn;
-  int waiting = 0;  // requests that are in it or wait for it
+  int waiting = 0;  // requests that use it or wait for it
   bool closed = false;
 
   void touch();
@@ -31,30 +30,31 @@ struct ReplSession {
   [[nodiscard]] bool busy() const { return waiting > 0; }
   [[nodiscard]] bool alive() const { return !closed && interpreter.session->alive() && interpreter.command->running(); }
 
-  // From now on it outlives the agent; what follows is kept.
+  // From now on it outlives the agent; the members below are kept.
   void keep();
   void save();
-  // What an agent before has left of it; its program is the caller's to attach. nullptr: it is not whole.
+  // Restores a session of the previous agent; the caller attaches its program. nullptr: its record is not complete.
   [[nodiscard]] static std::shared_ptr<ReplSession> restore(const std::shared_ptr<CodeContext>& context, Language language,
                                                             const std::shared_ptr<bridge::SessionHandle>& handle,
                                                             Keep::Left session, Keep::Left command);
-  // The caller has the turn, the first one. Waits for the end of the job that ran when the agent before ended, if one did; what
-  // it prints is nobody's. One that takes longer than it may ends, and one that is not impressed takes the session along.
+  // Called with the first turn. Waits for the end of the job that ran when the previous agent ended, and drops its output. At its
+  // timeout the job is interrupted; if that has no effect, the session ends.
   [[nodiscard]] static task<void> settle(std::shared_ptr<ReplSession> self, bridge::LauncherClient& launcher);
 
-  // The caller has the turn. A job that does not end in its time is interrupted; one that is not impressed takes the session
-  // along, which is then `closed`. not_found: its cwd or a file was refused.
+  // Called with the turn. At its timeout the job is interrupted; if that has no effect, the session ends and is `closed`.
+  // not_found: its cwd or a file could not be used.
   [[nodiscard]] static task<CodeOutcome> run(std::shared_ptr<ReplSession> self, bridge::LauncherClient& launcher, CodeJob job);
 
  private:
   struct Marks;
-  // Until the job has ended, is told to, or its session has: false.
+  // Waits for the end of the job. At the deadline the job is interrupted (timed_out). False: that had no effect, and the session
+  // has ended.
   [[nodiscard]] static asio::awaitable<bool> await_job(std::shared_ptr<ReplSession> self, bridge::LauncherClient& launcher,
                                                        Marks& marks, bridge::Clock::time_point deadline, bool& timed_out);
 
   Keep::Record record_;
-  std::int64_t until_ns_ = 0;                  // real time: how long the job that runs may; 0: none runs
-  std::uint64_t out_next_ = 0, err_next_ = 0;  // where the next job's output begins: what came in between is shown with it
+  std::int64_t until_ns_ = 0;                  // real time: deadline of the running job; 0: none runs
+  std::uint64_t out_next_ = 0, err_next_ = 0;  // where the next job's output begins; it includes output between two jobs
 };
 
 }  // namespace caisson::services

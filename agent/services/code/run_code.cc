@@ -7,10 +7,11 @@
 
 #include "agent/frames/frame.h"
 #include "agent/http/base64.h"
+#include "agent/metrics/registry.h"
 #include "agent/services/code/code_report.h"
 #include "agent/services/common/text.h"
 #include "agent/services/program/packed_files.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::services {
 namespace {
@@ -25,22 +26,21 @@ std::chrono::milliseconds limit_of(double seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(std::clamp(seconds, kShortestRun, kLongestRun) * 1000));
 }
 
-// As Python's subprocess tells it: the negative number of the signal.
+// As in Python's subprocess: the negative number of the signal.
 std::optional<int> return_code_of(const Command& command) {
   if (!command.exec->exit) return std::nullopt;
   const bridge::ExecExit& exit = *command.exec->exit;
   return exit.signal.empty() ? exit.exit_code : 128 - exit.exit_code;
 }
 
-// One program of the session: its input is written, its end awaited, and when its time is over, it and the session with it are
-// ended.
-task<StepResult> finish(SoloSession::Pointer session, SoloSession::CommandPtr command, std::string input,
-                        std::chrono::milliseconds limit, std::shared_ptr<const bool> gone) {
+// Writes the input of one program of the session and awaits its end. At its timeout the session is ended.
+task<StageResult> finish(SoloSession::Pointer session, SoloSession::CommandPtr command, std::string input,
+                         std::chrono::milliseconds limit, std::shared_ptr<const bool> gone) {
   const bridge::Clock::time_point begin = bridge::Clock::now();
   if (!input.empty()) (void)Command::write(command, std::move(input), kMaxProgram);  // a program need not read its input
   (void)Command::write(command, "\x04", kMaxProgram);
   const bool ended = co_await await_end(command, begin + limit, std::move(gone));
-  StepResult result;
+  StageResult result;
   result.seconds = std::chrono::duration<double>(bridge::Clock::now() - begin).count();
   if (!ended) {
     CO_TRY(co_await session->end("a step did not end in its time"));
@@ -67,8 +67,8 @@ task<SoloSession::CommandPtr> start(SoloSession::Pointer session, std::vector<st
   co_return co_await session->start(std::move(request));
 }
 
-// A regular file's content; nullopt where there is none, or it is too large. What lies there is the program's: nothing is awaited
-// for longer than a moment, and only bytes come back.
+// A regular file's content; nullopt: it is missing or too large. The file belongs to the untrusted program, so the wait is
+// short and only bytes come back.
 task<std::optional<std::string>> fetch(SoloSession::Pointer session, std::string path, std::string dir) {
   static const std::string script = "[ -f \"$1\" ] && exec head -c " + std::to_string(kMostFetchedBytes) + " -- \"$1\"";
   std::vector<std::string> argv{"/bin/sh", "-c", script, "sh", std::move(path)};
@@ -80,8 +80,8 @@ task<std::optional<std::string>> fetch(SoloSession::Pointer session, std::string
   co_return content;
 }
 
-// Clients of /run_code send all their programs at once: when every session is in use, a program waits for one, in order. How many
-// can wait is bounded by the connections that the server takes.
+// Clients of /run_code send all their programs at once. When every session is in use, a program waits for its turn. The server's
+// limit of connections bounds how many wait.
 task<Interpreter> take_in_turn(std::shared_ptr<CodeContext> context, WarmPool& pool, InterpreterKind kind,
                                std::shared_ptr<const bool> gone) {
   const std::function<bool()> enough = [&pool, &gone, until = bridge::Clock::now() + kRoomWait] {
@@ -92,7 +92,7 @@ task<Interpreter> take_in_turn(std::shared_ptr<CodeContext> context, WarmPool& p
   co_return co_await pool.take(std::move(kind));
 }
 
-// In bytes, for each process: SandboxFusion's setrlimit(2). The policy's limit of the session holds beside it.
+// In bytes, for each process, as SandboxFusion's setrlimit(2). The session's limit applies as well.
 std::uint64_t bytes_of(std::int64_t mib) {
   constexpr std::int64_t kMost = 1LL << 40;
   return mib < 1 ? 0 : static_cast<std::uint64_t>(std::min(mib, kMost)) << 20;
@@ -100,7 +100,7 @@ std::uint64_t bytes_of(std::int64_t mib) {
 
 std::string refusal_of(const json::Value& why) { return "the files cannot be written: " + json::dump(why); }
 
-// The whole job of a Python that waits for one.
+// The whole job for a waiting Python.
 std::string python_job(const RunCodeJob& job, const ProgramLanguage& language, const std::string& dir, const std::string& nonce) {
   json::Value files = job.files;
   files[std::string(language.source)] = http::base64_encode(job.code);
@@ -112,7 +112,7 @@ std::string python_job(const RunCodeJob& job, const ProgramLanguage& language, c
                     {"memory", bytes_of(job.memory_mib)}});
 }
 
-// One program for the starter (agent/worker/starter.cc). files: of the job, where this is its first program.
+// One program for the starter (agent/worker/starter.cc). files: the job's files, for its first program.
 Result<std::string> starter_job(std::vector<std::string> argv, json::Value head, const RunCodeJob* files,
                                 const ProgramLanguage& language) {
   PackedFiles packed;
@@ -127,10 +127,10 @@ Result<std::string> starter_job(std::vector<std::string> argv, json::Value head,
 }
 
 // Hands the job to the waiting program and awaits its end.
-task<StepResult> step(SoloSession::Pointer session, SoloSession::CommandPtr command, std::string frame, std::string nonce,
-                      std::string input, double seconds, std::shared_ptr<const bool> gone) {
+task<StageResult> run_stage(SoloSession::Pointer session, SoloSession::CommandPtr command, std::string frame, std::string nonce,
+                            std::string input, double seconds, std::shared_ptr<const bool> gone) {
   CO_TRY(Command::write(command, std::move(frame), kMaxProgram));
-  CO_TRY_ASSIGN(StepResult result,
+  CO_TRY_ASSIGN(StageResult result,
                 co_await finish(std::move(session), std::move(command), std::move(input), limit_of(seconds), std::move(gone)));
   if (const auto report = find_report(result.err, nonce); report && report->value.contains("refused"))
     co_return fail(Code::invalid_argument, refusal_of(report->value["refused"]));
@@ -142,12 +142,13 @@ task<StepResult> step(SoloSession::Pointer session, SoloSession::CommandPtr comm
 task<Verdict> compile_and_run(std::shared_ptr<CodeContext> context, WarmPool& pool, std::shared_ptr<const ToolInventory> tools,
                               RunCodeJob job) {
   CO_TRY_ASSIGN(const ProgramLanguage* const language, choose_language(job.language, *tools));
+  metrics::registry().add(metrics::Id::runs, {language->name, "judged"});
   CO_TRY(check_fetched(job.fetch.size()));
   const std::string dir = context->launcher.greeting().home + "/run", nonce = sys::random_hex(16);
   const bool is_python = language->name == "python";
 
-  // Both wait in sessions that were prepared: a Python, which runs the program itself, and what becomes any other one.
-  InterpreterKind kind{.place = {.domain = "code", .label = "run_code", .isolated = true},
+  // Prepared sessions hold either a Python, which runs the program itself, or the starter, which becomes any other program.
+  InterpreterKind kind{.setup = {.domain = "code", .label = "run_code", .isolated = true},
                        .argv = {std::string(kStarter)},
                        .program = "",
                        .tool = !is_python};
@@ -155,8 +156,8 @@ task<Verdict> compile_and_run(std::shared_ptr<CodeContext> context, WarmPool& po
     kind.argv = {tools->python.front().path, "-c", std::string(inside::kPythonBoot)};
     kind.program = inside::kPythonRun;
   }
-  CO_TRY_ASSIGN(kind.place.memory_bytes, co_await memory_limit(context->launcher, kind.place.domain, job.memory_mib));
-  const bool narrowed = kind.place.memory_bytes != 0;
+  CO_TRY_ASSIGN(kind.setup.memory_bytes, co_await memory_limit(context->launcher, kind.setup.domain, job.memory_mib));
+  const bool narrowed = kind.setup.memory_bytes != 0;
   auto taken = co_await take_in_turn(context, pool, std::move(kind), job.client_gone);
   if (!taken && narrowed)
     co_return std::unexpected(std::move(taken).error().wrap("with memory_limit_MB " + std::to_string(job.memory_mib)));
@@ -171,8 +172,8 @@ task<Verdict> compile_and_run(std::shared_ptr<CodeContext> context, WarmPool& po
     const bool compiled = !language->compile.empty();
     if (compiled) {
       CO_TRY_ASSIGN(frame, starter_job(command_words(language->compile, *tools), head, &job, *language));
-      CO_TRY_ASSIGN(verdict.compiled, co_await step(first.session, std::move(waiting), std::move(frame), nonce, "",
-                                                    job.compile_timeout_s, job.client_gone));
+      CO_TRY_ASSIGN(verdict.compiled, co_await run_stage(first.session, std::move(waiting), std::move(frame), nonce, "",
+                                                         job.compile_timeout_s, job.client_gone));
       if (verdict.compiled->return_code != 0) co_return verdict;
       CO_TRY_ASSIGN(waiting, co_await start(first.session, {std::string(kStarter)}, "/", true));
     }
@@ -181,8 +182,8 @@ task<Verdict> compile_and_run(std::shared_ptr<CodeContext> context, WarmPool& po
     if (job.memory_mib > 0 && !language->reserves) head["memory"] = bytes_of(job.memory_mib);
     CO_TRY_ASSIGN(frame, starter_job(std::move(argv), std::move(head), compiled ? nullptr : &job, *language));
   }
-  CO_TRY_ASSIGN(verdict.ran, co_await step(first.session, std::move(waiting), std::move(frame), nonce, std::move(job.input),
-                                           job.run_timeout_s, job.client_gone));
+  CO_TRY_ASSIGN(verdict.ran, co_await run_stage(first.session, std::move(waiting), std::move(frame), nonce, std::move(job.input),
+                                                job.run_timeout_s, job.client_gone));
   for (const std::string& path : job.fetch) {
     if (!first.session->alive()) break;
     CO_TRY_ASSIGN(const auto content, co_await fetch(first.session, path, dir));

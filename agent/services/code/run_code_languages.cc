@@ -37,7 +37,7 @@ std::string_view take_word(std::string_view& line) {
   return word;
 }
 
-// Its path; "" where it is not there. What lies in the job's directory is made by then.
+// Its path; "": it is not installed. Programs in the job's directory exist by then.
 std::string program_path(std::string_view name, const ToolInventory& tools) {
   if (name.starts_with("./")) return std::string(name);
   if (name == "python3") return tools.python.empty() ? "" : tools.python.front().path;
@@ -74,7 +74,7 @@ Result<const ProgramLanguage*> choose_language(std::string_view name, const Tool
     if (offered(language, tools)) return &language;
     packages = language.packages;
   }
-  const std::string there = "; there is: " + offered_languages(tools);
+  const std::string there = "; available: " + offered_languages(tools);
   if (packages.empty()) return fail(Code::not_found, "language " + quote(name) + " is not known" + there);
   return fail(Code::not_found, "language " + quote(name) + " is not installed here: Debian's " + std::string(packages) +
                                    " would do, in an image built with EXTRA_PACKAGES=\"" + std::string(packages) + "\"" + there);

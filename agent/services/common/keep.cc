@@ -8,19 +8,19 @@
 #include <atomic>
 #include <cstring>
 
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::services {
 namespace {
 
-constexpr char kForm[16] = "caisson-keep 1";  // with the layout changes the number; another one's is begun anew
+constexpr char kForm[16] = "caisson-keep 1";  // changes with the layout; a file of another number is begun anew
 constexpr std::size_t kPage = 4096, kMaxBody = 48 * 1024 * 1024, kMaxTouched = 256;
-constexpr int kStreams = 4;  // of a record: two bodies, of which one counts, and its two streams
+constexpr int kStreams = 4;  // of a record: two bodies, one of them valid, and its two streams
 constexpr std::size_t kUnsure = 4;
 // In no UTF-8.
 constexpr unsigned char kStrange[] = {0xC0, 0xC1, 0xF5, 0xF6, 0xF7, 0xF8, 0xF9, 0xFA, 0xFB, 0xFC, 0xFD, 0xFE, 0xFF};
 
-// Of what a kill may come between: all stores before it are there.
+// Where a kill may come in between: all earlier stores have reached the memory.
 template <class T>
 void publish(T& where, T value) {
   std::atomic_ref<T>(where).store(value, std::memory_order_release);
@@ -50,7 +50,7 @@ struct Keep::Head {
   char form[16];
   std::uint32_t records, blocks;
   // The read in progress and the stream that it belongs to.
-  std::uint32_t landing;  // 0: nothing is
+  std::uint32_t landing;  // 0: no read is in progress
   std::uint32_t owner;    // record * 2 + stream
   std::uint64_t turn, expected;
 };
@@ -110,7 +110,7 @@ void Keep::reset() {
   std::memcpy(head().form, kForm, sizeof kForm);
 }
 
-// New for each agent: nobody in a session can know it.
+// New for each agent: no program in a session can know it.
 void Keep::fill_pattern() {
   auto* bytes = reinterpret_cast<unsigned char*>(base_ + kPatternAt);
   for (std::size_t at = 0; at < kLandingBytes; at += 256) (void)!::getrandom(bytes + at, 256, 0);
@@ -151,7 +151,7 @@ void Keep::recover() {
     one.ends = slot.ends;
     one.kind.assign(r.kind, ::strnlen(r.kind, sizeof r.kind));
     auto body = body_of(i);
-    free_stream(i, slot.body == 0 ? 1 : 0);  // one that was being written, or not yet freed
+    free_stream(i, slot.body == 0 ? 1 : 0);  // a body that was being written or was not yet freed
     if (!body) continue;                     // `one` takes it away
     one.body = std::move(*body);
     if (h.landing == 1 && h.owner / 2 == i && h.turn == slot.turn) {
@@ -164,7 +164,7 @@ void Keep::recover() {
 
 std::vector<Keep::Left> Keep::take_left() { return std::exchange(left_, {}); }
 
-// Its blocks become this Keep's own, so that a later body can replace them.
+// This Keep takes over its blocks, so that a later body can replace them.
 std::optional<json::Value> Keep::body_of(std::uint32_t index) {
   const Slot& slot = row(index).slots[row(index).current];
   if (slot.body > 1 || slot.body_bytes > kMaxBody) return std::nullopt;
@@ -197,7 +197,7 @@ std::optional<std::uint32_t> Keep::take_block(std::uint32_t record, int stream, 
 
 void Keep::free_block(std::uint32_t block) {
   publish(entry(block), std::uint64_t{0});
-  if (touched_ >= kMaxTouched) {  // beyond these the memory goes back to the kernel
+  if (touched_ >= kMaxTouched) {  // free blocks beyond this number give their memory back to the kernel
     ::madvise(at(block), kBlockBytes, MADV_REMOVE);
     free_blocks_.insert(free_blocks_.end() - static_cast<std::ptrdiff_t>(touched_), block);
     return;
@@ -297,7 +297,7 @@ Keep::Record& Keep::Record::operator=(Record&& other) noexcept {
   return *this;
 }
 
-// Its streams' blocks that somebody holds are theirs to free, before the record's index is given back.
+// The holders of its streams' blocks free them, before the record's index is given back.
 void Keep::erase(std::uint32_t record) {
   publish(row(record).used, 0U);
   for (int which = 0; which < kStreams; ++which) free_stream(record, which);

@@ -1,11 +1,11 @@
-// Keep: memory that outlives the agent. One file, held by the launcher and mapped by the agent that runs, in which is written
-// what an agent would otherwise know alone. A kill between any two instructions leaves it as it was before or after a change:
-//  - A Record has a body (JSON, replaced as a whole) and two streams of bytes, of which so many count as its ends say. Body and
-//    ends change together, by one store.
-//  - What a program wrote is read into the landing, with a note of whose it is. It counts when the record's turn has advanced; a
-//    later agent takes what has landed and did not count. The landing is filled beforehand with random bytes that UTF-8 never
-//    has, which tell how far a read got. Residual: output of at most three bytes that are just these does not count.
-// An agent may have been taken over before it died: all that is found is bounds-checked, and gives no rights of its own.
+// Keep: memory that outlives the agent. The launcher holds one file; the running agent maps it and writes there what only it
+// knows. A kill between any two instructions leaves the file as it was before or after a change:
+// - A Record has a body (JSON, replaced as a whole) and two streams of bytes, whose valid lengths are its ends. Body and ends
+//   change together, by one store.
+// - Output is read into the landing, with a note of its stream. It counts once the record has advanced; a later agent takes over
+//   landed bytes that do not count yet. The landing is filled beforehand with random bytes that UTF-8 never has, which show how
+//   far a read got. Residual: up to three bytes of output that equal these are lost.
+// An attacker may have controlled the agent before it died: everything found is bounds-checked and confers no rights.
 #pragma once
 
 #include <chrono>
@@ -17,9 +17,9 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/base/fd.h"
-#include "launcher/base/json.h"
-#include "launcher/base/result.h"
+#include "launcher/common/base/fd.h"
+#include "launcher/common/base/json.h"
+#include "launcher/common/base/result.h"
 
 namespace caisson::services {
 
@@ -34,7 +34,7 @@ class Keep {
     std::uint64_t first = 0, second = 0;
   };
 
-  // One thing that is kept, until this ends. A record of no Keep keeps nothing, and all its functions do nothing.
+  // One kept object, for as long as this Record lives. The functions of a record without a Keep do nothing.
   class Record {
    public:
     Record() = default;
@@ -47,10 +47,10 @@ class Keep {
 
     // Returns false if no block is free; the previous body then stays.
     bool write(const json::Value& body, Ends ends);
-    // The streams have these ends, and what has landed for it is in them.
+    // Sets the ends of the streams: bytes that have landed are now part of them.
     void advance(Ends ends);
-    // Nothing of it is found any more. Its index stays taken until this ends: blocks that are still held under it must not be
-    // found as another's.
+    // Erases it from the file. Its index stays reserved while this Record lives, because blocks still held under it must not be
+    // attributed to another record.
     void erase();
     [[nodiscard]] Ends ends() const;
     [[nodiscard]] Keep* keep() const { return keep_; }
@@ -65,42 +65,42 @@ class Keep {
     std::uint32_t index_ = 0;
   };
 
-  // Found in the file: `record` owns it, so what is not taken over is forgotten.
+  // A record found in the file. `record` owns it, so a record that is not taken over is erased.
   struct Left {
     std::string kind;
     json::Value body;
     Ends ends;
     Record record;
-    std::string landed;   // read for it, and not counted: to be taken in before anything is read
+    std::string landed;   // read but not counted; append it before the next read
     bool second = false;  // of the second stream
   };
 
-  // The file of the launcher's; anything that is not a Keep of this form is made an empty one. Errors: it cannot be mapped.
+  // Maps the launcher's file. A file that is not a Keep of this form becomes an empty one. Errors: it cannot be mapped.
   [[nodiscard]] static Result<std::unique_ptr<Keep>> open(const Fd& file);
   ~Keep();
   Keep(const Keep&) = delete;
   Keep& operator=(const Keep&) = delete;
 
-  // The Keep of this process, or nullptr if it has none; nothing outlives the agent then.
+  // The Keep of this process; nullptr: this process keeps nothing, and nothing outlives the agent.
   [[nodiscard]] static Keep* here() { return here_; }
   static void set_here(Keep* keep) { here_ = keep; }
-  // Whether an agent before this one has served: what is not kept was lost with it.
+  // Whether another agent served before this one. State that is not kept was lost with it.
   [[nodiscard]] static bool successor() { return here_ != nullptr && here_->successor_; }
 
-  // kind: at most 15 bytes. Without room, or without a Keep: a Record that keeps nothing.
+  // kind: at most 15 bytes. Without a Keep, or without room in it, the Record keeps nothing.
   [[nodiscard]] static Record make(std::string_view kind, const json::Value& body);
-  // All that an agent before has left, once.
+  // Every record that the previous agent left. Returns them once.
   [[nodiscard]] std::vector<Left> take_left();
 
   // Blocks of a record's stream (0 or 1), by number. nullopt: none is free.
   [[nodiscard]] std::optional<std::uint32_t> take_block(std::uint32_t record, int stream, std::uint32_t number);
   void free_block(std::uint32_t block);
   [[nodiscard]] char* at(std::uint32_t block) const;
-  // Those of a stream that was left, by number; once.
+  // The blocks of a stream that was left, by number. Returns them once.
   [[nodiscard]] std::map<std::uint32_t, std::uint32_t> blocks_of(std::uint32_t record, int stream);
 
-  // Where to read to, for this stream of this record: what was there is overwritten. expected: bytes that are there to be read,
-  // as far as known. To be followed by the record's advance(), or by nothing_landed().
+  // The buffer for the next read of this stream of this record; its content is overwritten. expected: bytes ready to be read, if
+  // known. The record's advance() or nothing_landed() must follow.
   [[nodiscard]] char* land(const Record& record, int stream, std::size_t expected);
   void landed(std::size_t bytes) { dirty_ = std::max(dirty_, bytes); }
   void nothing_landed();
@@ -129,15 +129,15 @@ class Keep {
   char* const base_;
   std::size_t dirty_ = kLandingBytes;  // of the landing
   bool successor_ = false;
-  bool own_pattern_ = false;  // not until now: what an agent before has read is known by its own
+  bool own_pattern_ = false;  // set last: bytes that the previous agent read are found by that agent's pattern
   std::vector<std::uint32_t> free_blocks_, free_records_;
-  std::size_t touched_ = 0;                                     // at the end of free_blocks_: those that still have memory
+  std::size_t touched_ = 0;                                     // at the end of free_blocks_: blocks that still have memory
   std::map<std::uint32_t, std::vector<std::uint32_t>> bodies_;  // blocks by owner
   std::map<std::uint32_t, std::map<std::uint32_t, std::uint32_t>> found_;
   std::vector<Left> left_;
 };
 
-// Until a deadline that was kept, as the real time in ns: at least 0, at most a day, whatever the file says.
+// The time until a kept deadline (real time in ns), clamped to 0 to one day, because the file is not trusted.
 [[nodiscard]] std::chrono::nanoseconds time_left(std::int64_t until_ns);
 
 // Encodes bytes for a JSON body. unhex() returns "" for text that is not hexadecimal.

@@ -30,7 +30,7 @@ void OutputBudget::grow(std::size_t bytes, std::size_t head_bytes) {
   heads_ += head_bytes;
   while (used_ > limit_ && drop_half_of_largest()) {
   }
-  // Whoever makes room may be this very budget, so what is asked for is counted anew.
+  // This very budget may have made room, so the request is counted anew.
   while (share_.bytes() < used_ + heads_ && share_.resize(used_ + heads_) != http::Room::granted)
     if (!drop_half_of_largest()) break;
   settle();
@@ -70,13 +70,13 @@ OutputBuffer::~OutputBuffer() {
 void OutputBuffer::keep_in(const Keep::Record& record, int stream, std::uint64_t end) {
   keep_ = record.keep();
   if (keep_ == nullptr) return;
-  constexpr std::uint64_t kMostEver = std::uint64_t{1} << 53;  // what clients can read as a number
+  constexpr std::uint64_t kMostEver = std::uint64_t{1} << 53;  // the largest number that JSON clients read exactly
   if (end > kMostEver) end = 0;
   record_ = record.index();
   stream_ = stream;
   std::map<std::uint32_t, std::uint32_t> blocks = keep_->blocks_of(record_, stream);
   const std::uint64_t last = end == 0 ? 0 : (end - 1) / kChunkBytes;
-  // Only whole blocks without a gap before the end count; of the head, as many as its size has.
+  // Only whole blocks without a gap before the end count; for the head, as many as its size needs.
   end_ = begin_ = end;
   for (std::uint64_t number = last; end > 0; --number) {
     const auto found = blocks.find(static_cast<std::uint32_t>(number));
@@ -114,8 +114,8 @@ std::size_t OutputBuffer::room(const Chunk& chunk) const {
   return kChunkBytes - (chunk.block ? chunk.to : chunk.from + chunk.heap.size());
 }
 
-// A block holds the bytes of its number, so that where they belong is known from it alone. It is taken for the first of them
-// only: a later agent takes all before the end for this buffer's, and what another one has left there must not be among them.
+// A block holds the bytes that belong to its number, so its position follows from the number alone. It is allocated only when its
+// first byte arrives: a later agent reads every block up to the end as this buffer's, so none may hold another buffer's bytes.
 void OutputBuffer::add_chunk() {
   Chunk made;
   const std::uint64_t number = end_ / kChunkBytes;
@@ -150,7 +150,7 @@ void OutputBuffer::append(std::string_view bytes) {
 
 void OutputBuffer::give_up(const Chunk& chunk) {
   if (!chunk.block) return;
-  const std::uint64_t number = (begin_ - 1) / kChunkBytes;  // begin_ is behind it already
+  const std::uint64_t number = (begin_ - 1) / kChunkBytes;  // begin_ has passed it already
   if (number < kHeadBytes / kChunkBytes && head_blocks_.size() == number && head_.size() >= (number + 1) * kChunkBytes)
     head_blocks_.push_back(*chunk.block);
   else keep_->free_block(*chunk.block);
@@ -165,7 +165,7 @@ void OutputBuffer::drop_oldest(std::size_t bytes) {
   const std::size_t dropped = bytes;
   while (bytes > 0 && bytes >= view(chunks_.front()).size()) {
     const std::size_t size = view(chunks_.front()).size();
-    if (chunks_.size() == 1 && room(chunks_.front()) > 0) break;  // what comes next goes on in it
+    if (chunks_.size() == 1 && room(chunks_.front()) > 0) break;  // the next bytes continue in it
     bytes -= size;
     begin_ += size;
     if (size > 0) give_up(chunks_.front());
@@ -191,7 +191,7 @@ std::string OutputBuffer::read(std::uint64_t offset, std::size_t limit) const {
   if (offset >= end_ || held() == 0) return out;
   std::size_t skip = offset > begin_ ? static_cast<std::size_t>(offset - begin_) : 0;
   out.reserve(std::min(limit, held() - skip));
-  // All chunks but the first and the last are full, so the one of an offset is known: readers come for each few bytes.
+  // All chunks but the first and the last are full, so an offset gives its chunk directly: readers ask for a few bytes at a time.
   std::size_t index = 0;
   if (skip >= view(chunks_.front()).size()) {
     skip -= view(chunks_.front()).size();

@@ -1,5 +1,5 @@
-// Quota: how many of something there may be at a time. Whoever makes one counts it in `used` before anything is waited for, and
-// gives it back. One thread.
+// Quota: how many objects of a kind may exist at a time. Their maker counts one in `used` before it awaits anything, and gives it
+// back. One thread.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ class Quota {
     --used;
     freed_.notify_all();
   }
-  // Waits for room, in order; until then only the first one looks. enough: a reason not to wait any longer.
+  // Waits for room, in order: only the first waiter checks. enough: returns true to give up.
   [[nodiscard]] asio::awaitable<void> room(std::function<bool()> enough = nullptr) {
     const http::AsyncLock::Held first = co_await turn_.acquire();
     while (used >= most && !(enough && enough())) (void)co_await freed_.wait_until(bridge::Clock::now() + kLookAgain);

@@ -1,4 +1,4 @@
-// Roster: what a service looks after by the clock for as long as it lives: sessions that nobody uses, programs that are too old.
+// Roster: the periodic duties of a service, for as long as it lives: ending idle sessions and programs that are too old.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace caisson::services {
 
-// Ends a service's background coroutines before the service: they hold this, not the service.
+// Ends a service's background coroutines before the service ends: they hold this, not the service.
 struct Life {
   explicit Life(asio::any_io_executor executor) : changed(std::move(executor)) {}
   bool over = false;
@@ -18,9 +18,9 @@ struct Life {
 
 class Roster {
  public:
-  // When to look next; asked again after each look and each wake().
+  // The time of the next look; called again after each look and each wake().
   using When = std::function<bridge::Clock::time_point()>;
-  // Ends what is over. After each wait it asks `life` first: the service may be gone.
+  // Ends what is due. After each wait it checks `life` first: the service may be gone.
   using Look = std::function<task<void>(std::shared_ptr<const Life>)>;
 
   explicit Roster(asio::any_io_executor executor) : executor_(executor), life_(std::make_shared<Life>(std::move(executor))) {}
@@ -28,9 +28,9 @@ class Roster {
   Roster(const Roster&) = delete;
   Roster& operator=(const Roster&) = delete;
 
-  // Each row has a coroutine of its own: what takes long to end delays no other row. what: for the agent's log.
+  // Each row has a coroutine of its own, so a slow end delays no other row. what: for the agent's log.
   void look_after(const char* what, When when, Look look);
-  // The next time may have come nearer.
+  // Asks When again, because the next time may be earlier now.
   void wake() { life_->changed.notify_all(); }
   // No look begins after this.
   void stop() {
@@ -46,13 +46,13 @@ class Roster {
   std::shared_ptr<Life> life_;
 };
 
-// How often what is idle is looked for.
+// How often services look for idle objects.
 inline constexpr std::chrono::seconds kExpiryPause{15};
-// Every so often.
+// A When with a fixed pause.
 [[nodiscard]] Roster::When every(std::chrono::milliseconds pause);
 
-// One after the other; a session that is used again before its turn is left alone. Failures are in the launcher's log, and a
-// session that failed to end has left its table all the same.
+// Closes them one after the other; a session that is used again meanwhile is left alone. Failures are in the launcher's log, and
+// a session that failed to end has left its table all the same.
 template <class Service, class Session>
 [[nodiscard]] task<void> close_idle(Service* self, std::shared_ptr<const Life> life, std::vector<std::shared_ptr<Session>> idle) {
   for (const std::shared_ptr<Session>& session : idle) {

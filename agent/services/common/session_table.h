@@ -1,5 +1,5 @@
-// SessionTable: the living sessions of one service by id, with the choice of whom to evict. S has `id`, `implicit` (made
-// because a request named none), `last_used` (steady clock) and busy() (a command runs or starts: never evicted).
+// SessionTable: the living sessions of one service by id, and the choice of the one to evict. S has `id`, `implicit` (made by a
+// request that named none), `last_used` (steady clock) and busy() (a command runs or starts: never evicted).
 #pragma once
 
 #include <map>
@@ -35,7 +35,7 @@ class SessionTable {
     for (const auto& [id, session] : sessions_) out.push_back(session);
     return out;
   }
-  // The idle session that was used longest ago: an implicit one if there is any. nullptr: every session is busy.
+  // The idle session that was used longest ago, an implicit one if there is any. nullptr: every session is busy.
   [[nodiscard]] Pointer least_recent(bool implicit_only) const {
     Pointer best;
     for (const auto& [id, session] : sessions_) {
@@ -59,20 +59,20 @@ class SessionTable {
   std::map<std::string, Pointer> sessions_;
 };
 
-// What a new session needs room for.
+// The limits that a new session must meet.
 struct Room {
   std::size_t most;                       // sessions of the service
-  std::string_view full;                  // ends the sentence "all N ", where every one of them is busy
-  const std::size_t* creating = nullptr;  // those that are being made count as well
-  std::size_t most_implicit = 0;          // not 0: the new one is implicit, and there may be so many of its kind
+  std::string_view full;                  // ends the sentence "all N ", used when all are busy
+  const std::size_t* creating = nullptr;  // sessions that are being made count as well
+  std::size_t most_implicit = 0;          // not 0: the new session is implicit, and this is the limit of implicit ones
 };
 
-// Closes the sessions that were idle for longest until there is room. Errors: limit: all of them are busy; what closing says.
+// Closes the sessions that were idle for longest until there is room. Errors: limit (all are busy), or the error of closing one.
 template <class Service, class S>
 [[nodiscard]] task<void> make_room(Service* service, const SessionTable<S>* table, Room room) {
   while (room.most_implicit != 0 && table->count_implicit() >= room.most_implicit) {
     const std::shared_ptr<S> victim = table->least_recent(true);
-    if (!victim) break;  // all of them are busy: the limit of all sessions decides
+    if (!victim) break;  // all implicit ones are busy: the limit of all sessions decides
     CO_TRY(co_await service->close(victim, "evicted"));
   }
   while (table->size() + (room.creating != nullptr ? *room.creating : 0) >= room.most) {
@@ -83,12 +83,12 @@ template <class Service, class S>
   co_return Status{};
 }
 
-// What a session of that id shares with others is said when it is made, and stays so.
+// A session's isolation is chosen when it is made and stays so.
 [[nodiscard]] Status check_isolation(const bridge::SessionHandle& existing, std::optional<bool> wanted);
 
-// A client's session id: 1 to 128 bytes that can stand as one segment of a path: no '/', no control characters, not "." or "..".
+// A client's session id: 1 to 128 bytes that form one segment of a path: no '/', no control characters, not "." or "..".
 [[nodiscard]] bool valid_session_id(const std::string& id);
-// The same for a request that may name none (""). Errors: invalid_argument, naming the member.
+// The same for a request that may omit it (""). Errors: invalid_argument, naming the member.
 [[nodiscard]] Status check_session_id(const char* member, const std::string& id);
 
 }  // namespace caisson::services

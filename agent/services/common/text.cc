@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-// Length of the sequence that starts with this byte and the range of its second byte (RFC 3629); 0: cannot start one.
+// Length of the sequence that starts with this byte, and the range of its second byte (RFC 3629). 0: no sequence starts with it.
 struct Lead {
   std::size_t length;
   unsigned char low = 0x80, high = 0xBF;
@@ -25,7 +25,7 @@ Lead lead_of(unsigned char byte) {
   return {0};
 }
 
-// How many bytes from `at` belong to one well-formed sequence or to the valid start of one.
+// How many bytes from `at` belong to one well-formed sequence, or to the valid beginning of one.
 std::size_t valid_prefix(std::string_view bytes, std::size_t at, const Lead& lead) {
   std::size_t n = 1;
   while (n < lead.length && at + n < bytes.size()) {
@@ -64,7 +64,7 @@ std::size_t after_escape(std::string_view bytes, std::size_t at) {
     return i < bytes.size() && bytes[i] >= 0x40 && bytes[i] <= 0x7E ? i + 1 : i;
   }
   if (kind == ']' || kind == 'P' || kind == 'X' || kind == '^' || kind == '_') {  // strings: up to BEL or ESC backslash
-    constexpr std::size_t kLongest = 8192;  // an unterminated one must not swallow all that follows
+    constexpr std::size_t kLongest = 8192;  // an unterminated string must not swallow the rest
     for (const std::size_t stop = std::min(bytes.size(), i + kLongest); i < stop; ++i) {
       if (bytes[i] == '\a') return i + 1;
       if (bytes[i] == '\x1b') return i + 1 < bytes.size() && bytes[i + 1] == '\\' ? i + 2 : i;
@@ -80,7 +80,7 @@ std::size_t after_escape(std::string_view bytes, std::size_t at) {
 std::string to_utf8(std::string_view bytes) {
   std::string out;
   out.reserve(bytes.size());
-  std::size_t at = 0, good = 0;  // what is well-formed is copied a row at a time: output is mostly that
+  std::size_t at = 0, good = 0;  // copies well-formed text in one piece: most output is well-formed
   while (at < bytes.size()) {
     if (static_cast<unsigned char>(bytes[at]) < 0x80) {
       ++at;
@@ -156,8 +156,8 @@ std::string strip_terminal(std::string_view bytes) {
       continue;
     }
     std::size_t end = at + 1;
-    if (c == '\r') {  // CR CR LF: a program that wrote CR LF itself to a terminal. A row is taken whole, so that none is looked
-                      // over twice.
+    if (c == '\r') {  // CR CR LF: the program itself wrote CR LF to a terminal. A run of CRs is taken
+                      // at once, so that none is examined twice.
       while (end < bytes.size() && bytes[end] == '\r') ++end;
       if (end < bytes.size() && bytes[end] == '\n') {
         out += '\n';
@@ -175,7 +175,7 @@ std::string whole_bytes(const OutputBuffer& buffer) {
   std::string bytes = buffer.read(0);
   if (!buffer.dropped()) return bytes;
   const std::string_view head = buffer.head();
-  if (buffer.begin() <= head.size())  // the head reaches into what is left
+  if (buffer.begin() <= head.size())  // the head overlaps the remaining bytes
     return std::string(head.substr(0, static_cast<std::size_t>(buffer.begin()))) + bytes;
   const std::string count = std::to_string(buffer.begin() - head.size());
   return std::string(head) + "\n... [" + count + " bytes of output dropped] ...\n" + bytes;

@@ -1,4 +1,4 @@
-// Turns: coroutines that want the same thing, one at a time, strictly in the order in which they asked. One thread.
+// Turns: a queue that admits one coroutine at a time, strictly in the order in which they asked. One thread.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ class Turns {
  public:
   explicit Turns(asio::any_io_executor executor) : changed_(std::move(executor)) {}
 
-  // A place in the queue, left when it is destroyed, whether its turn had come or not. It must not outlive the queue.
+  // A place in the queue. Destroying it leaves the queue, also before its turn. It must not outlive the queue.
   class Place {
    public:
     explicit Place(Turns& turns) : turns_(turns), number_(turns.next_++) { turns_.queue_.push_back(number_); }
@@ -33,7 +33,7 @@ class Turns {
   };
 
   [[nodiscard]] std::size_t size() const { return queue_.size(); }
-  // Everybody who waits looks again.
+  // Makes every waiter check again.
   void wake() { changed_.notify_all(); }
 
  private:

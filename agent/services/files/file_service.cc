@@ -1,81 +1,57 @@
 #include "agent/services/files/file_service.h"
 
-#include "launcher/base/fields.h"
+#include "launcher/common/tables/fields.h"
 
 namespace caisson::services {
 namespace {
 
-// What one operation may take: a search through a large tree, a file on a slow disk.
+// The longest operation: a search through a large tree, or a file on a slow disk.
 constexpr double kCallSeconds = 300;
 constexpr frames::Limits kAccepted{.head_bytes = 1024 * 1024, .body_bytes = 32 * 1024 * 1024, .head_values = 64 * 1024};
 
 FileFailure worker_failure(const Error& error) { return {0, "", "io_error", error.text()}; }
 
-}  // namespace
-
-FileService::FileService(bridge::LauncherClient& launcher, Config config)
-    : launcher_(launcher),
-      config_(std::move(config)),
-      started_(launcher.executor()),
-      last_used_(bridge::Clock::now()),
-      roster_(launcher.executor()) {
-  if (config_.idle_expiry.count() != 0)
-    roster_.look_after("file worker expires", every(kExpiryPause), [this](auto) { return expire(this); });
+ProgramSpec file_worker(const Config& config) {
+  ProgramSpec spec{.name = "file worker", .domain = "file", .label = "files", .workspace = config.workspace};
+  spec.command.tool = true;
+  spec.has_protocol = true;
+  spec.limits.idle = config.idle_expiry;
+  spec.limits.frames = kAccepted;
+  return spec;
 }
 
-FileService::~FileService() { roster_.stop(); }
+}  // namespace
+
+FileService::FileService(bridge::LauncherClient& launcher, const Config& config)
+    : budget_(config.budget), supervisor_(launcher, file_worker(config)) {
+  supervisor_.before_start([this](ProgramSpec& spec) {
+    spec.command.argv = {"caisson-file-worker"};
+    if (std::exchange(forgets_, true) || Keep::successor()) spec.command.argv.push_back("--not-the-first");
+  });
+  supervisor_.set_busy([this] { return worker_->calls() > 0 || (in_use && in_use()); });
+  supervisor_.spec().opened = [this](Program::Pointer program) {
+    WorkerOptions options;
+    options.budget = budget_;
+    options.on_event = [this, life = life_](frames::Frame frame) {
+      if (*life && on_event) on_event(std::move(frame));
+    };
+    options.on_end = [this, life = life_](const Error&) {
+      if (*life && on_worker_end) on_worker_end();
+    };
+    worker_ = Worker::over(std::move(program), std::move(options));
+  };
+}
+
+FileService::~FileService() { *life_ = false; }
 
 void FileService::serve_workspace(std::string name) {
-  config_.workspace = std::move(name);
-  worker_ = nullptr;  // it ended with its workspace
+  supervisor_.spec().workspace = std::move(name);
+  supervisor_.forget("the workspace has ended");
   forgets_ = false;
 }
 
-task<Worker::Pointer> FileService::start() {
-  bridge::ExecRequest request;
-  request.argv = {"caisson-file-worker"};
-  if (std::exchange(forgets_, true) || Keep::successor()) request.argv.push_back("--not-the-first");
-  request.tool = true;
-  WorkerOptions options;
-  options.limits = kAccepted;
-  options.budget = config_.budget;
-  options.on_event = [this, life = roster_.life()](frames::Frame frame) {
-    if (!life->over && on_event) on_event(std::move(frame));
-  };
-  options.on_end = [this, life = roster_.life()](const Error&) {
-    if (!life->over && on_worker_end) on_worker_end();
-  };
-  co_return co_await Worker::start(launcher_, "file", "files", config_.workspace, std::move(request), std::move(options));
-}
-
 task<Worker::Pointer> FileService::worker() {
-  const std::shared_ptr<const Life> life = roster_.life();
-  last_used_ = bridge::Clock::now();
-  while (true) {
-    if (life->over) co_return fail(Code::io, "the server is stopping");
-    if (worker_ && worker_->alive()) co_return worker_;
-    if (!starting_) break;
-    (void)co_await started_.wait_until(bridge::deadline_after(60));
-  }
-  // One start at a time, however this coroutine ends.
-  struct Starting {
-    FileService* self;
-    std::shared_ptr<const Life> life;
-    ~Starting() {
-      if (life->over) return;
-      self->starting_ = false;
-      self->started_.notify_all();
-    }
-  };
-  starting_ = true;
-  const Starting starting{this, life};
-  const std::string workspace = config_.workspace;
-  CO_TRY_ASSIGN(Worker::Pointer made, co_await start());
-  if (life->over || workspace != config_.workspace) {  // its workspace has ended meanwhile
-    (void)co_await Worker::close(made, "not needed any more");
-    co_return fail(Code::io, "the workspace has ended");
-  }
-  worker_ = std::move(made);
+  CO_TRY(co_await supervisor_.program());
   co_return worker_;
 }
 
@@ -100,14 +76,6 @@ asio::awaitable<FileReply> FileService::call_on(Worker::Pointer worker, frames::
   const std::int64_t number = json::get_int(*error, "errno").value_or(std::nullopt).value_or(0);
   if (number > 0 && number < 4096) why.number = static_cast<int>(number);
   co_return std::unexpected(std::move(why));
-}
-
-task<void> FileService::expire(FileService* self) {
-  const Worker::Pointer worker = self->worker_;
-  if (!worker || !worker->alive() || worker->calls() > 0 || (self->in_use && self->in_use())) co_return Status{};
-  if (bridge::Clock::now() - self->last_used_ < self->config_.idle_expiry) co_return Status{};
-  self->worker_ = nullptr;
-  co_return co_await Worker::close(worker, "idle");
 }
 
 }  // namespace caisson::services

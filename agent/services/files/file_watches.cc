@@ -4,8 +4,8 @@
 #include <cerrno>
 
 #include "agent/services/common/text.h"
-#include "launcher/base/fields.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
+#include "launcher/common/tables/fields.h"
 
 namespace caisson::services {
 namespace {
@@ -105,7 +105,8 @@ void FileWatches::restore(Keep::Left left) {
   watcher->last_used = bridge::Clock::now();
   if (budget_) watcher->share = budget_->share();
   watcher->record = std::move(left.record);
-  watcher->last_seq = std::min<std::uint64_t>(left.ends.first, std::uint64_t{1} << 52);  // a number that clients can read
+  watcher->last_seq =
+      std::min<std::uint64_t>(left.ends.first, std::uint64_t{1} << 52);  // a number that JSON clients read exactly
   watcher->attached = false;
   lose(*watcher);
   save(*watcher);
@@ -131,7 +132,7 @@ asio::awaitable<void> FileWatches::stop(Pointer watcher) {
   if (!watcher->attached) co_return;
   json::Value head = json::Value::object();
   head["watcher"] = watcher->id;
-  (void)co_await files_.call(frames::FileOp::watch_stop, std::move(head));  // a worker that is gone looks for nothing
+  (void)co_await files_.call(frames::FileOp::watch_stop, std::move(head));  // a worker that is gone watches nothing
 }
 
 void FileWatches::serve_workspace(std::string name) {
@@ -207,7 +208,7 @@ void FileWatches::worker_ended() {
   }
 }
 
-// Watchers that nobody asks for any more end here, and then the worker may be idle.
+// Unused watchers end here; without watchers the worker may be idle.
 bool FileWatches::in_use() {
   if (idle_expiry_.count() != 0)
     std::erase_if(watchers_, [&](const auto& entry) {

@@ -1,6 +1,6 @@
-// FileWatches: the watchers of one workspace. The file worker looks; here the events are numbered and kept until a client has
-// read them, the last thousand of each watcher. What is lost for whatever reason (the kernel's queue, our bound, the worker's
-// end) is an overflow: the client looks again.
+// FileWatches: the watchers of one workspace. The file worker watches; events are numbered here, and the last thousand of each
+// watcher are kept for clients. Any loss (the kernel's queue, our bound, the worker's end) is an overflow: the client must look
+// again.
 #pragma once
 
 #include <deque>
@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "agent/services/common/config.h"
 #include "agent/services/common/keep.h"
 #include "agent/services/common/output_buffer.h"
+#include "agent/services/common/service_limits.h"
 #include "agent/services/files/file_service.h"
 
 namespace caisson::services {
@@ -29,7 +29,7 @@ struct WatchParams {
   bool recursive = true;
   std::vector<std::string> exclude, include;
   std::int64_t debounce_ms = 300;
-  bool exact = false;  // this path alone, whether or not there is something
+  bool exact = false;  // this path alone, even if it does not exist
 };
 
 struct FileWatcher {
@@ -44,14 +44,14 @@ struct FileWatcher {
   std::size_t bytes = 0;      // of their paths
   http::Budget::Share share;  // of these
   std::uint64_t last_seq = 0;
-  std::uint64_t lost_seq = 0;  // the overflow that came last, which has a number as events have; 0: none
+  std::uint64_t lost_seq = 0;  // number of the last overflow, counted among the events; 0: none
   bool stopped = false;
-  bool attached = true;  // the worker that runs looks for it
+  bool attached = true;  // the running worker watches for it
   Keep::Record record;   // ends: last_seq, lost_seq
   bridge::Notifier changed;
-  std::size_t readers = 0;  // requests that wait for it
+  std::size_t readers = 0;  // requests that wait for its events
 
-  // Whether a reader that has read up to `cursor` has missed something.
+  // Whether a reader at `cursor` has missed an event.
   [[nodiscard]] bool missed(std::uint64_t cursor) const { return cursor < lost_seq; }
 };
 
@@ -72,12 +72,12 @@ class FileWatches {
   [[nodiscard]] Pointer find(const std::string& id) const;
   [[nodiscard]] std::vector<Pointer> all() const;
   asio::awaitable<void> stop(Pointer watcher);
-  // One that an agent before has left: what had happened and was not read is lost, and said so by an overflow.
+  // Restores a watcher of the previous agent. Unread events are lost, which an overflow reports.
   void restore(Keep::Left left);
-  void serve_workspace(std::string name);  // those of the one before have ended with it
-  // After the worker has died: looks again, with a new one. Does nothing where it is looked for.
+  void serve_workspace(std::string name);  // the previous workspace's watchers have ended with it
+  // After the worker has died: watches again, in a new worker. Does nothing for a watcher that is attached.
   asio::awaitable<void> attach(Pointer watcher);
-  // Waits until there is an event behind the cursor, an overflow, or the deadline.
+  // Waits for an event after the cursor, an overflow, or the deadline.
   static asio::awaitable<void> wait(Pointer watcher, std::uint64_t cursor, bridge::Clock::time_point deadline);
 
  private:
@@ -89,7 +89,7 @@ class FileWatches {
   [[nodiscard]] asio::awaitable<FileReply> ask(Pointer watcher);
 
   FileService& files_;
-  const std::shared_ptr<OutputBudget> budget_;  // absent: nobody else wants room
+  const std::shared_ptr<OutputBudget> budget_;  // absent: room is not shared
   bridge::LauncherClient& launcher_;
   const std::chrono::seconds idle_expiry_;
   std::string workspace_;

@@ -5,12 +5,12 @@
 #include "agent/http/log.h"
 #include "agent/services/common/directory.h"
 #include "agent/services/program/toolchains.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::services {
 namespace {
 
-constexpr std::chrono::minutes kNotebookWait{10};  // of a notebook for its turn
+constexpr std::chrono::minutes kNotebookWait{10};  // how long a notebook waits for its turn
 constexpr std::string_view kAlias = "python3";
 constexpr std::size_t kMostQueuedCells = 32;  // cells of one session, the running one included
 
@@ -66,7 +66,7 @@ const std::string& JupyterService::workspace() {
   return config_.directory;
 }
 
-Kernel::Place JupyterService::place_of(std::string label) const {
+Kernel::Setup JupyterService::setup_of(std::string label) const {
   return {.workspace = config_.workspace,
           .label = std::move(label),
           .most_output_bytes = config_.stream_cap_bytes,
@@ -80,7 +80,7 @@ task<KernelCatalog> JupyterService::catalog() {
   while (!place.first()) (void)co_await place.changed();
   if (!catalog_) {
     const std::uint64_t generation = generation_;
-    CO_TRY_ASSIGN(KernelCatalog found, co_await Kernel::ask_catalog(launcher_, place_of("kernels")));
+    CO_TRY_ASSIGN(KernelCatalog found, co_await Kernel::ask_catalog(launcher_, setup_of("kernels")));
     if (found.kernels.empty())
       co_return fail(Code::unavailable,
                      "no Python with ipykernel is installed (Debian: python3-ipykernel, python3-jupyter-client)");
@@ -115,7 +115,7 @@ std::optional<std::string> JupyterService::hint_for(const std::string& kernel_na
 void JupyterService::keep_ready(const KernelCatalog& catalog) {
   const std::string name = default_name(catalog);
   const auto spec = std::ranges::find(catalog.kernels, name, &KernelSpec::name);
-  KernelPool::Wanted wanted{.place = place_of("prepared"),
+  KernelPool::Wanted wanted{.setup = setup_of("prepared"),
                             .spec = spec == catalog.kernels.end() ? catalog.kernels.front() : *spec,
                             .cwd = workspace(),
                             .size = config_.prepared_kernels};
@@ -145,32 +145,32 @@ void JupyterService::forget_at_end(const SessionPtr& session) {
   if (!session->kernel->alive()) forget(session, "its kernel died");
 }
 
-// The session is in the table before its kernel runs: requests that name it meanwhile queue up behind the first.
-task<JupyterService::SessionPtr> JupyterService::obtain(Place place) {
-  CO_TRY(check_session_id("session_id", place.session_id));
-  if (place.cwd.contains('\0')) co_return fail(Code::invalid_argument, "cwd contains a NUL byte");
+// The session is in the table before its kernel runs, so requests that name it meanwhile queue behind the first.
+task<JupyterService::SessionPtr> JupyterService::obtain(Target target) {
+  CO_TRY(check_session_id("session_id", target.session_id));
+  if (target.cwd.contains('\0')) co_return fail(Code::invalid_argument, "cwd contains a NUL byte");
   CO_TRY_ASSIGN(const KernelCatalog kernels, co_await catalog());
-  CO_TRY_ASSIGN(const KernelSpec spec, resolve(kernels, place.kernel_name));
-  const bool implicit = place.session_id.empty();
-  if (implicit || !table_.find(place.session_id))
+  CO_TRY_ASSIGN(const KernelSpec spec, resolve(kernels, target.kernel_name));
+  const bool implicit = target.session_id.empty();
+  if (implicit || !table_.find(target.session_id))
     CO_TRY(co_await make_room(this, &table_,
                               {.most = config_.max_jupyter_sessions,
                                .full = "jupyter sessions are running a cell; delete one first",
                                .most_implicit = implicit ? config_.max_implicit_kernels : 0}));
-  if (const SessionPtr known = implicit ? nullptr : table_.find(place.session_id)) {
-    if (!place.kernel_name.empty() && known->kernel_path != spec.path)
+  if (const SessionPtr known = implicit ? nullptr : table_.find(target.session_id)) {
+    if (!target.kernel_name.empty() && known->kernel_path != spec.path)
       co_return fail(Code::already_exists, "session " + quote(known->id) + " runs the kernel " + known->kernel_name +
-                                               "; delete it, or name another session for " + quote(place.kernel_name));
-    known->implicit = false;  // somebody has come back to it
+                                               "; delete it, or name another session for " + quote(target.kernel_name));
+    known->implicit = false;  // a client has come back to it
     known->touch();
     known->save();
     co_return known;
   }
   auto session = std::make_shared<JupyterSession>(launcher_.executor());
-  session->id = implicit ? sys::random_hex(16) : place.session_id;
-  session->kernel_name = place.kernel_name.empty() ? default_name(kernels) : place.kernel_name;
+  session->id = implicit ? sys::random_hex(16) : target.session_id;
+  session->kernel_name = target.kernel_name.empty() ? default_name(kernels) : target.kernel_name;
   session->kernel_path = spec.path;
-  session->cwd = absolute_dir(workspace(), place.cwd);
+  session->cwd = absolute_dir(workspace(), target.cwd);
   session->implicit = implicit;
   session->touch();
   session->created_ns = session->last_used_ns;
@@ -199,7 +199,7 @@ task<void> JupyterService::ensure_kernel(SessionPtr session) {
   keep_ready(*known);
   const bool is_default = pool_.keeps(session->kernel_path);
   auto kernel =
-      is_default ? co_await pool_.take() : co_await Kernel::start(launcher_, place_of(session->id), *spec, session->cwd);
+      is_default ? co_await pool_.take() : co_await Kernel::start(launcher_, setup_of(session->id), *spec, session->cwd);
   if (kernel && session->cwd != (*kernel)->cwd()) {
     auto entered = co_await Kernel::enter(*kernel, session->cwd);
     if (!entered) {
@@ -216,33 +216,34 @@ task<void> JupyterService::ensure_kernel(SessionPtr session) {
     co_return fail(Code::not_found, "the session was deleted meanwhile");
   }
   session->kernel = std::move(*kernel);
-  session->kernel->worker()->keep_in(Keep::make("kernel", {{"session", session->kernel->worker()->session()->id}}));
+  Program& program = session->kernel->program();
+  program.keep_in(Keep::make("kernel", {{"session", program.session()->id}}));
   session->save();
   forget_at_end(session);
   co_return Status{};
 }
 
-task<JupyterService::SessionPtr> JupyterService::create(Place place) {
-  CO_TRY_ASSIGN(const SessionPtr session, co_await obtain(std::move(place)));
+task<JupyterService::SessionPtr> JupyterService::create(Target target) {
+  CO_TRY_ASSIGN(const SessionPtr session, co_await obtain(std::move(target)));
   if (session->turns.size() > 0) co_return session;  // its kernel is at work
   Turns::Place turn(session->turns);
   CO_TRY(co_await await_turn(session, turn));
   CO_TRY(co_await ensure_kernel(session));
-  session->implicit = false;  // what is created by itself is meant to be kept
+  session->implicit = false;  // a session made by `create` is meant to be kept
   session->touch();
   session->save();
   co_return session;
 }
 
 task<JupyterService::Answer> JupyterService::execute(Request request) {
-  const std::string cwd = request.place.cwd;
-  CO_TRY_ASSIGN(const SessionPtr session, co_await obtain(std::move(request.place)));
+  const std::string cwd = request.target.cwd;
+  CO_TRY_ASSIGN(const SessionPtr session, co_await obtain(std::move(request.target)));
   if (session->turns.size() >= kMostQueuedCells)
     co_return fail(Code::limit, std::to_string(kMostQueuedCells) + " cells of this session wait already");
   Turns::Place turn(session->turns);
   CO_TRY(co_await await_turn(session, turn));
   if (request.gone && request.gone()) co_return fail(Code::io, "the client has left");
-  const bool is_new = !session->kernel;  // and then starts in cwd
+  const bool is_new = !session->kernel;  // a new one starts in cwd
   CO_TRY(co_await ensure_kernel(session));
   const Kernel::Pointer kernel = session->kernel;
   KernelCell cell{.code = std::move(request.code), .timeout_seconds = request.timeout_seconds};
@@ -276,12 +277,12 @@ task<JupyterService::Alone> JupyterService::start_alone(std::string cwd, PackedF
   if (gone && *gone) co_return fail(Code::unavailable, "the client has gone");
   CO_TRY_ASSIGN(const KernelCatalog known, co_await catalog());
   CO_TRY_ASSIGN(KernelSpec spec, resolve(known, ""));
-  Kernel::Place place = place_of("run_jupyter");
-  place.isolated = true;
-  place.memory_bytes = memory_bytes;
+  Kernel::Setup setup = setup_of("run_jupyter");
+  setup.isolated = true;
+  setup.memory_bytes = memory_bytes;
   std::optional<PackedFiles> with(std::move(files));
   CO_TRY_ASSIGN(out.kernel,
-                co_await Kernel::start(launcher_, std::move(place), std::move(spec), std::move(cwd), std::move(with)));
+                co_await Kernel::start(launcher_, std::move(setup), std::move(spec), std::move(cwd), std::move(with)));
   co_return out;
 }
 

@@ -5,19 +5,22 @@
 #include <csignal>
 #include <cstring>
 
-#include "launcher/base/fields.h"
-#include "launcher/base/sys.h"
+#include "agent/metrics/registry.h"
+#include "launcher/common/base/sys.h"
+#include "launcher/common/tables/fields.h"
 
 namespace caisson::services {
 namespace {
 
 constexpr double kQuestionSeconds = 60, kStartSeconds = 60;
-constexpr double kChdirSeconds = 10, kPlaceSeconds = 30, kFetchSeconds = 10;
-// After a cell's timeout: the bridge interrupts, waits 3 s, kills; beyond that it is the bridge that does not answer.
+constexpr double kChdirSeconds = 10, kFilesSeconds = 30, kFetchSeconds = 10;
+// The bridge bounds the start of its kernel, and answers then.
+constexpr double kStartAnswerSeconds = kStartSeconds + 5;
+// After a cell's timeout the bridge interrupts, waits 3 s, and kills. Beyond this grace, the bridge itself does not answer.
 constexpr double kGraceSeconds = 8;
 constexpr std::size_t kMostCellOutputs = 2000;
 constexpr std::size_t kMostKernels = 32;
-// A frame's body is one output. What was printed may take six times its bytes in JSON.
+// A frame's body is one output. Printed text may take six times its bytes in JSON.
 constexpr std::size_t kBodyFactor = 6, kBodyRoom = 512 * 1024;
 
 std::vector<KernelSpec> specs_of(const json::Value& head) {
@@ -53,28 +56,38 @@ void add_hint(std::string& hint, const std::string& more) {
   hint += more;
 }
 
-}  // namespace
-
-task<Worker::Pointer> Kernel::start_worker(bridge::LauncherClient& launcher, Place place, std::string cwd,
-                                           WorkerOptions options) {
-  bridge::ExecRequest request;
-  request.argv = {"/usr/bin/python3", "-I", "-c", std::string(inside::kKernelBridge), std::string(inside::kKernelPrelude)};
-  request.cwd = std::move(cwd);
-  options.budget = place.budget;
-  options.limits = limits_of(place.most_output_bytes);
-  options.isolated = place.isolated;
-  options.memory_bytes = place.memory_bytes;
-  co_return co_await Worker::start(launcher, "jupyter", std::move(place.label), std::move(place.workspace), std::move(request),
-                                   std::move(options));
+// A kernel's bridge. It is not started again after its end: its variables are gone, and its notebook session ends with it.
+ProgramSpec kernel_bridge(Kernel::Setup setup) {
+  ProgramSpec spec{.name = "jupyter worker", .domain = "jupyter"};
+  spec.label = std::move(setup.label);
+  spec.workspace = std::move(setup.workspace);
+  spec.command.argv = {"/usr/bin/python3", "-I", "-c", std::string(inside::kKernelBridge), std::string(inside::kKernelPrelude)};
+  spec.isolated = setup.isolated;
+  spec.memory_bytes = setup.memory_bytes;
+  spec.has_protocol = true;
+  spec.limits.restarts = false;
+  spec.limits.frames = limits_of(setup.most_output_bytes);
+  return spec;
 }
 
-task<KernelCatalog> Kernel::ask_catalog(bridge::LauncherClient& launcher, Place place) {
+}  // namespace
+
+Kernel::Kernel(bridge::LauncherClient& launcher, Setup setup, KernelSpec spec, std::string cwd)
+    : spec_(std::move(spec)),
+      cwd_(std::move(cwd)),
+      most_output_bytes_(setup.most_output_bytes),
+      budget_(setup.budget),
+      supervisor_(launcher, kernel_bridge(std::move(setup))) {}
+
+task<KernelCatalog> Kernel::ask_catalog(bridge::LauncherClient& launcher, Setup setup) {
   WorkerOptions options;
-  CO_TRY_ASSIGN(const Worker::Pointer worker, co_await start_worker(launcher, std::move(place), "", std::move(options)));
+  options.budget = setup.budget;
+  ProgramSpec spec = kernel_bridge(std::move(setup));
+  CO_TRY_ASSIGN(const Worker::Pointer worker, co_await Worker::start(launcher, std::move(spec), std::move(options)));
   json::Value head = json::Value::object();
   head["op"] = "kernels";
   auto reply = co_await Worker::call(worker, std::move(head), "", bridge::deadline_after(kQuestionSeconds));
-  (void)co_await Worker::close(worker, "asked for kernels");  // the reply is what counts; the launcher's log has the failure
+  (void)co_await Worker::close(worker, "asked for kernels");  // only the reply matters; the launcher's log has a failure
   if (!reply) co_return std::unexpected(std::move(reply).error().wrap("ask for the installed kernels"));
   if (const std::string error = json::text_of(reply->head, "error"); !error.empty())
     co_return fail(Code::unavailable, "ask for the installed kernels: " + error);
@@ -82,37 +95,49 @@ task<KernelCatalog> Kernel::ask_catalog(bridge::LauncherClient& launcher, Place 
   co_return catalog;
 }
 
-WorkerOptions Kernel::options_for(const Pointer& self, const Place& place) {
+void Kernel::attend(const Pointer& self) {
   const std::weak_ptr<Kernel> weak = self;
-  WorkerOptions options;
-  options.keep = !place.isolated;
-  options.budget = place.budget;
-  options.limits = limits_of(place.most_output_bytes);
-  options.on_event = [weak](frames::Frame event) {
-    if (const Pointer kernel = weak.lock()) kernel->take(event);
+  self->supervisor_.spec().opened = [weak](Program::Pointer program) {
+    const Pointer kernel = weak.lock();
+    if (!kernel) return;
+    WorkerOptions options;
+    options.budget = kernel->budget_;
+    options.mark = kernel->mark_;
+    options.on_event = [weak](frames::Frame event) {
+      if (const Pointer known = weak.lock()) known->take(event);
+    };
+    options.on_end = [weak](const Error&) {
+      if (const Pointer known = weak.lock()) known->ended();
+    };
+    kernel->worker_ = Worker::over(std::move(program), std::move(options));
   };
-  options.on_end = [weak](const Error&) {
-    if (const Pointer kernel = weak.lock()) kernel->ended();
-  };
-  return options;
 }
 
-task<Kernel::Pointer> Kernel::start(bridge::LauncherClient& launcher, Place place, KernelSpec spec, std::string cwd,
+task<Kernel::Pointer> Kernel::start(bridge::LauncherClient& launcher, Setup setup, KernelSpec spec, std::string cwd,
                                     std::optional<PackedFiles> files) {
-  const Pointer self(new Kernel(std::move(spec), std::move(cwd), place));
-  WorkerOptions options = options_for(self, place);
-  std::string where = files ? "/" : self->cwd_;  // which is made with them
-  CO_TRY_ASSIGN(self->worker_, co_await start_worker(launcher, std::move(place), std::move(where), std::move(options)));
+  const bool isolated = setup.isolated, with_files = files.has_value();
+  const Pointer self(new Kernel(launcher, std::move(setup), std::move(spec), std::move(cwd)));
+  attend(self);
+  ProgramSpec& program = self->supervisor_.spec();
+  program.keep = !isolated;
+  program.command.cwd = with_files ? "/" : self->cwd_;  // cwd is created with the files
+  program.limits.ready_within = std::chrono::seconds(static_cast<int>(kFilesSeconds + kStartAnswerSeconds) + 5);
+  program.ready.ask = [weak = std::weak_ptr<Kernel>(self),
+                       given = std::make_shared<std::optional<PackedFiles>>(std::move(files))](const auto&, auto) {
+    return greet(weak.lock(), std::exchange(*given, std::nullopt));
+  };
+  CO_TRY(co_await self->supervisor_.program());
+  co_return self;
+}
+
+task<void> Kernel::greet(Pointer self, std::optional<PackedFiles> files) {
   json::Value head = json::Value::object();
   if (files) {
     head = {{"op", "place"}, {"cwd", self->cwd_}, {"files", std::move(files->list)}};
     const auto placed =
-        co_await Worker::call(self->worker_, std::move(head), std::move(files->body), bridge::deadline_after(kPlaceSeconds));
+        co_await Worker::call(self->worker_, std::move(head), std::move(files->body), bridge::deadline_after(kFilesSeconds));
     std::string error = placed ? json::text_of(placed->head, "error") : placed.error().text();
-    if (!error.empty()) {
-      (void)co_await Worker::close(self->worker_, "its files cannot be written");
-      co_return fail(Code::invalid_argument, std::move(error));
-    }
+    if (!error.empty()) co_return fail(Code::invalid_argument, std::move(error));
     head = json::Value::object();
   }
   head["op"] = "start";
@@ -120,23 +145,22 @@ task<Kernel::Pointer> Kernel::start(bridge::LauncherClient& launcher, Place plac
   head["path"] = self->spec_.path;
   head["cwd"] = self->cwd_;
   head["timeout"] = kStartSeconds;
-  auto reply = co_await Worker::call(self->worker_, std::move(head), "", bridge::deadline_after(kStartSeconds + 5));
-  std::optional<Error> refused;
-  if (!reply) refused = std::move(reply).error();
-  else if (const std::string error = json::text_of(reply->head, "error"); !error.empty())
-    refused = Error(Code::unavailable, error);
-  if (!refused) co_return self;
-  (void)co_await Worker::close(self->worker_, "the kernel did not start");  // the first error is the one to report
-  co_return std::unexpected(std::move(*refused).wrap("start the kernel " + self->spec_.name));
+  auto reply = co_await Worker::call(self->worker_, std::move(head), "", bridge::deadline_after(kStartAnswerSeconds));
+  std::string what = "start the kernel " + self->spec_.name;
+  if (!reply) co_return std::unexpected(std::move(reply).error().wrap(what));
+  const std::string error = json::text_of(reply->head, "error");
+  if (!error.empty()) co_return std::unexpected(Error(Code::unavailable, error).wrap(what));
+  co_return Status{};
 }
 
-Kernel::Pointer Kernel::adopt(bridge::LauncherClient& launcher, Place place, KernelSpec spec, std::string cwd,
+Kernel::Pointer Kernel::adopt(bridge::LauncherClient& launcher, Setup setup, KernelSpec spec, std::string cwd,
                               std::shared_ptr<bridge::SessionHandle> session, bridge::ExecStarted started) {
-  Pointer self(new Kernel(std::move(spec), std::move(cwd), place));
-  // No frame has such bytes: its length is followed by JSON, and JSON has no control characters.
+  Pointer self(new Kernel(launcher, std::move(setup), std::move(spec), std::move(cwd)));
+  // No frame contains these bytes: a frame is a length and JSON, and JSON has no control characters.
   self->mark_ = '\x1e' + sys::random_hex(16) + '\x1e';
-  self->worker_ =
-      Worker::adopt(launcher, "jupyter", std::move(session), std::move(started), options_for(self, place), self->mark_);
+  attend(self);
+  self->supervisor_.spec().keep = true;
+  self->supervisor_.adopt(std::move(session), std::move(started));
   return self;
 }
 
@@ -147,7 +171,7 @@ task<void> Kernel::settle(Pointer self, std::chrono::nanoseconds limit) {
   const double seconds = std::chrono::duration<double>(limit).count() + kGraceSeconds + kChdirSeconds;
   const auto reply = co_await Worker::call(self->worker_, std::move(head), "", bridge::deadline_after(seconds));
   if (reply && json::text_of(reply->head, "error").empty()) co_return Status{};
-  (void)co_await Worker::close(self->worker_, "agent_restart");  // the first error is the one to report
+  (void)co_await self->supervisor_.stop("agent_restart");  // the first error is the one to report
   self->ended();
   if (!reply) co_return std::unexpected(reply.error());
   co_return fail(Code::unavailable, json::text_of(reply->head, "error"));
@@ -169,6 +193,7 @@ void Kernel::ended() {
 }
 
 task<KernelResult> Kernel::execute(Pointer self, KernelCell cell) {
+  metrics::registry().add(metrics::Id::runs, {"python", "cell"});
   self->outputs_.emplace(self->most_output_bytes_, kMostCellOutputs,
                          self->budget_ ? self->budget_->share() : http::Budget::Share());
   json::Value head = json::Value::object();
@@ -192,7 +217,7 @@ task<KernelResult> Kernel::execute(Pointer self, KernelCell cell) {
     died["why"] = silent ? "it stopped answering" : reply.error().what;
     self->report_death(result, died);
     if (const auto& why = self->worker_->why_ended()) result.end = *why;
-    (void)co_await Worker::close(self->worker_, "the kernel does not answer");  // nothing of it is left to report a failure to
+    (void)co_await self->supervisor_.stop("the kernel does not answer");  // a failure to end it is in the launcher's log
   } else if (const std::string error = json::text_of(reply->head, "error"); !error.empty()) {
     self->outputs_.reset();
     co_return fail(Code::not_found, error);
@@ -256,7 +281,7 @@ void Kernel::report_death(KernelResult& result, const json::Value& died) {
 task<void> Kernel::close(Pointer self, std::string reason) {
   self->on_end_ = nullptr;
   self->died_ = true;
-  co_return co_await Worker::close(self->worker_, std::move(reason));
+  co_return co_await self->supervisor_.stop(std::move(reason));
 }
 
 }  // namespace caisson::services

@@ -1,6 +1,6 @@
 // Kernel: one notebook kernel in a confined session of its own (domain jupyter), behind agent/inside/kernel_bridge.py. Runs one
-// cell at a time. What the session says is untrusted: outputs are bounded (KernelOutputs), and a bridge that does not answer in
-// time, however its kernel stopped it, ends with its session.
+// cell at a time. The session is untrusted: outputs are bounded (KernelOutputs), and a bridge that does not answer in time, for
+// whatever reason, ends with its session.
 #pragma once
 
 #include <chrono>
@@ -13,6 +13,7 @@
 #include "agent/services/common/output_buffer.h"
 #include "agent/services/notebook/kernel_outputs.h"
 #include "agent/services/program/packed_files.h"
+#include "agent/services/program/supervisor.h"
 #include "agent/services/program/worker.h"
 
 namespace caisson::services {
@@ -30,7 +31,7 @@ struct KernelCatalog {
 struct KernelCell {
   std::string code;
   int timeout_seconds = 30;
-  std::string cwd;  // "": where the kernel is
+  std::string cwd;  // "": the kernel's current directory
 };
 struct KernelResult {
   std::string status;  // ok, error, timeout
@@ -45,36 +46,37 @@ struct KernelResult {
 class Kernel {
  public:
   using Pointer = std::shared_ptr<Kernel>;
-  struct Place {
-    std::string workspace;  // of the launcher's
-    std::string label;      // for the audit log
+  struct Setup {
+    std::string workspace;
+    std::string label;  // for the audit log
     std::size_t most_output_bytes = 8u << 20;
-    std::shared_ptr<OutputBudget> budget;  // absent: nobody else wants room
+    std::shared_ptr<OutputBudget> budget;  // absent: room is not shared
     bool isolated = false;                 // in a private session, which ends with the agent
-    std::uint64_t memory_bytes = 0;        // of the session; 0: as much as the policy allows
+    std::uint64_t memory_bytes = 0;        // limit of the session; 0: the policy's
   };
 
-  // What interpreters a session of the domain finds. Makes a session for the question.
-  [[nodiscard]] static task<KernelCatalog> ask_catalog(bridge::LauncherClient& launcher, Place place);
-  // Returns when the kernel has answered. not_found: cwd or the interpreter are not there.
-  // files: put there before. invalid_argument: one cannot be.
-  [[nodiscard]] static task<Pointer> start(bridge::LauncherClient& launcher, Place place, KernelSpec spec, std::string cwd,
+  // The interpreters that a session of the domain finds. Makes a session to ask.
+  [[nodiscard]] static task<KernelCatalog> ask_catalog(bridge::LauncherClient& launcher, Setup setup);
+  // Returns when the kernel has answered. not_found: cwd or the interpreter does not exist. unavailable: it cannot start. files:
+  // written before it starts. invalid_argument: one cannot be written.
+  [[nodiscard]] static task<Pointer> start(bridge::LauncherClient& launcher, Setup setup, KernelSpec spec, std::string cwd,
                                            std::optional<PackedFiles> files = std::nullopt);
 
-  // Goes on with one that was kept, once settle() has returned.
-  [[nodiscard]] static Pointer adopt(bridge::LauncherClient& launcher, Place place, KernelSpec spec, std::string cwd,
+  // Continues with a kept kernel, ready once settle() has returned.
+  [[nodiscard]] static Pointer adopt(bridge::LauncherClient& launcher, Setup setup, KernelSpec spec, std::string cwd,
                                      std::shared_ptr<bridge::SessionHandle> session, bridge::ExecStarted started);
-  // Waits for the end of the cell that runs, whose outputs are nobody's. limit: how long it may still run. Error: the kernel does
-  // not answer, and has been ended.
+  // Waits for the end of the running cell and drops its outputs. limit: the cell's remaining time. Error: the kernel does not
+  // answer, and has been ended.
   [[nodiscard]] static task<void> settle(Pointer self, std::chrono::nanoseconds limit);
-  [[nodiscard]] const Worker::Pointer& worker() const { return worker_; }
+  // Once it has started.
+  [[nodiscard]] Program& program() const { return *worker_->program(); }
 
-  // Runs a cell; nobody else's may be under way. A cell that fails, is too slow or ends its kernel is a result. Error: it was not
-  // run.
+  // Runs a cell; no other may be under way. A cell that fails, is too slow or ends its kernel is a result. Error: it was not run.
   [[nodiscard]] static task<KernelResult> execute(Pointer self, KernelCell cell);
-  // Changes its directory. not_found: it cannot.
+  // Changes its directory. not_found: it cannot be entered.
   [[nodiscard]] static task<void> enter(Pointer self, std::string cwd);
-  // A regular file of at most so many bytes; relative paths start where the kernel did. not_found: none.
+  // The content of a regular file of at most `most` bytes; relative paths start at the kernel's first directory. not_found: there
+  // is none.
   [[nodiscard]] static task<std::string> fetch(Pointer self, std::string path, std::size_t most);
   [[nodiscard]] static task<void> close(Pointer self, std::string reason);
   // Called once when it ends by itself.
@@ -88,11 +90,11 @@ class Kernel {
   Kernel& operator=(const Kernel&) = delete;
 
  private:
-  Kernel(KernelSpec spec, std::string cwd, const Place& place)
-      : spec_(std::move(spec)), cwd_(std::move(cwd)), most_output_bytes_(place.most_output_bytes), budget_(place.budget) {}
-  [[nodiscard]] static WorkerOptions options_for(const Pointer& self, const Place& place);
-  [[nodiscard]] static task<Worker::Pointer> start_worker(bridge::LauncherClient& launcher, Place place, std::string cwd,
-                                                          WorkerOptions options);
+  Kernel(bridge::LauncherClient& launcher, Setup setup, KernelSpec spec, std::string cwd);
+  // Puts the protocol on each program that the supervisor starts or takes up.
+  static void attend(const Pointer& self);
+  // The first exchange with a bridge that has just started: the files, then the kernel itself.
+  [[nodiscard]] static task<void> greet(Pointer self, std::optional<PackedFiles> files);
   void take(const frames::Frame& event);
   void ended();
   // The kernel's end as a cell's answer.
@@ -102,8 +104,9 @@ class Kernel {
   const std::string cwd_;
   const std::size_t most_output_bytes_;
   const std::shared_ptr<OutputBudget> budget_;
-  std::string mark_;  // of one that was adopted
+  std::string mark_;  // of an adopted one
   Worker::Pointer worker_;
+  Supervisor supervisor_;
   std::optional<KernelOutputs> outputs_;  // of the cell that runs
   std::int64_t cell_ = 0;                 // its number
   bool died_ = false;

@@ -1,11 +1,12 @@
-// What of a notebook session outlives the agent: the kernel and its bridge, which go on by themselves, and who they are. The cell
-// that ran goes on to its end or its timeout; the next one waits for it. Nobody can ask for its outputs, so they are dropped.
+// The part of a notebook session that outlives the agent: the kernel and its bridge, which continue by themselves, and a record
+// that names them. A running cell continues to its end or its timeout; the next one waits for it. Its outputs are dropped,
+// because no request can ask for them.
 #include <algorithm>
 
 #include "agent/services/common/session_table.h"
 #include "agent/services/notebook/jupyter_service.h"
-#include "launcher/base/fields.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
+#include "launcher/common/tables/fields.h"
 
 namespace caisson::services {
 namespace {
@@ -15,10 +16,10 @@ constexpr std::size_t kMostLost = 256;
 }  // namespace
 
 void JupyterSession::save() {
-  if (!kernel || kernel->worker()->record().keep() == nullptr) return;
-  const Worker& worker = *kernel->worker();
-  const json::Value body{{"session", worker.session()->id},
-                         {"exec", worker.exec()->id},
+  if (!kernel || kernel->program().record().keep() == nullptr) return;
+  Program& program = kernel->program();
+  const json::Value body{{"session", program.session()->id},
+                         {"exec", program.exec()->id},
                          {"id", id},
                          {"kernel_name", kernel_name},
                          {"cwd", cwd},
@@ -29,8 +30,8 @@ void JupyterSession::save() {
                          {"version", kernel->spec().version},
                          {"path", kernel->spec().path},
                          {"started_in", kernel->cwd()}};
-  Keep::Record& record = kernel->worker()->record();
-  (void)record.write(body, record.ends());  // without room the older one stays
+  Keep::Record& record = program.record();
+  (void)record.write(body, record.ends());  // without room the older body stays
 }
 
 task<void> JupyterService::take_up(const bridge::LeftSession& left, Keep::Left kept) {
@@ -54,12 +55,12 @@ task<void> JupyterService::take_up(const bridge::LeftSession& left, Keep::Left k
   session->created_ns = json::number_of(body, "created_ns").value_or(session->last_used_ns);
   session->until_ns = json::number_of(body, "until_ns").value_or(0);
   KernelSpec spec{json::text_of(body, "name"), json::text_of(body, "version"), session->kernel_path};
-  session->kernel = Kernel::adopt(launcher_, place_of(id), std::move(spec), json::text_of(body, "started_in"), left.handle,
+  session->kernel = Kernel::adopt(launcher_, setup_of(id), std::move(spec), json::text_of(body, "started_in"), left.handle,
                                   std::move(*started));
-  session->kernel->worker()->keep_in(std::move(kept.record));
+  session->kernel->program().keep_in(std::move(kept.record));
   table_.insert(session);
   forget_at_end(session);
-  // Before any request: their cells queue up behind the one that runs.
+  // Before any request, so that their cells queue behind the running one.
   auto turn = std::make_unique<Turns::Place>(session->turns);
   const std::chrono::nanoseconds limit = time_left(session->until_ns);
   spawn(launcher_.executor(), "a kernel goes on", settle(session, std::move(turn), limit));

@@ -3,11 +3,11 @@
 namespace caisson::services {
 namespace {
 
-// Of one output: plots and tables as they are, with room for what a program makes of them.
+// Bounds of one output: enough for usual plots and tables.
 constexpr std::size_t kMostValues = 256 * 1024;
 constexpr std::size_t kMostDepth = 64;
 constexpr std::size_t kMostTraceback = 1000;
-// An error says why a flood ended, so it has room of its own.
+// An error explains why a flood ended, so it has room of its own.
 constexpr std::size_t kErrorRoom = 256 * 1024;
 constexpr std::size_t kErrorCount = 8;
 
@@ -66,7 +66,7 @@ void KernelOutputs::take(const json::Value& head, std::string_view content) {
   const std::string display = string_in(head, "display").value_or("");
   if (event == "update") return update(display, *parsed, content.size());
   auto output = output_of(*parsed);
-  // JSON may say a text in six times its bytes.
+  // JSON may take six times the bytes of a text.
   const std::size_t bytes = (output && output->text ? output->text->size() : content.size()) + display.size();
   if (output) add(std::move(*output), display, bytes);
   else dropped_ += bytes;
@@ -79,7 +79,7 @@ void KernelOutputs::add(KernelOutput output, std::string display, std::size_t by
     dropped_ += bytes;
     return;
   }
-  // What a program prints in pieces is one stream, as in a notebook.
+  // Pieces of one stream are joined, as in a notebook.
   if (output.output_type == "stream" && !outputs_.empty() && outputs_.back().output_type == "stream" &&
       outputs_.back().name == output.name) {
     outputs_.back().text->append(*output.text);

@@ -1,5 +1,5 @@
-// KernelOutputs: what one cell has put out so far, in nbformat's shapes, from the events of its bridge. Those come from a session
-// that may lie: sizes and counts are bounded here again, and what is no output is left out. Pure.
+// KernelOutputs: the outputs of one cell so far, in nbformat's shapes, from the events of its bridge. The session may lie, so
+// sizes and counts are bounded here again, and events of another form are dropped. Pure.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "agent/http/budget.h"
-#include "launcher/base/json.h"
+#include "launcher/common/base/json.h"
 
 namespace caisson::services {
 
@@ -26,7 +26,7 @@ struct KernelOutput {
 
 class KernelOutputs {
  public:
-  // share: counts what is kept; what it does not grant is dropped.
+  // share: pays for kept outputs; outputs that it does not grant are dropped.
   KernelOutputs(std::size_t most_bytes, std::size_t most_outputs, http::Budget::Share share = {})
       : most_bytes_(most_bytes), most_outputs_(most_outputs), share_(std::move(share)) {}
 
@@ -39,11 +39,11 @@ class KernelOutputs {
   [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
 
  private:
-  // Outputs that one id updates. Only its last update is kept and only release() applies it: an update costs its own bytes,
+  // Outputs that one id updates. Only the last update is kept, and only release() applies it, so an update costs its own bytes,
   // however many outputs have the id.
   struct Shown {
     std::size_t count = 0, bytes = 0;
-    std::size_t updated = 0;  // so many of all outputs were there at the last update
+    std::size_t updated = 0;  // number of all outputs at the last update
     json::Value data, metadata;
   };
 
@@ -53,12 +53,12 @@ class KernelOutputs {
 
   std::size_t most_bytes_, most_outputs_;
   std::vector<KernelOutput> outputs_;
-  std::vector<std::string> origins_;  // each output's id; "": none, so nothing updates it
+  std::vector<std::string> origins_;  // each output's id; "": none, so it is never updated
   std::map<std::string, Shown, std::less<>> displays_;
   std::size_t bytes_ = 0;
   http::Budget::Share share_;  // of these
   std::uint64_t dropped_ = 0;
-  bool clear_next_ = false;  // clear_output(wait=True): when the next output comes
+  bool clear_next_ = false;  // clear_output(wait=True): clears when the next output comes
 };
 
 }  // namespace caisson::services

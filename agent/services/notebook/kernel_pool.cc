@@ -5,7 +5,7 @@
 namespace caisson::services {
 namespace {
 
-// A kernel takes most of a second of a processor to start, and the one that was just taken has a cell to run.
+// Starting a kernel takes most of a second of a processor, which the cell in the kernel just taken may have first.
 constexpr std::chrono::milliseconds kPause{300};
 
 task<void> close_kernel(Kernel::Pointer kernel, std::string reason) {
@@ -30,7 +30,7 @@ void KernelPool::end(const std::shared_ptr<Shared>& shared, Kernel::Pointer kern
 
 void KernelPool::want(Wanted wanted) {
   const Wanted& now = shared_->wanted;
-  if (now.place.workspace == wanted.place.workspace && now.spec.path == wanted.spec.path && now.cwd == wanted.cwd) {
+  if (now.setup.workspace == wanted.setup.workspace && now.spec.path == wanted.spec.path && now.cwd == wanted.cwd) {
     shared_->wanted.size = wanted.size;
   } else {
     clear();
@@ -62,7 +62,7 @@ void KernelPool::fill(const std::shared_ptr<Shared>& shared) {
 task<void> KernelPool::start_one(std::shared_ptr<Shared> shared) {
   const std::uint64_t generation = shared->generation;
   Wanted wanted = shared->wanted;
-  auto started = co_await Kernel::start(shared->launcher, std::move(wanted.place), std::move(wanted.spec), std::move(wanted.cwd));
+  auto started = co_await Kernel::start(shared->launcher, std::move(wanted.setup), std::move(wanted.spec), std::move(wanted.cwd));
   --shared->starting;
   if (started && (shared->over || generation != shared->generation)) {
     end(shared, std::move(*started), "prepared for a request that has gone");
@@ -83,14 +83,14 @@ task<void> KernelPool::start_one(std::shared_ptr<Shared> shared) {
 task<Kernel::Pointer> KernelPool::take() {
   const std::shared_ptr<Shared> shared = shared_;
   Wanted wanted = shared->wanted;
-  // One that is being started is there sooner than one that is started now.
+  // A kernel that is already starting is ready sooner than one that starts now.
   if (shared->ready.empty() && shared->starting > shared->waiting) {
     const Counted<std::size_t> waiting(shared->waiting);
     while (shared->ready.empty() && shared->starting > 0) (void)co_await shared->changed.wait_until(bridge::no_deadline());
   }
   if (shared->ready.empty()) {
     auto started =
-        co_await Kernel::start(shared->launcher, std::move(wanted.place), std::move(wanted.spec), std::move(wanted.cwd));
+        co_await Kernel::start(shared->launcher, std::move(wanted.setup), std::move(wanted.spec), std::move(wanted.cwd));
     if (started) spawn(shared->launcher.executor(), "prepare kernels", refill(shared));
     co_return started;
   }

@@ -1,6 +1,5 @@
-// KernelPool: kernels of one workspace that are started before anybody asks, so that a first cell runs at once. Each is handed
-// out once and never comes back. There are few, they are replaced in the background, and those that nobody took for a while are
-// ended.
+// KernelPool: kernels of one workspace that are started ahead, so that a first cell runs at once. Each is handed out once and
+// never comes back. The few kernels are replaced in the background, and ended when they were not taken for a while.
 #pragma once
 
 #include <deque>
@@ -14,7 +13,7 @@ namespace caisson::services {
 class KernelPool {
  public:
   struct Wanted {
-    Kernel::Place place;
+    Kernel::Setup setup;
     KernelSpec spec;
     std::string cwd;
     std::size_t size = 0;
@@ -25,15 +24,15 @@ class KernelPool {
   KernelPool(const KernelPool&) = delete;
   KernelPool& operator=(const KernelPool&) = delete;
 
-  // From now on this is what is kept ready; what is ready and differs is ended.
+  // From now on keeps kernels of this description ready; others are ended.
   void want(Wanted wanted);
-  // A kernel as `want()` describes them, ready or as soon as it is; one of its own where there is none to wait for.
+  // A kernel of the wanted description: a ready one, one that is starting, or a new one.
   [[nodiscard]] task<Kernel::Pointer> take();
-  // Whether it is this interpreter that is kept ready.
+  // Whether kernels of this interpreter are kept ready.
   [[nodiscard]] bool keeps(const std::string& path) const { return shared_->wanted.spec.path == path; }
-  // Ends those that have been ready since before `time`, and keeps none ready until take() or want().
+  // Ends kernels that were ready before `time`, and prepares none until take() or want().
   void expire(bridge::Clock::time_point time);
-  // Ends all; nothing is kept ready until want().
+  // Ends all, and prepares none until want().
   void clear();
 
   [[nodiscard]] std::size_t ready() const { return shared_->ready.size(); }
@@ -48,7 +47,7 @@ class KernelPool {
     explicit Shared(bridge::LauncherClient& client) : launcher(client), changed(client.executor()) {}
     bridge::LauncherClient& launcher;
     Wanted wanted;
-    std::uint64_t generation = 0;  // of `wanted`: a kernel that was started for an older one is ended
+    std::uint64_t generation = 0;  // of `wanted`: a kernel started for an older one is ended
     std::deque<Ready> ready;
     std::size_t starting = 0, waiting = 0;
     bool over = false;

@@ -1,6 +1,5 @@
-// What POST /run_jupyter asks for: the cells of one notebook, run in order by a kernel in a private session that serves nobody
-// else and ends with the answer. A cell that raises is a result, and the next one is run; a time that is over, or a kernel that
-// died, ends the run.
+// POST /run_jupyter: runs the cells of one notebook in order, by a kernel in a private session that serves nothing else and ends
+// with the answer. A cell that raises is a result, and the next one is run; a timeout or a dead kernel ends the run.
 #pragma once
 
 #include <map>
@@ -14,8 +13,8 @@ namespace caisson::services {
 
 struct NotebookJob {
   std::vector<std::string> cells;
-  double cell_timeout_s = 0, total_timeout_s = 45;  // of each cell, 0: as long as all may take; of all of them
-  std::int64_t memory_mib = -1;                     // of the session; below 1: the policy's
+  double cell_timeout_s = 0, total_timeout_s = 45;  // of each cell (0: that of all cells); of all cells
+  std::int64_t memory_mib = -1;                     // limit of the session; below 1: the policy's
   std::map<std::string, std::string> files;         // path to base64
   std::vector<std::string> fetch;
   std::shared_ptr<const bool> client_gone;
@@ -23,11 +22,11 @@ struct NotebookJob {
 struct NotebookVerdict {
   std::string status = "Finished";  // or TimeLimitExceeded, Error
   double seconds = 0;
-  std::vector<KernelResult> cells;           // those that were run
+  std::vector<KernelResult> cells;           // those that ran
   std::map<std::string, std::string> files;  // path to base64
 };
 
-// Errors: nothing was run.
+// Error: no cell was run.
 [[nodiscard]] task<NotebookVerdict> run_notebook(JupyterService& service, NotebookJob job);
 
 }  // namespace caisson::services

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::services {
 namespace {
@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view kGuardrail = "guardrail";
 constexpr double kShortest = 0.25, kLongest = 3600, kCaptureInterval = 1, kGuardInterval = 10;
 constexpr std::int64_t kLongestSeconds = 7LL * 24 * 3600;
-constexpr std::size_t kReportShare = 128;  // of the room that output has
+constexpr std::size_t kReportShare = 128;  // of the room for output
 constexpr std::chrono::milliseconds kFresh{200};
 constexpr std::chrono::seconds kBetweenOwnReports{60};
 constexpr int kNearPercent = 90;
@@ -78,7 +78,7 @@ Result<ObservationPtr> Observer::start(const StartObservation& wanted) {
 }
 
 std::string Observer::unknown(const std::string& what) {
-  return what + " not found" + (Keep::successor() ? "; those of the agent before this one ended with it" : "");
+  return what + " not found" + (Keep::successor() ? "; observations of the previous agent ended with it" : "");
 }
 
 Result<Observer::Stopped> Observer::stop(const std::string& id) {
@@ -99,7 +99,7 @@ task<void> Observer::loop(Observer* self, std::shared_ptr<Observation> mine) {
   bridge::Clock::time_point next = bridge::Clock::now();
   while (!mine->ended_ns) {
     auto sample = co_await Meter::take(self->meter_, mine->at);
-    if (mine->ended_ns) break;  // from here on `self` may be about something else
+    if (mine->ended_ns) break;  // from here on `self` may observe something else
     if (!sample) {
       self->note("sample_failed", sample.error().text(), json::Value::object());
     } else {
@@ -107,7 +107,7 @@ task<void> Observer::loop(Observer* self, std::shared_ptr<Observation> mine) {
       if (mine->mode == kGuardrail) self->guard(*kept);
       self->keep(*mine, std::move(kept));
     }
-    // A sample that took longer than the interval is not made up for.
+    // After a sample that took longer than the interval, the missed ones are skipped.
     next = std::max(next + interval, bridge::Clock::now());
     bridge::Clock::time_point until = next;
     if (mine->ends_ns)

@@ -1,10 +1,9 @@
-// An observation of one workspace: samples of what its sessions use, taken at an interval into a ring of bounded size, and
-// reports made of them. Decisions where the contract is silent:
-// - capture samples every second with process rows; guardrail every ten seconds without, notes a session that comes near one of
-// its
-//   limits, and makes a report by itself when one is ended by a limit. Both can be told otherwise.
+// Observes one workspace: samples the use of its sessions at an interval into a ring of bounded size, and makes reports of the
+// samples. Decisions where the contract is silent:
+// - capture samples every second with process rows; guardrail samples every ten seconds without, notes a session that comes near
+//   one of its limits, and makes a report by itself when a limit ends one. A request can change both.
 // - one runs at a time. The same idempotency key gives the same observation, also when it is over.
-// - there is no directory: samples and reports are in the agent's memory, and what is called path is where the API has them.
+// - there is no directory: samples and reports are in the agent's memory, and `path` is their address in the API.
 #pragma once
 
 #include <deque>
@@ -15,7 +14,7 @@
 #include <vector>
 
 #include "agent/bridge/launcher_client.h"
-#include "agent/services/common/config.h"
+#include "agent/services/common/service_limits.h"
 #include "agent/services/observe/usage.h"
 
 namespace caisson::services {
@@ -35,15 +34,15 @@ struct Observation {
   std::deque<std::shared_ptr<const Sample>> samples;
   std::deque<ObservedEvent> events;
   std::size_t bytes = 0;
-  std::uint64_t dropped = 0;  // samples that made room
+  std::uint64_t dropped = 0;  // samples dropped to make room
 };
 using ObservationPtr = std::shared_ptr<const Observation>;
 
-// Frozen when it was asked for; its text is made and packed by who serves it.
+// Frozen at the time of the request; the handler makes and packs its text.
 struct ObservedReport {
   std::string id, reason, key;
   std::int64_t created_ns = 0;
-  ObservationPtr observation;  // id "": none ran; one sample of that moment
+  ObservationPtr observation;  // id "": none ran, so it has one sample of the moment
   std::string packed;          // gzip; empty until it is made
   http::Budget::Share share;   // of the observation
 };
@@ -72,27 +71,27 @@ class Observer {
   [[nodiscard]] Result<ObservationPtr> start(const StartObservation& wanted);
   struct Stopped {
     ObservationPtr observation;
-    bool now = false;  // it ran until this moment
+    bool now = false;  // it ran until now
   };
-  // not_found: that one is not there, or (for "") none ever ran.
+  // not_found: there is no such observation, or (for "") none ever ran.
   [[nodiscard]] Result<Stopped> stop(const std::string& id);
-  // What is said of one that is not known.
+  // The message about an unknown observation.
   [[nodiscard]] static std::string unknown(const std::string& what);
-  // The one that runs, or the last one; nullptr: none ever ran.
+  // The running observation, or the last one; nullptr: none ever ran.
   [[nodiscard]] ObservationPtr latest() const { return current_; }
   [[nodiscard]] bool running() const { return current_ && !current_->ended_ns; }
   [[nodiscard]] double interval_seconds() const { return running() ? current_->interval_seconds : 1; }
-  // Now, or a few moments ago when somebody else has just asked.
+  // A sample of now, or of a moment ago if another request has just asked.
   [[nodiscard]] task<std::shared_ptr<const Sample>> live();
   [[nodiscard]] const std::deque<ObservedEvent>& recent_events() const { return events_; }
 
-  // Of the observation with that id, or the latest (""). The oldest report makes room. not_found.
+  // Makes a report of the observation with that id, or of the latest (""). The oldest report makes room. not_found.
   [[nodiscard]] task<ReportPtr> report(std::string id, std::string reason, std::string key);
   [[nodiscard]] const std::deque<ReportPtr>& reports() const { return reports_; }
   [[nodiscard]] ReportPtr find_report(const std::string& id) const;
   void remove_report(const ReportPtr& report) { std::erase(reports_, report); }
 
-  // A session of this workspace that the launcher has ended.
+  // The launcher has ended a session of this workspace.
   void session_ended(const bridge::SessionHandle& session);
 
  private:
@@ -113,7 +112,7 @@ class Observer {
   std::shared_ptr<const Sample> live_;
   bridge::Clock::time_point live_until_, next_own_report_;
   std::deque<ObservedEvent> events_;
-  std::set<std::string> near_;  // what is near a limit, so that it is said once
+  std::set<std::string> near_;  // sessions near a limit, so that each is noted once
   std::deque<ReportPtr> reports_;
   bridge::Notifier changed_;
 };

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::services {
 namespace {
@@ -38,7 +38,7 @@ task<Sample> Meter::take(std::shared_ptr<Meter> self, Looked at) {
       if (one.is_object() && text(one, "workspace") == self->workspace_) sessions.push_back(std::move(one));
   } while (!after.empty());
   CO_TRY_ASSIGN(const std::vector<json::Value> workspaces, co_await self->launcher_.workspace_list());
-  // From here on nothing waits: two that look at once do not mix what they remember.
+  // Nothing is awaited from here on, so that two concurrent samples do not mix their state.
   Sample sample;
   sample.captured_ns = sys::realtime_ns();
   const std::int64_t now_us = sys::monotonic_us();
@@ -62,7 +62,7 @@ void Meter::add(const json::Value& one, std::int64_t now_us, Sample& sample) {
     use.process_limit = number(*limits, "processes");
     use.memory_limit = number(*limits, "memory_bytes");
   }
-  // Without a cgroup the time of a process that has just ended and was not waited for yet is missing for a moment.
+  // Without a cgroup, the time of a process that has ended but was not reaped yet is missing for a moment.
   if (const auto before = cpu_us_.find(use.session_id); before != cpu_us_.end())
     use.cpu_usec = std::max(use.cpu_usec, before->second);
   next_cpu_us_[use.session_id] = use.cpu_usec;
@@ -75,7 +75,7 @@ void Meter::add(const json::Value& one, std::int64_t now_us, Sample& sample) {
 
 void Meter::add_processes(const json::Value& rows, const std::string& session, std::int64_t now_us, Sample& sample) {
   for (const json::Value& row : rows) {
-    // [pid, name, state, threads, memory, processor time, age]: launcher/session/answers.cc
+    // [pid, name, state, threads, memory, processor time, age]: launcher/pid1/session/answers.cc
     if (!row.is_array() || row.size() != 7 || !row[1].is_string() || !row[2].is_string()) continue;
     const auto at = [&row](std::size_t i) { return row[i].is_number_integer() ? row[i].get<std::int64_t>() : 0; };
     ProcessUse use{.pid = at(0), .user = user_, .comm = row[1].get<std::string>(), .rss_bytes = at(4)};
@@ -119,7 +119,7 @@ void Meter::finish(std::int64_t now_us, Sample& sample) {
   total += ended_us_;
   sample.total.cpu_usage_usec = total;
   if (before_us_ != 0 && now_us > before_us_) {
-    // A session that is new began with nothing, or was ready before anybody looked: what it used is of this span or little.
+    // A new session began at zero, or was prepared before the first sample: its use belongs to this span, or is small.
     sample.total.cpu_usage_pct = percent(std::max<std::int64_t>(total - total_us_, 0), now_us - before_us_);
   }
   before_us_ = now_us;

@@ -1,6 +1,5 @@
-// What the sessions of one workspace use, in figures of the launcher's: cgroup v2 where there is one, /proc and exit statuses
-// elsewhere. Nothing in here comes from a session itself but the names of its processes, which are whatever a process calls
-// itself.
+// The use of one workspace's sessions, in the launcher's figures: from cgroup v2 if there is one, otherwise from /proc and exit
+// statuses. Only the names of processes come from a session itself; a process may call itself anything.
 #pragma once
 
 #include <map>
@@ -13,13 +12,13 @@
 
 namespace caisson::services {
 
-struct TotalUse {                       // of all living sessions; processor time also of those that ended while somebody looked
-  std::optional<double> cpu_usage_pct;  // 100 is one core; since the sample before
+struct TotalUse {                       // of all living sessions; processor time also of sessions that ended between two samples
+  std::optional<double> cpu_usage_pct;  // 100 is one core; since the previous sample
   std::int64_t cpu_usage_usec = 0, mem_current_bytes = 0;
-  std::optional<std::int64_t> mem_max_bytes;  // what the workspace may use; absent: each session has a limit of its own
+  std::optional<std::int64_t> mem_max_bytes;  // the workspace's limit; absent: each session has a limit of its own
   std::optional<double> mem_usage_pct;
   std::optional<std::int64_t> oom_kill;    // absent without cgroup v2
-  std::optional<std::int64_t> unmeasured;  // what clients know and nobody counts here: never set
+  std::optional<std::int64_t> unmeasured;  // clients know this member, but it is not counted here: never set
 };
 struct DiskUse {
   std::string path;
@@ -47,9 +46,9 @@ struct Sample {
   std::int64_t captured_ns = 0;
   TotalUse total;
   std::vector<DiskUse> disk;
-  std::vector<ProcessUse> processes;  // the largest, largest first
+  std::vector<ProcessUse> processes;  // the largest ones, largest first
   std::vector<SessionUse> sessions;
-  [[nodiscard]] std::size_t bytes() const;  // of memory, about
+  [[nodiscard]] std::size_t bytes() const;  // of memory, approximately
 };
 
 struct Looked {
@@ -62,7 +61,7 @@ class Meter {
 
   Meter(bridge::LauncherClient& launcher, std::string workspace, std::string user)
       : launcher_(launcher), workspace_(std::move(workspace)), user_(std::move(user)) {}
-  // Static: what is looked at may be another workspace's turn before the answers are there.
+  // Static, because the service may serve another workspace before the answers arrive.
   [[nodiscard]] static task<Sample> take(std::shared_ptr<Meter> self, Looked at);
 
  private:

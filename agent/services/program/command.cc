@@ -4,16 +4,16 @@
 
 #include "agent/bridge/launcher_client.h"
 #include "agent/http/lane.h"
-#include "launcher/base/fields.h"
+#include "launcher/common/tables/fields.h"
 
 namespace caisson::services {
 namespace {
 
-// One turn of a stream. All others have theirs between two, however fast a program floods.
+// The bytes of one read of a stream. Others run between two reads, however fast a program floods.
 constexpr std::size_t kTurnBytes = 64 * 1024;
-// All that the program itself wrote is in its pipes (64 KiB, at most 1 MiB each) when it has exited.
+// When the program has exited, the rest of its output is in its pipes (64 KiB, at most 1 MiB each).
 constexpr std::size_t kFinalBytes = 1024 * 1024;
-// How long output of helpers that outlive the command (`> >(tee log)`) is waited for.
+// How long to wait for output of helpers that outlive the command (`> >(tee log)`).
 constexpr std::chrono::milliseconds kGrace{50};
 
 }  // namespace
@@ -104,7 +104,7 @@ void Command::save() {
                    {"hard_timeout_ms", exec->hard_timeout_ms}};
   if (exit_code) body["exit_code"] = *exit_code;
   if (const auto why = end()) body["end"] = bridge::kept_end(*why);
-  (void)record.write(body, {out.end(), err.end()});  // without room what was said before stays, and is put right when it is read
+  (void)record.write(body, {out.end(), err.end()});  // without room the previous body stays, and is corrected when it is read
 }
 
 void Command::note_kill() {
@@ -117,7 +117,7 @@ void Command::take_in(Stream& stream, std::string_view bytes) {
   record.advance({out.end(), err.end()});
 }
 
-// What the launcher holds for a later agent would keep pipes open that are closed here.
+// The copies that the launcher holds for a later agent would keep pipes open that are closed here.
 void Command::let_go() {
   if (!stdin_.open() && !std::exchange(stdin_let_go_, true)) exec->let_go("stdin");
   if (!running() && stdout_.closed && stderr_.closed && !std::exchange(all_let_go_, true)) exec->let_go("");
@@ -200,7 +200,7 @@ void Command::take_output() {
 task<void> Command::await_end(std::shared_ptr<Command> self) {
   while (!self->exec->exit) (void)co_await self->exec->changed.wait_until(bridge::no_deadline());
   self->take_output();
-  // A background child may keep the pipes open for ever; its output goes on being collected after the command ended.
+  // A background child may keep the pipes open for ever; its output is still collected after the command's end.
   const bridge::Clock::time_point deadline = bridge::Clock::now() + kGrace;
   while (!self->stdout_.closed || !self->stderr_.closed)
     if (!co_await self->changed.wait_until(deadline)) break;
@@ -223,7 +223,7 @@ void Command::finish() {
   if (input_lost) {
     status = CommandStatus::killed;
     exit_code.reset();
-    hint = "ended: input that it had not read yet was lost with the agent before this one";
+    hint = "ended: its unread input was lost with the previous agent";
     exec->exit->end = bridge::end_of("agent_restart");
   }
   stdin_.close();

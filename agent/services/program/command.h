@@ -29,26 +29,26 @@ class Command {
     http::Budget::Share text_share;  // of the text
   };
   Command(asio::any_io_executor executor, Setup setup, bridge::ExecStarted started);
-  // One that an agent before has left: all that is known of it, with what it had read last. Its ends follow by attach().
+  // A command of the previous agent, from its record and the bytes read last. attach() adds its pipes.
   Command(asio::any_io_executor executor, Setup setup, Keep::Left& left);
 
   ~Command();
 
   // Starts the coroutines that collect output and wait for the end.
   static void run(std::shared_ptr<Command> self);
-  // Goes on with one that was left. Without its ends, or where it waited for input that is gone, it ends.
+  // Continues a command of the previous agent. Without its pipes, or if its input was lost, it ends.
   static void attach(std::shared_ptr<Command> self, std::optional<bridge::ExecStarted> started);
-  // Takes over what the launcher holds of one that was left, and attaches it.
+  // Takes over the pipes of a command of the previous agent from the launcher, and attaches it.
   [[nodiscard]] static task<void> take_up(bridge::LauncherClient& launcher, const bridge::LeftSession& left,
                                           std::shared_ptr<Command> self);
-  // From now on it outlives the agent. number: its place among those of its session.
+  // From now on it outlives the agent. number: its position among the commands of its session.
   void keep(std::int64_t number);
 
   // Queues input for the program; "\x04" alone closes its stdin (as Ctrl-D does).
   static Status write(std::shared_ptr<Command> self, std::string input, std::size_t most_waiting);
   // Remembers that a client asked for the end, so that it is reported as killed.
   void note_kill();
-  // Takes what is in the pipes now.
+  // Reads the pipes until they are empty.
   void take_output();
   // Closes every descriptor: the session is gone.
   void release();
@@ -64,12 +64,12 @@ class Command {
   const http::Budget::Share text_share;
   CommandStatus status = CommandStatus::running;
   std::optional<int> exit_code;  // only when completed
-  std::string hint;              // why it ended, when the status does not say it
+  std::string hint;              // the cause of its end, if the status does not say it
   Keep::Record record;           // what follows is in it
   OutputBuffer out, err;
   bridge::Notifier changed;  // output came, or the status changed
   std::shared_ptr<bridge::ExecHandle> exec;
-  bool input_lost = false;  // it was left with input that it had not read, and must not go on without
+  bool input_lost = false;  // unread input was lost with the previous agent, and it must not run without it
 
  private:
   struct Stream {
@@ -81,7 +81,7 @@ class Command {
   static task<void> collect(std::shared_ptr<Command> self, Stream& stream);
   static task<void> await_end(std::shared_ptr<Command> self);
   static task<void> feed(std::shared_ptr<Command> self);
-  // True when something was read or the end was seen.
+  // True: it read bytes or reached the end.
   bool drain(Stream& stream, std::size_t limit);
   void finish();
   void save();

@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::services {
 
@@ -53,7 +53,7 @@ Status WriteQueue::push(std::string_view bytes, std::size_t most_waiting) {
   if (share_.resize(waiting_.size() + bytes.size()) != http::Room::granted)
     return fail(Code::limit, "the workspace has no room for more input that waits to be read");
   waiting_.append(bytes);
-  (void)flush();  // what is left is the caller's to wait for
+  (void)flush();  // the caller waits for the rest
   if (!to_.is_open()) return fail(Code::io, "the command has closed its input");
   return {};
 }
@@ -71,7 +71,8 @@ bool WriteQueue::flush() {
       close();
     }
   }
-  // Moved only when it is the smaller half: a program that reads a page at a time would have all of it moved for each.
+  // Moves the rest only when it is the smaller half: otherwise a program that reads a page at a time would cause a move of
+  // everything for each page.
   if (done_ > waiting_.size() / 2) waiting_.erase(0, std::exchange(done_, 0));
   (void)share_.resize(waiting_.size());
   if (waiting_.empty()) {

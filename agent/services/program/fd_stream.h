@@ -11,7 +11,7 @@
 #include "agent/http/budget.h"
 #include "agent/http/coro.h"
 #include "agent/services/common/keep.h"
-#include "launcher/base/fd.h"
+#include "launcher/common/base/fd.h"
 
 namespace caisson::services {
 
@@ -19,9 +19,9 @@ using Descriptor = asio::posix::stream_descriptor;
 
 enum class ReadEnd { blocked, closed, more };
 
-// Reads what is there, at most `limit` bytes, and hands each piece to sink(std::string_view). The buffer is shared by all
-// streams of the process (one thread), so that an idle stream costs no memory. With a record the pieces are read for that stream
-// of it, and the sink says advance() when it has taken one in.
+// Reads the available bytes, at most `limit`, and hands each piece to sink(std::string_view). All streams of the process share
+// one buffer (one thread), so an idle stream costs no memory. With a record, pieces land in its `stream`, and the sink calls
+// advance() when it has stored one.
 template <class Sink>
 [[nodiscard]] ReadEnd read_available(Descriptor& from, std::size_t limit, Sink&& sink, const Keep::Record* record = nullptr,
                                      int stream = 0);
@@ -49,13 +49,13 @@ ReadEnd read_available(Descriptor& from, std::size_t limit, Sink&& sink, const K
   return ReadEnd::more;
 }
 
-// What may wait for one program to read it.
+// The most input that may wait for one program to read it.
 inline constexpr std::size_t kMaxWaitingInput = 1024 * 1024;
 
 // Bytes on their way to a program that may read slowly.
 class WriteQueue {
  public:
-  // share: counts what waits.
+  // share: pays for the waiting bytes.
   WriteQueue(asio::any_io_executor executor, Fd fd, http::Budget::Share share = {});
   // Queued whole or not at all. limit: the program does not read; io: it has closed its end.
   Status push(std::string_view bytes, std::size_t most_waiting);
@@ -71,8 +71,8 @@ class WriteQueue {
  private:
   Descriptor to_;
   http::Budget::Share share_;
-  std::string waiting_;   // empty when all of it is written
-  std::size_t done_ = 0;  // of it is written
+  std::string waiting_;   // empty when all how much of it is written
+  std::size_t done_ = 0;  // how much of it is written
   bool close_later_ = false;
 };
 

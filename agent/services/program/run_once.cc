@@ -5,7 +5,7 @@
 namespace caisson::services {
 namespace {
 
-// The launcher keeps the time; this is for one that does not tell of the end.
+// The launcher enforces the limit; this grace covers a launcher that does not report the end.
 constexpr std::chrono::seconds kRunGrace{10};
 
 task<OneResult> run_in(bridge::LauncherClient& launcher, std::shared_ptr<bridge::SessionHandle> session, OneRun what) {

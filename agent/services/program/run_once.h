@@ -1,6 +1,5 @@
-// One program in a session of its own that is ended afterwards: how the agent asks a question of the session's world (which
-// packages are there, which programs the system has) or does something for its client (a hook). The walls are the domain's; the
-// agent itself executes nothing.
+// Runs one program in a session of its own, then ends the session. The agent uses it to ask what sessions see (installed
+// packages, programs of the system), and to run hooks. The walls are the domain's; the agent itself executes nothing.
 #pragma once
 
 #include <map>
@@ -12,20 +11,19 @@
 
 namespace caisson::services {
 
-// Where root's programs lie, Go's own places among them. Nothing below a home: a policy's PATH goes there first, for its users'
-// sake.
+// The directories of root's programs, including Go's. None lies below a home, unlike those of a policy's PATH.
 inline constexpr const char* kSystemPath =
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/go/bin:/usr/lib/go/bin";
 
 struct OneRun {
   std::string domain, workspace;
-  std::string label;      // for the audit log: who asked
+  std::string label;      // the asker, for the audit log
   bool isolated = false;  // with a home, a /tmp and a network of its own
   std::vector<std::string> argv;
   std::string cwd;
   std::map<std::string, std::optional<std::string>> env;
   std::chrono::milliseconds limit{10'000};  // the launcher then kills it
-  std::size_t kept_bytes = 64 * 1024;       // of stdout, and of stderr, the newest; the rest is read and dropped
+  std::size_t kept_bytes = 64 * 1024;       // of stdout and of stderr each, the newest bytes; the rest is read and dropped
 };
 
 struct OneResult {
@@ -34,13 +32,13 @@ struct OneResult {
   bool out_cut = false;  // more was written than is kept
 };
 
-// Errors: what the launcher refused, or that the program could not be started; a program that failed is a result.
+// Error: the launcher refused, or the program could not be started. A program that failed is a result.
 [[nodiscard]] task<OneResult> run_once(bridge::LauncherClient& launcher, OneRun what);
 
-// What a program says of the system alone: in a session with a home of its own, the container's own system, no variable but a
-// PATH of the system's directories. So nothing that a client has put anywhere is run or read. Where there are no private sessions
-// there is one workspace, and a shared one is asked with the same variables. io, limit: the program failed, or wrote more than is
-// kept.
+// The output of a program that depends on the system alone: it runs in a private session, on the container's own system, with a
+// PATH of the system's directories as its only variable. It therefore runs or reads nothing that a client has put anywhere.
+// Without private sessions there is only one workspace, and a shared session is used with the same variables. io, limit: the
+// program failed, or wrote more than is kept.
 [[nodiscard]] task<std::string> ask_system(bridge::LauncherClient& launcher, OneRun what);
 
 // "it exited with 3", "it was killed after its time limit", "it was ended by SIGSEGV"; "" for success.

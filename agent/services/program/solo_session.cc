@@ -2,12 +2,12 @@
 
 #include <csignal>
 
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::services {
 namespace {
 
-// How often a waiting request looks whether its client is still there.
+// How often a waiting request checks whether its client is still there.
 constexpr std::chrono::milliseconds kGoneCheck{250};
 constexpr std::chrono::milliseconds kEndNews{200};
 
@@ -32,20 +32,20 @@ SoloSession::~SoloSession() {
   if (!handle_->ended) spawn(context_->launcher.executor(), "end a session", destroy(context_, handle_));
 }
 
-task<SoloSession::Pointer> SoloSession::create(std::shared_ptr<CodeContext> context, Place place) {
+task<SoloSession::Pointer> SoloSession::create(std::shared_ptr<CodeContext> context, Setup setup) {
   Quota& quota = *context->quota;
   if (quota.used >= quota.most)
     co_return fail(Code::limit,
                    "all " + std::to_string(quota.most) + " sessions for code of this workspace are in use (MAX_CODE_SESSIONS)");
   ++quota.used;
   auto made = co_await context->launcher.session_create(
-      std::move(place.domain), std::move(place.label), context->config.workspace, place.isolated, place.memory_bytes, place.keep);
+      std::move(setup.domain), std::move(setup.label), context->config.workspace, setup.isolated, setup.memory_bytes, setup.keep);
   if (!made) {
     quota.give_back();
     co_return std::unexpected(std::move(made).error());
   }
   const Pointer self(new SoloSession(std::move(context), std::move(*made)));
-  self->keep_ = place.keep;
+  self->keep_ = setup.keep;
   co_return self;
 }
 
@@ -105,7 +105,7 @@ asio::awaitable<bool> await_end(SoloSession::CommandPtr command, bridge::Clock::
 asio::awaitable<std::string> why_ended(SoloSession::Pointer session, SoloSession::CommandPtr command) {
   if (!command->exec->exit || command->exec->exit->reason == "exit") co_return "";
   if (!command->hint.empty()) co_return command->hint;
-  // The session's own end, if there is one, is told right after its last program's.
+  // The end of the session, if there is one, is reported right after that of its last program.
   const bridge::Clock::time_point deadline = bridge::Clock::now() + kEndNews;
   while (command->exec->exit->reason != "signal" && session->alive() && bridge::Clock::now() < deadline)
     co_await sleep_for(std::chrono::milliseconds(5));

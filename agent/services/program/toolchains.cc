@@ -30,7 +30,7 @@ bool is_version(std::string_view text) {
   }
 }
 
-// /usr/bin/NAME, /opt/python/3.12/bin/NAME: of a directory that is root's in every session, spelled in one way.
+// /usr/bin/NAME, /opt/python/3.12/bin/NAME: in a directory that belongs to root in every session, in its canonical spelling.
 bool is_program(std::string_view path, std::string_view name) {
   constexpr std::string_view kRoots[] = {"/usr/", "/bin/", "/sbin/", "/opt/python/", "/opt/nodejs/"};
   const auto plain = [](char c) { return c > ' ' && c < 0x7f; };
@@ -88,7 +88,7 @@ Result<InstalledVersion> ToolInventory::choose(Language language, std::string_vi
     if (one.version == number || one.version.starts_with(std::string(number) + ".")) return one;
     there += (there.empty() ? "" : ", ") + version_name(language, one.version) + " (" + one.version + ")";
   }
-  return fail(Code::not_found, std::string(name) + " " + quote(wanted) + " is not installed; there is: " + there);
+  return fail(Code::not_found, std::string(name) + " " + quote(wanted) + " is not installed; available: " + there);
 }
 
 task<std::shared_ptr<const ToolInventory>> Toolchains::get(std::string workspace) {

@@ -1,6 +1,5 @@
-// Toolchains: which interpreters and compilers the system has, for the code of one workspace, asked once for it. Only the
-// system's: what a client installs into a home never decides what runs (ask_system). Extra ones lie below /opt/python/* and
-// /opt/nodejs/*.
+// Toolchains: the interpreters and compilers of the system, for the code of one workspace, listed once for it. Programs that a
+// client installs into a home are not among them (ask_system). Extra versions lie below /opt/python/* and /opt/nodejs/*.
 #pragma once
 
 #include <map>
@@ -29,16 +28,17 @@ struct ToolInventory {
   [[nodiscard]] const std::vector<InstalledVersion>& of(Language language) const {
     return language == Language::python ? python : node;
   }
-  // As clients name a version: "" for the default, "3.12", "python3.12", "node22", "22", "v22.1". not_found: says what there is.
+  // As clients name a version: "" for the default, "3.12", "python3.12", "node22", "22", "v22.1". not_found: the error lists the
+  // installed versions.
   [[nodiscard]] Result<InstalledVersion> choose(Language language, std::string_view wanted) const;
 };
 
-// The output of agent/inside/toolchains.sh. Not trusted: of a line that is not one of a program of that name in a directory of
-// the system's nothing is taken.
+// Parses the output of agent/inside/toolchains.sh, which is not trusted: a line counts only if it names a program of that name in
+// a directory of the system.
 [[nodiscard]] ToolInventory parse_toolchains(std::string_view output);
 // "python3.11", "node20": the name by which a version is asked for.
 [[nodiscard]] std::string version_name(Language language, std::string_view version);
-// For whoever asked for a Python that is not installed.
+// A hint for requests for a Python that is not installed.
 inline constexpr std::string_view kMorePythons =
     "other versions of Python are in an image that is built with --build-arg PYTHON_VERSIONS=\"3.10 3.11 3.12\"; "
     "any Python at /opt/python/NAME/bin/python3 is offered, and is a kernel where it has ipykernel";
@@ -46,15 +46,15 @@ inline constexpr std::string_view kMorePythons =
 class Toolchains {
  public:
   explicit Toolchains(bridge::LauncherClient& launcher) : launcher_(launcher) { forget(); }
-  // Asks in a session of this workspace's when nobody has asked yet.
+  // The first call asks in a session of this workspace.
   [[nodiscard]] task<std::shared_ptr<const ToolInventory>> get(std::string workspace);
-  // What comes with a Node.js: {npm, directory, packages: [{name, version}]}.
+  // The packages of a Node.js: {npm, directory, packages: [{name, version}]}.
   [[nodiscard]] task<json::Value> node_packages(std::string workspace, std::string node);
-  // The policies have changed, and what sessions see may have, too; or another workspace is served.
+  // Called when the policies, and therefore perhaps what sessions see, have changed, or when another workspace is served.
   void forget();
 
  private:
-  // A caller keeps the set that it asked for: an answer that arrives after forget() reaches that caller alone.
+  // A caller keeps the set that it asked for, so an answer that arrives after forget() reaches only that caller.
   struct Known {
     explicit Known(const asio::any_io_executor& executor) : lock(executor) {}
     std::shared_ptr<const ToolInventory> inventory;

@@ -7,15 +7,15 @@
 namespace caisson::services {
 namespace {
 
-// The longest job and its start fit into what is left of the shortest life that a policy of ours gives (an hour).
+// The longest job and its start must fit into the rest of a session's life, which is at least an hour in our policies.
 constexpr std::chrono::minutes kMaxAge{15};
-// Then nobody seems to need them any more; a workspace that idles must be able to end.
+// Unused sessions end after this time, so that an idle workspace can end.
 constexpr std::chrono::minutes kUnasked{5};
 constexpr std::chrono::seconds kCheck{20};
-// Preparing costs a processor, which the job that has just begun may have first.
+// Preparing takes a processor, which the job that has just begun may have first.
 constexpr std::chrono::milliseconds kBeforeRefill{15};
 
-constexpr std::size_t kSizeDigits = 8;  // as the few lines of agent/inside read it
+constexpr std::size_t kSizeDigits = 8;  // as python_boot.py and node_boot.js read it
 
 bool usable(const Interpreter& one) {
   return one.session->alive() && one.command->running() && bridge::Clock::now() - one.made < kMaxAge;
@@ -30,11 +30,11 @@ WarmPool::~WarmPool() { roster_.stop(); }
 task<Interpreter> start_interpreter(std::shared_ptr<CodeContext> context, InterpreterKind kind, std::string cwd) {
   Interpreter out;
   out.made = bridge::Clock::now();
-  CO_TRY_ASSIGN(out.session, co_await SoloSession::create(std::move(context), std::move(kind.place)));
+  CO_TRY_ASSIGN(out.session, co_await SoloSession::create(std::move(context), std::move(kind.setup)));
   bridge::ExecRequest request;
   request.argv = std::move(kind.argv);
   request.tool = kind.tool;
-  request.cwd = std::move(cwd);  // "/": nobody can put a module there that an interpreter would take for one of its own
+  request.cwd = std::move(cwd);  // "/": no client can put a module there that an interpreter would take for one of its own
   CO_TRY_ASSIGN(out.command, co_await out.session->start(std::move(request)));
   if (kind.program.empty()) co_return out;
   std::string size = std::to_string(kind.program.size());
@@ -44,7 +44,7 @@ task<Interpreter> start_interpreter(std::shared_ptr<CodeContext> context, Interp
 }
 
 task<Interpreter> WarmPool::take(InterpreterKind kind) {
-  if (context_->config.warm_sessions > 0 && kind.place.memory_bytes == 0) {
+  if (context_->config.warm_sessions > 0 && kind.setup.memory_bytes == 0) {
     Shelf& shelf = shelves_.try_emplace(kind.key(), Shelf{.kind = kind}).first->second;
     shelf.asked = bridge::Clock::now();
     std::erase_if(shelf.waiting, [](const Interpreter& one) { return !usable(one); });
@@ -68,7 +68,7 @@ task<void> WarmPool::refill(WarmPool* self, std::shared_ptr<const Life> life, Ke
     const auto at = self->shelves_.find(key);
     if (at == self->shelves_.end()) break;
     const Quota& quota = *self->context_->quota;
-    // Half of the sessions are left for who comes with work.
+    // Half of the sessions stay free for requests.
     if (at->second.waiting.size() >= self->context_->config.warm_sessions || quota.used >= quota.most / 2) {
       at->second.refilling = false;
       break;
@@ -78,7 +78,7 @@ task<void> WarmPool::refill(WarmPool* self, std::shared_ptr<const Life> life, Ke
     if (life->over) break;
     const auto shelf = self->shelves_.find(key);
     if (shelf == self->shelves_.end()) break;
-    if (!made) {  // a request that needs one will be told why
+    if (!made) {  // a request that needs one will get the error
       shelf->second.refilling = false;
       break;
     }
@@ -108,7 +108,7 @@ void WarmPool::forget() {
   shelves_.clear();
 }
 
-// The oldest that waits, of whatever kind: work goes before what is kept for work.
+// The oldest prepared session of any kind: a request has priority over prepared sessions.
 void WarmPool::drop_one() {
   Shelf* oldest = nullptr;
   for (auto& [key, shelf] : shelves_)

@@ -1,6 +1,6 @@
 // WarmPool: single-use sessions of one workspace in which an interpreter has started already and waits for its one job on stdin.
-// A session is taken once and never comes back. Sessions are prepared only of kinds that are asked for, a few of each, and end
-// when nobody has asked for a while, when they are too old for a whole job, and when the policies have changed.
+// A session is taken once and never comes back. A few are prepared of each kind that is in use. They end when the kind was not
+// used for a while, when they are too old for a whole job, and when the policies have changed.
 #pragma once
 
 #include <deque>
@@ -14,8 +14,7 @@
 
 namespace caisson::services {
 
-// A program in a session of its own, which reads its job from stdin: an interpreter, or what becomes one
-// (agent/worker/starter.cc).
+// A program in a session of its own that reads its job from stdin: an interpreter, or the starter (agent/worker/starter.cc).
 struct Interpreter {
   SoloSession::Pointer session;
   SoloSession::CommandPtr command;
@@ -23,14 +22,14 @@ struct Interpreter {
 };
 
 struct InterpreterKind {
-  SoloSession::Place place;
+  SoloSession::Setup setup;
   std::vector<std::string> argv;
-  std::string_view program;  // of agent/inside, which argv's own few lines read from stdin; "": it reads none
+  std::string_view program;  // of agent/inside, read from stdin by the few lines in argv; "": none is read
   bool tool = false;         // argv[0] is one of the agent's programs
-  [[nodiscard]] auto key() const { return std::tuple(place.domain, place.isolated, argv); }
+  [[nodiscard]] auto key() const { return std::tuple(setup.domain, setup.isolated, argv); }
 };
 
-// Starts one; it reads its job next.
+// Starts one, which then waits for its job.
 [[nodiscard]] task<Interpreter> start_interpreter(std::shared_ptr<CodeContext> context, InterpreterKind kind,
                                                   std::string cwd = "/");
 
@@ -41,12 +40,12 @@ class WarmPool {
   WarmPool(const WarmPool&) = delete;
   WarmPool& operator=(const WarmPool&) = delete;
 
-  // One that waits, or a new one; more are then prepared. What is narrowed for one job is made for it: clients choose the number,
-  // and each would otherwise have a shelf of its own.
+  // A prepared session, or a new one; more are then prepared. A session narrowed for one job is always new: clients choose the
+  // figure, and each figure would otherwise have a shelf of its own.
   [[nodiscard]] task<Interpreter> take(InterpreterKind kind);
-  // Ends all that wait: what they were prepared with holds no more.
+  // Ends all prepared sessions: they were made under conditions that no longer hold.
   void flush();
-  // And prepares none of the kinds that were asked for: they are another workspace's.
+  // Also forgets the kinds in use, which belong to another workspace.
   void forget();
   [[nodiscard]] std::size_t waiting() const;
 

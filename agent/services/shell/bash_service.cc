@@ -6,8 +6,8 @@
 
 #include "agent/services/common/counted.h"
 #include "agent/services/common/directory.h"
-#include "launcher/base/fields.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
+#include "launcher/common/tables/fields.h"
 
 namespace caisson::services {
 namespace {
@@ -38,7 +38,7 @@ std::string kill_signal_name(std::string text) {
 BashService::BashService(bridge::LauncherClient& launcher, Config config)
     : launcher_(launcher), config_(std::move(config)), budget_(budget_of(config_)), roster_(launcher.executor()) {
   (void)std::signal(SIGPIPE, SIG_IGN);  // a command that closes its stdin must not end the agent
-  // An implicit session rests soon after it was used last.
+  // How long after its last use an implicit session rests.
   const std::chrono::seconds pause{std::clamp<std::int64_t>(config_.implicit_idle.count(), 1, 15)};
   roster_.look_after("bash sessions expire", every(pause), [this](auto life) { return expire(this, std::move(life)); });
 }
@@ -71,7 +71,7 @@ task<BashService::SessionPtr> BashService::create(CreateParams params) {
     if (params.exec_dir.empty() && params.snapshot_path.empty()) co_return existing;
     const std::string dir = absolute_dir(existing->working_dir, params.exec_dir);
     const std::string snapshot = params.snapshot_path.empty() ? existing->snapshot_path : params.snapshot_path;
-    CO_TRY(co_await probe(existing, dir, snapshot));  // what cannot be used must not replace what can
+    CO_TRY(co_await probe(existing, dir, snapshot));  // a directory that cannot be entered must not replace one that can
     if (existing->closed) co_return fail(Code::not_found, "the session was closed meanwhile");
     existing->working_dir = dir;
     existing->snapshot_path = snapshot;
@@ -188,7 +188,7 @@ task<void> BashService::attach(const bridge::LeftSession& left) {
     known.insert(command->exec->id);
     CO_TRY(co_await Command::take_up(launcher_, left, command));
   }
-  // Started for a client who was not told.
+  // Started for a client that never got its id.
   for (const std::string& exec : left.execs) {
     if (known.contains(exec)) continue;
     std::string name = exec;
@@ -200,7 +200,7 @@ task<void> BashService::attach(const bridge::LeftSession& left) {
   co_return Status{};
 }
 
-// Says at creation what would otherwise surprise at the first command.
+// Fails at creation instead of at the first command.
 task<void> BashService::probe(SessionPtr session, std::string dir, std::string snapshot) {
   const Counted<int> starting(session->starting);
   bridge::ExecRequest request;
@@ -238,7 +238,7 @@ Result<http::Budget::Share> BashService::room_for_text(std::size_t bytes) {
 task<BashService::CommandPtr> BashService::start(SessionPtr session, BashExecParams params) {
   session->touch();
   if (params.command.size() > kMaxCommand) co_return fail(Code::limit, "the command is too large");
-  // Twice: what is too large for a message waits once more, to be read from stdin.
+  // Counted twice: a command too large for a message also waits to be read from stdin.
   CO_TRY_ASSIGN(http::Budget::Share text_share, room_for_text(2 * params.command.size()));
   (void)text_share.resize(params.command.size());
   const Counted<int> starting(session->starting);
@@ -291,7 +291,7 @@ task<void> BashService::kill(SessionPtr session, std::string signal) {
 
 task<void> BashService::close(SessionPtr session, std::string reason) {
   forget(session);
-  // In a tier without PID namespaces the launcher ends the commands one by one, and their exits come as plain signals.
+  // In a tier without PID namespaces the launcher ends the commands one by one, and their exits are reported as plain signals.
   for (const CommandPtr& command : session->commands)
     if (command->running()) command->note_kill();
   if (!session->handle) co_return Status{};
@@ -304,12 +304,12 @@ task<void> BashService::expire(BashService* self, std::shared_ptr<const Life> li
   const bridge::Clock::time_point now = bridge::Clock::now();
   const std::chrono::seconds idle = self->config_.idle_expiry, implicit_idle = self->config_.implicit_idle;
   for (const SessionPtr& session : self->table_.all())
-    if (session->busy()) session->last_used = now;  // it is idle from the end of its command on
+    if (session->busy()) session->last_used = now;  // its idle time begins at the end of its command
   if (idle.count() != 0) CO_TRY(co_await close_idle(self, life, self->table_.idle_since(now - idle)));
   if (life->over || implicit_idle.count() == 0) co_return Status{};
   for (const SessionPtr& session : self->table_.idle_since(bridge::Clock::now() - implicit_idle)) {
     if (!session->implicit || !session->handle) continue;
-    (void)co_await rest(self, life, session);  // what could not be ended is tried again, or is in the launcher's log
+    (void)co_await rest(self, life, session);  // a failed end is tried again, or is in the launcher's log
     if (life->over) break;
   }
   co_return Status{};

@@ -5,15 +5,14 @@
 #include "agent/bridge/launcher_client.h"
 #include "agent/services/common/directory.h"
 #include "agent/services/shell/shell_words.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::services {
 namespace {
 
 constexpr double kLongestTimeout = 7.0 * 24 * 3600;  // the launcher's own bound
 
-// The line before the command: it runs first because bash -c reads and runs a script line by line, so that aliases of
-// the snapshot hold in the command.
+// A line before the command. bash -c reads and runs a script line by line, so aliases of the snapshot apply in the command.
 std::string prologue(const BashSession& session) {
   return session.snapshot_path.empty() ? "" : ". " + single_quote(session.snapshot_path) + "\n";
 }
@@ -32,7 +31,7 @@ void BashSession::save() {
                          {"created_ns", created_ns},       {"last_used_ns", last_used_ns},
                          {"command_count", command_count}, {"implicit", implicit}};
   if (record.keep() == nullptr) record = Keep::make("bash", body);
-  else (void)record.write(body, {});  // without room the older one stays
+  else (void)record.write(body, {});  // without room the older body stays
 }
 
 bool BashSession::busy() const { return starting > 0 || current() != nullptr; }
@@ -58,7 +57,7 @@ void BashSession::remember(std::shared_ptr<Command> command, std::size_t most_fi
       ++it;
       continue;
     }
-    (*it)->release();  // a forgotten command's background children lose their pipe, as after a closed terminal
+    (*it)->release();  // background children of a forgotten command lose their pipe, as after a closed terminal
     it = commands.erase(it);
     --count;
   }
@@ -83,8 +82,8 @@ Result<BashLaunch> plan_bash(const BashSession& session, const BashExecParams& p
   request.argv = {"bash", "-c", before + params.command};
   if (bridge::LauncherClient::fits(session.handle->id, request)) return launch;
 
-  // Over the size of an IPC message: the command goes through stdin. head -c reads exactly as many bytes as it is told,
-  // so that all which follows in the pipe is the command's own input.
+  // A command larger than an IPC message goes through stdin. head -c reads exactly as many bytes as it is told, so the rest of
+  // the pipe is the command's own input.
   request.argv[2] = before + "eval \"$(head -c " + std::to_string(params.command.size()) + ")\"";
   launch.preamble = params.command;
   if (!bridge::LauncherClient::fits(session.handle->id, request))

@@ -14,7 +14,7 @@ namespace caisson::services {
 
 struct BashSession {
   std::string id;
-  bool implicit = false;                          // made because a request named none, until one names it
+  bool implicit = false;                          // made by a request that named none, until a request names it
   std::shared_ptr<bridge::SessionHandle> handle;  // nullptr: it rests (BashService::rest)
   std::string working_dir;
   std::string snapshot_path;
@@ -27,10 +27,10 @@ struct BashSession {
   Keep::Record record;
 
   void touch();
-  // What a later agent is to know of it: after each change of a member.
+  // Keeps its state for a later agent; called after each change of a member.
   void save();
   [[nodiscard]] bool busy() const;
-  // The newest command that runs; nullptr when none does.
+  // The newest running command; nullptr: none runs.
   [[nodiscard]] std::shared_ptr<Command> current() const;
   [[nodiscard]] std::shared_ptr<Command> latest() const { return commands.empty() ? nullptr : commands.back(); }
   [[nodiscard]] std::shared_ptr<Command> find(const std::string& command_id) const;
@@ -45,12 +45,12 @@ struct BashExecParams {
   std::optional<double> hard_timeout;
 };
 
-// What the launcher is asked to run, and what goes into the program's stdin first (a command too large for a message).
+// The launcher's request, and the text that goes into stdin first (of a command too large for a message).
 struct BashLaunch {
   bridge::ExecRequest request;
   std::string preamble;
 };
-// invalid_argument: a NUL byte, an impossible variable name. limit: an environment too large to be passed.
+// invalid_argument: a NUL byte, or an impossible variable name. limit: the environment is too large for a message.
 [[nodiscard]] Result<BashLaunch> plan_bash(const BashSession& session, const BashExecParams& params);
 
 }  // namespace caisson::services

@@ -7,7 +7,7 @@ namespace caisson::services {
 namespace {
 
 constexpr std::string_view kIntroducer = "\x1b]7717;";
-constexpr std::size_t kLongestMarker = 8 * 1024;  // PATH_MAX and the rest
+constexpr std::size_t kLongestMarker = 8 * 1024;  // PATH_MAX and the other fields
 
 std::optional<Marker::Kind> kind_of(std::string_view text) {
   if (text == "S") return Marker::Kind::start;
@@ -17,7 +17,7 @@ std::optional<Marker::Kind> kind_of(std::string_view text) {
   return std::nullopt;
 }
 
-// Takes the part before the next ';' off the front.
+// Removes the part before the next ';' from the front and returns it.
 std::string_view next_field(std::string_view& rest) {
   const std::size_t end = std::min(rest.find(';'), rest.size());
   const std::string_view field = rest.substr(0, end);
@@ -36,7 +36,7 @@ std::optional<Marker> parse(std::string_view body, std::string_view nonce) {
   return marker;
 }
 
-// Where a marker starts, complete or cut off by the end of the bytes; npos: nowhere.
+// Where a marker begins, complete or cut off by the end of the bytes; npos: nowhere.
 std::size_t find_introducer(std::string_view bytes) {
   for (std::size_t at = bytes.find('\x1b'); at != std::string_view::npos; at = bytes.find('\x1b', at + 1)) {
     const std::string_view here = bytes.substr(at, kIntroducer.size());
@@ -47,7 +47,7 @@ std::size_t find_introducer(std::string_view bytes) {
 
 }  // namespace
 
-// More than one marker is never held back.
+// At most one marker is held back.
 void MarkerParser::remember(Memory memory) {
   nonce_ = std::move(memory.nonce);
   older_ = std::move(memory.older);
@@ -61,7 +61,8 @@ std::vector<StreamItem> MarkerParser::feed(std::string_view bytes) {
   if (held > 0) bytes = joined.append(bytes);
   const std::string_view all = bytes;
   std::string text;
-  std::size_t bell = all.find('\a', held);  // the first behind where we are: looked for once, however many begin before it
+  std::size_t bell =
+      all.find('\a', held);  // the first one after the current position: searched once, however many markers begin before it
   while (!bytes.empty()) {
     const std::size_t at = find_introducer(bytes);
     text += bytes.substr(0, at);

@@ -1,8 +1,8 @@
-// Markers: how a session's bash tells the agent where it is. Each is an OSC escape sequence in the terminal's stream,
+// Markers: how a session's bash reports its state to the agent. Each is an OSC escape sequence in the terminal's stream,
 //   ESC ] 7717 ; kind ; nonce ; number ; path BEL
-// which terminals ignore. The nonce is random and new for each command, so output of an earlier command (a log shown
-// again) is never taken for a marker. Residual: a command runs inside that very bash and can read the shell variable that
-// holds the nonce; one that means to can announce its own end early. It deceives its own caller only.
+// which terminals ignore. The nonce is random and new for each command, so output of an earlier command (a log shown again) is
+// never taken for a marker. Residual: a command runs inside that very bash and can read the shell variable with the nonce, so it
+// can announce its own end early. It deceives only its own caller.
 #pragma once
 
 #include <string>
@@ -26,7 +26,7 @@ struct Marker {
   bool older = false;  // with the nonce before the last one
 };
 
-using StreamItem = std::variant<std::string, Marker>;  // text or marker, in the stream's order
+using StreamItem = std::variant<std::string, Marker>;  // a text or a marker, in the stream's order
 
 class MarkerParser {
  public:
@@ -34,13 +34,13 @@ class MarkerParser {
     older_ = std::exchange(nonce_, std::move(nonce));
     take_older_ = false;
   }
-  // Markers with the nonce before this one are marked, too, until the next.
+  // Markers with the previous nonce are recognised, too, until the next one.
   void expect_older() { take_older_ = !older_.empty(); }
   [[nodiscard]] std::vector<StreamItem> feed(std::string_view bytes);
-  // What was held back because it could have become a marker.
+  // Text that was held back because it could have become a marker.
   [[nodiscard]] std::string take_rest() { return std::exchange(held_, {}); }
 
-  // All that it knows, for a later agent.
+  // Its whole state, for a later agent.
   struct Memory {
     std::string nonce, older, held;
   };

@@ -1,5 +1,5 @@
-// ShellCommand: one command of a shell session, queued, running or over. Held by shared_ptr: by the session while it is its
-// turn and by each request that waits for it.
+// ShellCommand: one command of a shell session, queued, running or over. The session holds it during its turn, and so does each
+// request that waits for it.
 #pragma once
 
 #include <memory>
@@ -34,21 +34,21 @@ struct ShellCommand {
   OutputBuffer output;             // raw bytes of the terminal
   bridge::Notifier changed;
   bridge::Clock::time_point last_change = bridge::Clock::now();  // queued, started or wrote something
-  std::string ps1;                                               // the prompt that it was given at
+  std::string ps1;                                               // the prompt at which it was typed
   bool started = false;
   bool finished = false;
   bool shell_exited = false;          // bash itself ended: it prints "exit"
   bool dir_missing = false;           // strict, and exec_dir could not be entered
   std::string failure;                // why it could not be run at all
-  std::optional<ShellStatus> ending;  // asked to end, and as what that will count
+  std::optional<ShellStatus> ending;  // asked to end, with this status
   ShellStatus status = ShellStatus::running;
   std::optional<int> exit_code;                            // only when completed
   bridge::Clock::time_point begun = bridge::Clock::now();  // when it was typed
   bridge::Clock::duration stood_before{};                  // its session, until then
-  std::optional<bridge::End> end;                          // why it is over, or will be
+  std::optional<bridge::End> end;                          // why it has ended, or will end
 
   [[nodiscard]] std::optional<bridge::End> end_if_over() const { return finished ? end : std::nullopt; }
-  // Output without prompt, control sequences and newlines at its end.
+  // Output without its prompt, control sequences, and final newlines.
   [[nodiscard]] std::string text(std::size_t max_characters) const;
 };
 

@@ -1,10 +1,10 @@
-// What of a shell session outlives the agent. The session's record says which commands there are, by their records' numbers, and
-// is believed before these: a command is over when the session says so, and has so much output as the session says while it runs.
+// The part of a shell session that outlives the agent. The session's record lists the commands by their records' numbers and
+// takes precedence: it says whether a command is over, and how much output a running one has.
 #include <algorithm>
 
 #include "agent/services/shell/shell_session.h"
-#include "launcher/base/fields.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
+#include "launcher/common/tables/fields.h"
 
 namespace caisson::services {
 namespace {
@@ -18,7 +18,7 @@ constexpr std::string_view kStates[] = {"dead", "starting", "prompt", "clearing"
 
 std::int64_t micros(bridge::Clock::duration time) { return duration_cast<microseconds>(time).count(); }
 
-// A moment of the steady clock, which begins anew with the machine, as one of the real one, and back.
+// Converts a time of the steady clock, which restarts with the machine, to the real clock, and back.
 std::int64_t real_of(bridge::Clock::time_point when) {
   return sys::realtime_ns() - duration_cast<nanoseconds>(bridge::Clock::now() - when).count();
 }
@@ -203,7 +203,7 @@ void ShellSession::restore(LeftParts parts) {
       for (const json::Value& entry : *entries)
         if (entry.is_array() && entry.size() == 3 && std::ranges::all_of(entry, [](const auto& e) { return e.is_string(); }))
           console_.push_back({entry[0].get<std::string>(), entry[1].get<std::string>(), entry[2].get<std::string>()});
-    // An entry whose command is not over for the session comes once more.
+    // A command that is not over according to the session is read again.
     for (std::int64_t more = number(left.body, "count") - console_count_; more > 0 && !console_.empty(); --more)
       console_.pop_back();
     console_record_ = std::move(left.record);
@@ -212,13 +212,13 @@ void ShellSession::restore(LeftParts parts) {
   left_exec_ = json::text_of(body, "exec");
   const auto state = std::ranges::find(kStates, json::text_of(body, "state"));
   state_ = left_exec_.empty() || state == std::end(kStates) ? State::dead : static_cast<State>(state - std::begin(kStates));
-  // Whatever is written there: these two belong together.
+  // These two must agree, whatever the file says.
   if (state_ == State::feeding && !feeding_) state_ = State::clearing;
   if (state_ == State::running && !current_) state_ = State::clearing;
   if (state_ == State::dead) return save();
   MarkerParser::Memory parser{json::text_of(body, "nonce"), json::text_of(body, "older"), unhex(json::text_of(body, "held"))};
   terminal_ = std::make_shared<Terminal>(launcher_.executor(), std::move(parser), json::text_of(body, "modes"), budget_->share());
-  terminal_->exec->id = left_exec_;  // what is saved before attach() names it, too
+  terminal_->exec->id = left_exec_;  // save() before attach() must name it, too
   if (parts.session.landed.empty()) save();
   else take_in(parts.session.landed);
 }

@@ -2,20 +2,20 @@
 
 #include "agent/http/lane.h"
 #include "agent/services/shell/shell_script.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::services {
 namespace {
 
 using std::chrono::milliseconds;
 
-// One turn of a terminal. All others have theirs between two, however fast a program floods.
+// The bytes of one read of a terminal. Others run between two reads, however fast a program floods.
 constexpr std::size_t kConsoleTurnBytes = 32 * 1024;
 constexpr std::size_t kConsoleFinalBytes = 1024 * 1024;
-constexpr std::size_t kMaxFeed = 128 * 1024 * 1024;  // an escaped command of the largest body, and its lines
+constexpr std::size_t kMaxFeed = 128 * 1024 * 1024;  // the escaped command of the largest body, with its lines
 constexpr milliseconds kStartLimit{10'000};
 constexpr milliseconds kFeedLimit{10'000};
-constexpr std::size_t kMostQueuedCommands = 256;  // each change of the session writes down all that wait
+constexpr std::size_t kMostQueuedCommands = 256;  // each change of the session saves all waiting commands
 constexpr milliseconds kInterruptGrace{400};
 constexpr milliseconds kKillLimit{5'000};
 
@@ -41,16 +41,27 @@ task<void> ShellSession::read_loop(Pointer self, TerminalPtr terminal) {
   while (end != ReadEnd::closed && terminal == self->terminal_) {
     const auto [error] = co_await terminal->from.async_wait(Descriptor::wait_read, as_values);
     if (error) break;
+    co_await await_viewers(self, terminal);
+    if (terminal != self->terminal_) break;
     end = self->read_terminal(terminal, kConsoleTurnBytes);
     if (end == ReadEnd::more) co_await http::pause();
   }
   co_return Status{};
 }
 
+// Unread output fills the kernel's buffer, and then the program's next write waits.
+asio::awaitable<void> ShellSession::await_viewers(Pointer self, TerminalPtr terminal) {
+  while (terminal == self->terminal_ && !self->closed_) {
+    const std::optional<bridge::Clock::time_point> until = self->held_by_viewers();
+    if (!until) break;
+    (void)co_await self->changed.wait_until(*until);
+  }
+}
+
 task<void> ShellSession::watch_exit(Pointer self, TerminalPtr terminal) {
   while (!terminal->exec->exit) (void)co_await terminal->exec->changed.wait_until(bridge::no_deadline());
   if (terminal != self->terminal_) co_return Status{};
-  (void)self->read_terminal(terminal, kConsoleFinalBytes);  // its end is known
+  (void)self->read_terminal(terminal, kConsoleFinalBytes);  // its end is known already
   if (terminal == self->terminal_) self->take_exit(*terminal->exec->exit);
   co_return Status{};
 }
@@ -106,7 +117,8 @@ void ShellSession::attach(Pointer self, std::optional<bridge::ExecStarted> start
   spawn(executor, "shell goes on", resume(std::move(self)));
 }
 
-// What was under way: a bash that was being prepared begins anew, a line that was being taken back or typed is waited for.
+// Continues the interrupted work: a bash that was being prepared begins anew; a line that was being typed or taken back is
+// awaited.
 task<void> ShellSession::resume(Pointer self) {
   if (self->state_ == State::starting) CO_TRY(co_await kill_bash(self));
   if (self->state_ == State::clearing && !self->feeding_) {
@@ -116,14 +128,14 @@ task<void> ShellSession::resume(Pointer self) {
   if (const CommandPtr command = self->feeding_) CO_TRY(co_await await_feeding(self, command));
   if (const CommandPtr command = self->current_; command && command->params.hard_timeout)
     spawn(self->launcher_.executor(), "hard timeout", enforce_hard_timeout(self, command));
-  if (const CommandPtr command = self->current_; command && command->ending) {  // the agent before was about to
+  if (const CommandPtr command = self->current_; command && command->ending) {  // the previous agent was about to
     const ShellStatus as = *std::exchange(command->ending, std::nullopt);
     spawn(self->launcher_.executor(), "command ends", end_command(self, command, as));
   }
   co_return co_await run_queue(self);
 }
 
-// Another Ctrl-C: the first may have come before there was anybody to see the prompt.
+// Another Ctrl-C: the first may have come before the prompt was there.
 task<void> ShellSession::clear_again(Pointer self) {
   self->state_ = State::prompt;
   co_return co_await clear_line(self);
@@ -166,7 +178,7 @@ task<void> ShellSession::ensure_shell(Pointer self) {
   if (self->state_ != State::dead) co_return Status{};
   self->bash_starts_ = true;
   auto started = co_await start_bash(self, true);
-  // A ~/.bashrc that waits, ends the shell or starts another one must not make the session useless.
+  // A ~/.bashrc that waits, exits or starts another shell must not make the session useless.
   if (!started && !self->closed_) started = co_await start_bash(self, false);
   self->bash_starts_ = false;
   self->changed.notify_all();
@@ -176,7 +188,7 @@ task<void> ShellSession::ensure_shell(Pointer self) {
 task<void> ShellSession::kill_bash(Pointer self) {
   const TerminalPtr terminal = self->terminal_;
   if (!terminal) co_return Status{};
-  // Its answer does not matter: a bash that is gone already cannot be killed, and one that stays is left behind below.
+  // The answer does not matter: a bash that is gone cannot be killed, and one that stays is abandoned below.
   (void)co_await self->launcher_.exec_signal(terminal->exec, "SIGKILL");
   const bridge::Clock::time_point deadline = bridge::Clock::now() + kKillLimit;
   while (terminal == self->terminal_)
@@ -200,6 +212,7 @@ Result<ShellSession::CommandPtr> ShellSession::enqueue(Pointer self, ShellExecPa
   self->queue_.push_back(command);
   self->save();
   if (!std::exchange(self->queue_runs_, true)) {
+    self->changed.notify_all();
     const asio::any_io_executor executor = self->launcher_.executor();
     spawn(executor, "shell queue", run_queue(std::move(self)));
   }
@@ -208,7 +221,7 @@ Result<ShellSession::CommandPtr> ShellSession::enqueue(Pointer self, ShellExecPa
 
 task<void> ShellSession::run_queue(Pointer self) {
   while (!self->queue_.empty() && !self->closed_) {
-    if (self->current_) {  // a line typed by a person runs
+    if (self->current_) {  // a line that a person typed runs
       const CommandPtr typed = self->current_;
       (void)co_await await_end(typed, milliseconds(60'000));
       continue;
@@ -230,7 +243,7 @@ task<void> ShellSession::run_one(Pointer self, CommandPtr command) {
   for (int attempt = 0; attempt < 2 && !command->finished; ++attempt) {
     CO_TRY(co_await ensure_shell(self));
     if (self->line_dirty_) CO_TRY(co_await clear_line(self));
-    if (command->finished || self->current_) co_return Status{};  // ended meanwhile, or a person was faster
+    if (command->finished || self->current_) co_return Status{};  // the command was ended meanwhile, or a person was faster
     if (self->state_ != State::prompt) continue;
     FeedParams feed{.nonce = sys::random_hex(16),
                     .command = command->params.command,
@@ -242,7 +255,7 @@ task<void> ShellSession::run_one(Pointer self, CommandPtr command) {
     self->state_ = State::feeding;
     self->terminal_->parser.expect(feed.nonce);
     self->typing_ = true;
-    self->save();  // before the first byte: who finds this waits for it, or takes it back
+    self->save();  // before the first byte: a later agent that finds this waits for the line, or takes it back
     if (!self->for_person) self->terminal_->restore_modes();
     const milliseconds limit = kFeedLimit + milliseconds(command->params.command.size() / 100);
     auto typed = Terminal::type(self->terminal_, feed_lines(feed), kMaxFeed);
@@ -267,7 +280,7 @@ task<void> ShellSession::run_one(Pointer self, CommandPtr command) {
   co_return Status{};
 }
 
-// Takes back what a person typed and did not run, also an unfinished quotation: Ctrl-C makes bash start a new line.
+// Discards what a person typed and did not run, including an unfinished quotation: Ctrl-C makes bash start a new line.
 task<void> ShellSession::clear_line(Pointer self) {
   if (self->state_ != State::prompt) co_return Status{};
   self->state_ = State::clearing;
@@ -302,6 +315,7 @@ task<void> ShellSession::end_command(Pointer self, CommandPtr command, ShellStat
   command->ending = as;
   if (as == ShellStatus::terminated) command->end = bridge::end_of("ended_by_client");
   self->save_command(*command);
+  self->changed.notify_all();
   const bridge::Clock::time_point deadline = bridge::Clock::now() + kFeedLimit;
   while (command == self->feeding_)  // a moment later it runs, and can be interrupted
     if (!co_await self->changed.wait_until(deadline)) break;

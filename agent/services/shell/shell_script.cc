@@ -36,7 +36,7 @@ std::string bootstrap_lines(const BootstrapParams& params) {
   line(" unset HISTFILE PROMPT_COMMAND; set +o history +o histexpand");
   if (params.read_rc) line(" [[ -r ~/.bashrc ]] && . ~/.bashrc </dev/null");
   if (params.for_person) line(" HISTCONTROL=ignoreboth; set -o history; bind 'set enable-bracketed-paste off' 2>/dev/null");
-  else line(" export PAGER=cat GIT_PAGER=cat");  // nobody is there to leave a pager
+  else line(" export PAGER=cat GIT_PAGER=cat");  // no person is there to leave a pager
   for (const std::string_view text : kFunctions) line(text);
   line(" PS1=" + ansi_quote(params.user) + "'@sandbox:\\w$ '");
   if (!params.cwd.empty()) {

@@ -1,5 +1,5 @@
-// The lines that the agent types into a session's bash: once to prepare it, and for each command. They are printable ASCII
-// of less than 4096 bytes each, which is what a terminal's input line can hold.
+// The lines that the agent types into a session's bash: once to prepare it, then for each command. Each is printable ASCII of
+// less than 4096 bytes, the limit of a terminal's input line.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct BootstrapParams {
   std::string cwd;  // entered if it exists
   bool preserve_symlinks = false;
   bool read_rc = true;      // ~/.bashrc
-  bool for_person = false;  // line editing, history and pagers as a person wants them
+  bool for_person = false;  // line editing, history and pagers for a person
   std::string user;         // in the prompt
 };
 [[nodiscard]] std::string bootstrap_lines(const BootstrapParams& params);
@@ -29,7 +29,7 @@ struct FeedParams {
 
 // The program of a session's terminal.
 [[nodiscard]] std::vector<std::string> shell_argv(bool for_person);
-// "gem@sandbox:~/src$ ", as PS1 makes it.
+// "gem@sandbox:~/src$ ", as PS1 prints it.
 [[nodiscard]] std::string prompt_text(std::string_view user, std::string_view home, std::string_view cwd);
 
 }  // namespace caisson::services

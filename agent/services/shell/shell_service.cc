@@ -6,8 +6,8 @@
 #include "agent/services/common/counted.h"
 #include "agent/services/common/directory.h"
 #include "agent/services/shell/bash_session.h"
-#include "launcher/base/fields.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
+#include "launcher/common/tables/fields.h"
 
 namespace caisson::services {
 
@@ -68,7 +68,7 @@ task<ShellService::SessionPtr> ShellService::create(CreateParams params) {
                             .size = params.size};
   auto session = std::make_shared<ShellSession>(launcher_, config_, budget_, std::move(setup), handle);
   insert(session);
-  // The prompt tells in which directory the session really is.
+  // The prompt shows the session's actual directory.
   const Counted<int> starting(session->starting);
   auto started = co_await ShellSession::ensure_shell(session);
   if (started) co_return session;
@@ -118,7 +118,7 @@ task<void> ShellService::attach(const bridge::LeftSession& left) {
         terminal = std::move(*adopted);
         continue;
       }
-      (void)co_await launcher_.exec_signal(adopted->handle, "SIGKILL");  // a bash of which nobody was told
+      (void)co_await launcher_.exec_signal(adopted->handle, "SIGKILL");  // a bash that no client knows
       adopted->handle->let_go("");
     }
     ShellSession::attach(session, std::move(terminal));

@@ -1,7 +1,7 @@
 // ShellService: all sessions of /v1/shell. Decisions where the contract is silent:
 // - exec without id makes a session and returns its id (the reference's log says so); such implicit sessions are few
 //   (Config::max_implicit_sessions): the one idle for longest makes room for the next. Terminals of the WebSocket count too.
-// - at the cap for all sessions the longest idle one is closed, implicit ones first; never one with a command or a viewer.
+// - at the cap for all sessions the longest idle one is closed, implicit ones first; never a session with a command or a viewer.
 // - an exec that waits in the queue keeps to its timeout and no_change_timeout, and stays queued when they pass.
 #pragma once
 
@@ -28,7 +28,7 @@ class ShellService {
     std::string id;  // "": generated
     std::string exec_dir;
     bool preserve_symlinks = false;
-    std::optional<bool> isolated;  // absent: as an existing one is, else not
+    std::optional<bool> isolated;  // absent: that of an existing session, else false
     bool implicit = false;
     bool for_person = false;
     bridge::PtySize size;
@@ -39,7 +39,7 @@ class ShellService {
   [[nodiscard]] std::vector<SessionPtr> sessions() const { return table_.all(); }
   [[nodiscard]] const Config& config() const { return config_; }
 
-  // From now on sessions are made in this workspace of the launcher's. There is none when it is called.
+  // From now on sessions are made in this workspace. No session lives when it is called.
   void serve_workspace(std::string name, std::string home) {
     config_.workspace = std::move(name);
     config_.directory = std::move(home);
@@ -53,9 +53,9 @@ class ShellService {
   static asio::awaitable<ShellStatus> wait(CommandPtr command, bridge::Clock::time_point deadline, double no_change_timeout);
   [[nodiscard]] task<void> close(SessionPtr session, std::string reason);
 
-  // One that an agent before has left, in the launcher's session `handle`; false: it cannot be.
+  // Restores a session of the previous agent in the launcher's session `handle`. false: its records are not complete.
   [[nodiscard]] bool restore(const std::shared_ptr<bridge::SessionHandle>& handle, ShellSession::LeftParts parts);
-  // Its terminal goes on, once all sessions have been restored.
+  // Continues its terminal, once all sessions have been restored.
   [[nodiscard]] task<void> attach(const bridge::LeftSession& left);
 
  private:

@@ -2,7 +2,7 @@
 
 #include "agent/services/common/text.h"
 #include "agent/services/shell/shell_script.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::services {
 namespace {
@@ -11,7 +11,7 @@ constexpr std::size_t kScreenBytes = 256 * 1024;
 constexpr std::size_t kConsoleEntries = 16;
 constexpr std::size_t kConsoleCharacters = 8'000;
 
-// The text as a terminal shows it: LF alone would not return to the first column.
+// The text as a terminal shows it. LF alone would not return to the first column.
 std::string for_screen(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -41,7 +41,7 @@ std::string_view status_name(ShellStatus status) {
 
 std::string ShellCommand::text(std::size_t max_characters) const {
   std::string out = terminal_text(output, 0);
-  if (shell_exited && (out == "exit" || out.ends_with("\nexit"))) {  // bash says so; the command did not
+  if (shell_exited && (out == "exit" || out.ends_with("\nexit"))) {  // bash printed it, not the command
     out.erase(out.size() - 4);
     out.erase(out.find_last_not_of('\n') + 1);
   }
@@ -88,6 +88,16 @@ void ShellSession::resize(bridge::PtySize size) {
   size_ = size;
   if (terminal_) terminal_->resize(size);
   save();
+  changed.notify_all();
+}
+
+// Only a program that a person started waits: a command of the API has its own time limits, and what the agent types must be read
+// to be understood. A client that does not acknowledge is taken to keep up.
+std::optional<bridge::Clock::time_point> ShellSession::held_by_viewers() {
+  const bool persons = state_ == State::prompt || (state_ == State::running && current_ && !current_->ending);
+  if (!for_person || !persons || queue_runs_) return std::nullopt;
+  if (static_cast<std::size_t>(attached) > viewers.present()) return std::nullopt;
+  return viewers.waits_until(screen_.end(), bridge::Clock::now());
 }
 
 void ShellSession::hold(bool still) {
@@ -100,7 +110,7 @@ void ShellSession::hold(bool still) {
 
 ReadEnd ShellSession::read_terminal(const TerminalPtr& terminal, std::size_t limit) {
   const auto sink = [this, &terminal](std::string_view bytes) {
-    if (terminal != terminal_) return;  // of a bash that is not this session's any more
+    if (terminal != terminal_) return;  // of a bash that no longer belongs to this session
     take_in(bytes);
   };
   const ReadEnd end = read_available(terminal->from, limit, sink, &record_);
@@ -108,7 +118,7 @@ ReadEnd ShellSession::read_terminal(const TerminalPtr& terminal, std::size_t lim
   return end;
 }
 
-// One piece as a whole: a later agent finds all of it taken in, or none.
+// One piece as a whole: a later agent finds all of it processed, or none.
 void ShellSession::take_in(std::string_view bytes) {
   const TerminalPtr terminal = terminal_;
   const bool held = terminal->parser.holds();
@@ -125,7 +135,8 @@ void ShellSession::take(const StreamItem& item) {
 }
 
 void ShellSession::take_text(std::string_view text) {
-  // While the agent types, the terminal shows its lines: not for the screen, which gets the command as the client wrote it.
+  // While the agent types, the terminal echoes its lines. They stay off the screen, which shows the command as the client wrote
+  // it.
   if (state_ == State::starting || state_ == State::feeding || state_ == State::clearing) return;
   screen_.append(text);
   if (state_ != State::running || !current_) return;
@@ -144,7 +155,7 @@ void ShellSession::take_marker(const Marker& marker) {
     if (state_ == State::prompt) take_busy();
     return;
   }
-  // The nonce is the new command's: its line has run, though the command before had removed the function that says so.
+  // The nonce is the new command's, so its line has run, although the command before had removed the function that reports it.
   if (state_ == State::feeding && !marker.older) take_start(true);
   if (!marker.path.empty() && marker.path.front() == '/') cwd_ = marker.path;
   if (marker.kind != Marker::Kind::prompt) return;
@@ -214,7 +225,7 @@ void ShellSession::finish(const CommandPtr& command) {
 }
 
 void ShellSession::take_exit(const bridge::ExecExit& exit) {
-  taking_ = true;  // until its bash is gone for a later agent as well, it is none of this
+  taking_ = true;  // the record keeps it until its bash is gone for a later agent, too
   const std::string rest = terminal_->parser.take_rest();
   if (!rest.empty()) take_text(rest);
   const TerminalPtr terminal = std::exchange(terminal_, nullptr);

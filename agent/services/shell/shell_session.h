@@ -1,7 +1,7 @@
 // ShellSession: one bash at a terminal whose state persists, and the queue of commands for it. They are typed one after the
-// other; markers in the stream (markers.h) say where each begins and ends. When bash ends (`exit`, `exec`, kill -9 $$) so
-// does the command, with that code, and the next command finds a new bash in the last known directory (its variables are
-// gone). State changes in shell_session.cc; what has to wait is in shell_runner.cc.
+// other; markers in the stream (markers.h) say where each begins and ends. When bash ends (`exit`, `exec`, kill -9 $$) the
+// command ends with its code, and the next command gets a new bash in the last known directory, without the old variables.
+// shell_session.cc changes state; shell_runner.cc has the coroutines.
 #pragma once
 
 #include <deque>
@@ -10,9 +10,10 @@
 #include <string>
 
 #include "agent/bridge/launcher_client.h"
-#include "agent/services/common/config.h"
+#include "agent/services/common/service_limits.h"
 #include "agent/services/shell/shell_command.h"
 #include "agent/services/shell/terminal.h"
+#include "agent/services/shell/viewers.h"
 
 namespace caisson::services {
 
@@ -23,7 +24,7 @@ class ShellSession {
 
   struct Setup {
     std::string id;
-    bool implicit = false;    // made because a request named none
+    bool implicit = false;    // made by a request that named none
     bool for_person = false;  // a terminal: line editing on, ends with its bash
     std::string cwd;
     bool preserve_symlinks = false;
@@ -37,7 +38,7 @@ class ShellSession {
   [[nodiscard]] bool busy() const { return !queue_.empty() || feeding_ || current_ || attached > 0 || starting > 0; }
   [[nodiscard]] CommandPtr current() const { return current_; }  // runs now, typed by a person too
   [[nodiscard]] CommandPtr latest() const { return latest_; }    // runs or ran last
-  // The last of the commands that a client has asked for and that is not over; otherwise latest().
+  // The last unfinished command of a client; otherwise latest().
   [[nodiscard]] CommandPtr newest() const { return !queue_.empty() ? queue_.back() : feeding_ ? feeding_ : latest_; }
   [[nodiscard]] bool alive() const { return state_ != State::dead; }  // a bash runs
   [[nodiscard]] const std::string& cwd() const { return cwd_; }
@@ -47,31 +48,31 @@ class ShellSession {
   [[nodiscard]] std::string ps1() const;
   [[nodiscard]] ConsoleEntry entry_of(const ShellCommand& command, std::size_t max_characters) const;
   void resize(bridge::PtySize size);
-  // Every command is over, the terminal is closed. The launcher's session is the caller's to destroy.
+  [[nodiscard]] bridge::PtySize size() const { return size_; }
+  // Ends every command and closes the terminal. The caller destroys the launcher's session.
   void shut(std::string reason);
-  // One that an agent before has left: session, console and commands, from the bodies of their records, and what it had read
-  // last.
+  // A session of the previous agent, from the records of session, console and commands, with the bytes that it read last.
   struct LeftParts {
     Keep::Left session;
     std::vector<Keep::Left> consoles, commands;
   };
   void restore(LeftParts parts);
   [[nodiscard]] const std::string& left_exec() const { return left_exec_; }
-  // What a later agent is to know; does nothing while what was read is taken in.
+  // Keeps its state for a later agent. Does nothing while read bytes are being processed.
   void save();
-  // Its workspace is paused, or goes on: commands' time limits stand still meanwhile.
+  // Called when its workspace is paused or continues. The time limits of commands stand still during a pause.
   void hold(bool still);
 
   // --- shell_runner.cc: coroutines ---
   // limit: the workspace has no room for its text.
   [[nodiscard]] static Result<CommandPtr> enqueue(Pointer self, ShellExecParams params);
-  // Goes on with one that was restored. Without its terminal its bash has ended.
+  // Continues a restored session. Without its terminal its bash has ended.
   static void attach(Pointer self, std::optional<bridge::ExecStarted> started);
-  // Starts bash where none runs, and waits for its prompt.
+  // Starts bash if none runs, and waits for its prompt.
   [[nodiscard]] static task<void> ensure_shell(Pointer self);
   // Input for the running command; at the prompt, a line typed by a person.
   [[nodiscard]] static task<void> type(Pointer self, std::string input);
-  // Ends a command: Ctrl-C, Ctrl-\, SIGKILL for all of the terminal's processes; in the queue: takes it out.
+  // Ends a command: Ctrl-C, Ctrl-\, then SIGKILL for all of the terminal's processes. Removes a queued command from the queue.
   [[nodiscard]] static task<void> end_command(Pointer self, CommandPtr command, ShellStatus as);
 
   const std::string id;
@@ -83,7 +84,8 @@ class ShellSession {
   double no_change_timeout = 120;
   int attached = 0;  // WebSockets and event streams
   int starting = 0;
-  bridge::Notifier changed;  // state or screen
+  Viewers viewers;           // those of the WebSockets that acknowledge
+  bridge::Notifier changed;  // state, screen, size or acknowledgements
 
  private:
   enum class State { dead, starting, prompt, clearing, feeding, running };
@@ -97,6 +99,7 @@ class ShellSession {
   void take_exit(const bridge::ExecExit& exit);
   void finish_current(int exit_code, bridge::End end);
   void finish(const CommandPtr& command);
+  [[nodiscard]] std::optional<bridge::Clock::time_point> held_by_viewers();
   ReadEnd read_terminal(const TerminalPtr& terminal, std::size_t limit);
   void take_in(std::string_view bytes);
   void keep_command(ShellCommand& command);
@@ -107,6 +110,7 @@ class ShellSession {
   void forget_kept();
 
   static task<void> read_loop(Pointer self, TerminalPtr terminal);
+  static asio::awaitable<void> await_viewers(Pointer self, TerminalPtr terminal);
   static task<void> watch_exit(Pointer self, TerminalPtr terminal);
   static task<void> run_queue(Pointer self);
   static task<void> resume(Pointer self);
@@ -117,7 +121,7 @@ class ShellSession {
   static task<void> clear_again(Pointer self);
   static task<void> enforce_hard_timeout(Pointer self, CommandPtr command);
   static task<void> kill_bash(Pointer self);
-  // True once the state is another one than `state`, and bash lives.
+  // Waits for a state other than `state`; true: it came, and bash lives.
   static asio::awaitable<bool> await_leaving(Pointer self, State state, bridge::Clock::time_point deadline);
   static asio::awaitable<bool> await_end(CommandPtr command, std::chrono::milliseconds limit);
 
@@ -132,19 +136,19 @@ class ShellSession {
   bool preserve_symlinks_;
   bool queue_runs_ = false;
   bool bash_starts_ = false;
-  bool cleared_older_ = false;  // the last prompt is not of the command that was typed last
-  bool line_dirty_ = false;     // something was typed at the prompt and not run
-  bool typing_ = false;         // not all of the command that is typed has been written
+  bool cleared_older_ = false;  // the last prompt does not belong to the command typed last
+  bool line_dirty_ = false;     // the prompt has text that was not run
+  bool typing_ = false;         // the command is not written completely
   bool closed_ = false;
-  bool taking_ = false;  // bytes that count only when all of them have been taken in
+  bool taking_ = false;  // bytes that count only when all of them have been processed
   bool unsaved_ = false;
   std::int64_t console_count_ = 0;
   std::string left_exec_;
-  std::vector<CommandPtr> retired_;  // what is written of them is referred to until the next save()
+  std::vector<CommandPtr> retired_;  // the record refers to their output until the next save()
   std::optional<bridge::Clock::time_point> held_since_;
   bridge::Clock::duration stood_still_{};
   std::string cwd_;
-  std::string typed_;  // what was typed at the prompt, for the record
+  std::string typed_;  // text typed at the prompt, for the record
   std::deque<CommandPtr> queue_;
   CommandPtr feeding_, current_, latest_;
   std::deque<ConsoleEntry> console_;

@@ -1,5 +1,5 @@
-// Terminal: the PTY of one bash of a shell session: reader, bounded input queue, size and modes. A session has at most one
-// at a time; the coroutines of an old one see that it is not the session's any more and end.
+// Terminal: the PTY of one bash of a shell session: reader, bounded input queue, size and modes. A session has at most one at a
+// time; the coroutines of an old one notice that it was replaced, and end.
 #pragma once
 
 #include <termios.h>
@@ -16,7 +16,7 @@ namespace caisson::services {
 class Terminal {
  public:
   Terminal(asio::any_io_executor executor, bridge::ExecStarted started, http::Budget::Share input);
-  // Of an agent before: without its descriptor until attach().
+  // A terminal of the previous agent: without its descriptor until attach().
   Terminal(asio::any_io_executor executor, MarkerParser::Memory parser, const std::string& modes, http::Budget::Share input);
   void attach(bridge::ExecStarted started);
 
@@ -25,8 +25,8 @@ class Terminal {
   void resize(bridge::PtySize size);
   // Ctrl-C (or Ctrl-\) for the foreground program; with set_modes also when it runs the terminal in raw mode.
   static void interrupt(std::shared_ptr<Terminal> self, bool quit, bool set_modes);
-  // Puts the line discipline back as it was at first. Best effort: where the agent's filter denies the ioctl, a program
-  // that left the terminal in raw mode is not repaired.
+  // Restores the initial line discipline. Best effort: where the agent's filter denies the ioctl, a program that left the
+  // terminal in raw mode is not repaired.
   void restore_modes();
   void close();
 
@@ -34,7 +34,7 @@ class Terminal {
   MarkerParser parser;
   std::shared_ptr<bridge::ExecHandle> exec;
   [[nodiscard]] bool all_typed() const { return to_.empty(); }
-  // The modes that it had at first, as bytes in hex.
+  // Its initial modes, as bytes in hex.
   [[nodiscard]] std::string modes() const;
 
  private:

@@ -5,14 +5,14 @@
 #include <tuple>
 
 #include "agent/services/program/run_once.h"
-#include "launcher/base/fields.h"
+#include "launcher/common/tables/fields.h"
 
 namespace caisson::services {
 namespace {
 
-constexpr std::size_t kMaxEnvCommand = 32 * 1024;  // with its frame it fits into one message to the launcher
-constexpr std::chrono::seconds kEndBudget{20};     // a client waits for the end of its workspace
-constexpr std::size_t kSaid = 200;                 // of what a failed hook wrote
+constexpr std::size_t kMaxEnvCommand = 32 * 1024;  // fits into one message to the launcher
+constexpr std::chrono::seconds kEndBudget{20};     // a client waits meanwhile for the end of its workspace
+constexpr std::size_t kSaid = 200;                 // of a failed hook's output
 
 struct EnvRow {
   const Variable& variable;
@@ -24,7 +24,7 @@ constexpr EnvRow kEnvHooks[] = {{variable("RUN_HOOK_INIT"), Hooks::kInit},
 
 }  // namespace
 
-// Of the hooks with one priority: how many are under way, and what went wrong.
+// The running hooks of one priority, and their failures.
 struct Hooks::Turn {
   explicit Turn(asio::any_io_executor executor) : changed(std::move(executor)) {}
   std::size_t running = 0;
@@ -58,7 +58,7 @@ void Hooks::save(const Hook& hook) {
   if (hook.end) body["end"] = bridge::kept_end(*hook.end);
   Keep::Record& record = kept_[hook.name];
   if (record.keep() == nullptr) record = Keep::make("hook", body);
-  else (void)record.write(body, {});  // without room the older one stays
+  else (void)record.write(body, {});  // without room the older body stays
 }
 
 void Hooks::restore(Keep::Left left) {
@@ -69,9 +69,9 @@ void Hooks::restore(Keep::Left left) {
             .timeout = static_cast<double>(json::number_of(body, "timeout_ms").value_or(0)) / 1000,
             .priority = json::number_of(body, "priority").value_or(100)};
   if (body.contains("end")) hook.end = bridge::end_from(body["end"]);
-  if (hook.name.empty() || hook.event != kShutdown || hooks_.contains(hook.name)) return;  // the operator's first
+  if (hook.name.empty() || hook.event != kShutdown || hooks_.contains(hook.name)) return;  // the operator's hook has precedence
   kept_[hook.name] = std::move(left.record);
-  (void)add(std::move(hook));  // one too many is no hook
+  (void)add(std::move(hook));  // beyond the limit it is dropped
 }
 
 Status Hooks::remove(const std::string& name) {
@@ -111,7 +111,8 @@ task<void> Hooks::run_one(bridge::LauncherClient& launcher, Config config, Hook 
   const auto own = std::chrono::milliseconds(static_cast<std::int64_t>(hook.timeout * 1000));
   OneRun run{.domain = "bash", .workspace = config.workspace, .label = "hook " + hook.name};
   run.argv = {"bash", "-c", std::move(hook.command)};
-  // The operator's runs the system's programs, whatever lies in a home that others write to. A client's is its own affair.
+  // The operator's hook runs programs of the system only, never those of a home that clients write to. A client's hook is its own
+  // affair.
   if (hook.source == "env") run.argv.insert(run.argv.begin(), {"/usr/bin/env", kSystemPath});
   run.cwd = config.directory.empty() ? launcher.greeting().workspace : config.directory;
   run.limit = std::max(std::min(own, left), std::chrono::milliseconds(1));
@@ -141,7 +142,7 @@ task<void> Hooks::run(std::string event, bridge::Clock::time_point deadline) {
       ++turn->running;
       spawn(launcher_.executor(), "hook", run_one(launcher_, config_, std::move(hooks[at]), deadline, turn));
     }
-    // Each ends by itself: the launcher keeps its time.
+    // Each ends in time: the launcher enforces its limit.
     while (turn->running > 0) (void)co_await turn->changed.wait_until(bridge::no_deadline());
     for (auto& [name, end] : turn->ends)
       if (const auto known = hooks_.find(name); known != hooks_.end()) {

@@ -1,6 +1,6 @@
-// Commands that clients or the operator have run at turns of a workspace's life. Each runs in a session of its own, of domain
-// bash, with that workspace's home: whatever a hook does, it does inside the same walls as a command of a client's, and the
-// audit log has it under its name. A hook that fails is said and holds nothing up longer than its time.
+// Commands of clients or the operator for events in a workspace's life. Each runs in a session of its own, of domain bash, with
+// that workspace's home: inside the same walls as a client's command, and in the audit log under its name. A failure is reported
+// and delays nothing beyond the hook's time limit.
 #pragma once
 
 #include <map>
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "agent/bridge/launcher_client.h"
-#include "agent/services/common/config.h"
 #include "agent/services/common/keep.h"
+#include "agent/services/common/service_limits.h"
 
 namespace caisson::services {
 
@@ -32,22 +32,22 @@ class Hooks {
 
   Hooks(bridge::LauncherClient& launcher, Config config);
 
-  // One of that name is replaced. permission_denied: it is the operator's; limit: there are too many.
+  // Replaces a hook of the same name. permission_denied: that one is the operator's; limit: there are too many.
   Status add(Hook hook);
-  // not_found, permission_denied.
+  // Errors: not_found, permission_denied.
   Status remove(const std::string& name);
   // In the order in which they run. event "": all.
   [[nodiscard]] std::vector<Hook> list(std::string_view event) const;
-  // Runs those of an event, lower priorities first, equal ones side by side; none begins behind the deadline, nor runs past it.
-  // Code::io naming all that failed and why.
+  // Runs the hooks of an event, lower priorities first, equal ones side by side; none begins after the deadline or runs past it.
+  // Code::io names all failures and their reasons.
   [[nodiscard]] task<void> run(std::string event, bridge::Clock::time_point deadline);
-  // Those for the end, within a time of their own.
+  // Runs the hooks for the end, within a time limit of their own.
   [[nodiscard]] task<void> end();
-  // What the last run of each event said of failures, "" for none.
+  // The failures of an event's last run; "": none.
   [[nodiscard]] std::string failures() const;
-  // One that an agent before has left.
+  // Restores a hook of the previous agent.
   void restore(Keep::Left left);
-  // Those of an ended workspace go with it.
+  // The hooks of the ended workspace are forgotten.
   void serve_workspace(std::string name);
 
  private:
@@ -63,8 +63,8 @@ class Hooks {
   std::map<std::string, std::string> failed_;  // by event
 };
 
-// The operator's: RUN_HOOK_INIT, RUN_HOOK_PRE_SERVICES, RUN_HOOK_POST_READY, each with CAISSON_HOOK_SECONDS. Errors name the
-// variable.
+// The operator's hooks: RUN_HOOK_INIT, RUN_HOOK_PRE_SERVICES, RUN_HOOK_POST_READY, each with CAISSON_HOOK_SECONDS. Errors name
+// the variable.
 [[nodiscard]] Result<std::vector<Hook>> hooks_from_env();
 
 }  // namespace caisson::services

@@ -5,7 +5,7 @@
 
 #include "agent/services/common/text.h"
 #include "agent/services/program/run_once.h"
-#include "launcher/base/json.h"
+#include "launcher/common/base/json.h"
 
 namespace caisson::services {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 constexpr std::chrono::seconds kLimit{20};
 constexpr std::size_t kMaxBytes = 512 * 1024, kMaxPackages = 5000, kMaxName = 300;
 
-// Without the current directory, where a file json.py would stand for the module. The first of a name is the one that is
+// Without the current directory, where a file json.py would replace the module. The first package of a name is the one that is
 // imported.
 constexpr const char* kPython = R"(import sys
 sys.path = [p for p in sys.path if p]
@@ -29,7 +29,7 @@ for d in importlib.metadata.distributions():
 print(json.dumps(list(found.values())))
 )";
 
-// Where `require` and npm look: the interpreter's prefix, the user's, Debian's, and the working directory.
+// The directories of `require` and npm: the interpreter's prefix, the user's, Debian's, and the working directory.
 constexpr const char* kNodejs = R"(const fs = require('fs'), path = require('path'), found = new Map();
 const prefix = path.resolve(process.execPath, '../..'), own = process.env.NPM_CONFIG_PREFIX;
 const read = (dir) => { try { return fs.readdirSync(dir); } catch { return []; } };
@@ -88,7 +88,7 @@ task<std::vector<Package>> PackageLists::list(PackageManager manager) {
   const std::shared_ptr<Entry> entry = entries_[static_cast<std::size_t>(manager)];
   if (!entry->running && bridge::Clock::now() >= entry->until) {
     entry->running = true;
-    // On its own: a client that leaves must not end what others wait for.
+    // In a coroutine of its own: a client that leaves must not cancel a list that others wait for.
     spawn(launcher_.executor(), "list packages", find_out(this, entry, manager));
   }
   const bridge::Clock::time_point deadline = bridge::Clock::now() + 3 * kLimit;

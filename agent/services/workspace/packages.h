@@ -1,6 +1,6 @@
-// The packages that a workspace's sessions can use, as its interpreters list them themselves, in a session of domain bash: what a
-// user installed into the home is among them, and code that lies in wait there runs inside the same walls as ever. What comes
-// back is not trusted: bounded and parsed strictly. A list is kept for a few seconds, and who asks meanwhile shares it.
+// The packages that a workspace's sessions can use, as its interpreters list them in a session of domain bash. Packages in the
+// home are among them, and hostile code there runs inside the usual walls. The output is not trusted: it is bounded and parsed
+// strictly. A list is kept for a few seconds and shared by concurrent requests.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "agent/bridge/launcher_client.h"
-#include "agent/services/common/config.h"
+#include "agent/services/common/service_limits.h"
 
 namespace caisson::services {
 
@@ -24,9 +24,9 @@ class PackageLists {
   static constexpr std::chrono::seconds kKept{3};
 
   PackageLists(bridge::LauncherClient& launcher, Config config);
-  // Sorted by name. not_found: the interpreter is not installed. Errors are kept as lists are.
+  // Sorted by name. not_found: the interpreter is not installed. Errors are kept like lists.
   [[nodiscard]] task<std::vector<Package>> list(PackageManager manager);
-  // Another workspace from now on: what is known, or being found out, is of the one before.
+  // From now on serves another workspace: known lists, and those being made, belong to the previous one.
   void serve_workspace(std::string name, std::string home);
 
  private:
@@ -44,7 +44,7 @@ class PackageLists {
   std::array<std::shared_ptr<Entry>, 2> entries_;
 };
 
-// [["name", "version"], ...] as the scripts print it. Errors: io, for anything else.
+// [["name", "version"], ...] as the scripts print it. Code::io: the text has another form.
 [[nodiscard]] Result<std::vector<Package>> parse_packages(std::string_view text);
 
 }  // namespace caisson::services

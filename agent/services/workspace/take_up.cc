@@ -1,17 +1,18 @@
-// How an agent goes on with what one before it has left: the launcher says which sessions there are and whose, and hands over
-// what it holds of their commands; what only that agent knew is in the Keep. Of the two the launcher is believed.
+// How an agent takes over from the previous one. The launcher says which sessions exist and to which workspaces they belong, and
+// hands over the pipes of their commands; the Keep has what only the previous agent knew. If they disagree, the launcher is
+// right.
 #include <algorithm>
 
 #include "agent/http/log.h"
 #include "agent/services/workspace/workspaces.h"
-#include "launcher/base/fields.h"
+#include "launcher/common/tables/fields.h"
 
 namespace caisson::services {
 namespace {
 
-using Kept = std::map<std::string, std::vector<Keep::Left>>;  // by what each is of
+using Kept = std::map<std::string, std::vector<Keep::Left>>;  // by kind
 
-// Those of a kind whose member names `of`.
+// The records of a kind that belong to the session `of`.
 std::vector<Keep::Left> of_session(Kept& kept, const std::string& kind, const std::string& of) {
   std::vector<Keep::Left> out;
   for (Keep::Left& left : kept[kind])
@@ -27,7 +28,7 @@ struct Restored {
   std::optional<Keep::Left> kernel = std::nullopt;
 };
 
-// False: the agent before knew no more of it than the launcher, or not all of it.
+// False: there is no complete record of the session.
 bool restore(Restored& one, Kept& kept) {
   const std::shared_ptr<bridge::SessionHandle>& handle = one.session.handle;
   std::vector<Keep::Left> known;
@@ -98,13 +99,13 @@ task<void> Workspaces::take_up() {
       if (left.kind == "hook") workspace->hooks.restore(std::move(left));
       else workspace->watches.restore(std::move(left));
     }
-  // First all that had been read and not yet written down: the next read is into the same memory.
+  // First restores all sessions with their landed bytes: the next read overwrites these.
   std::vector<Restored> restored;
   for (const bridge::LeftSession& session : sessions) {
     const WorkspacePtr& workspace = whose.at(session.handle->workspace);
     Restored one{session, workspace};
     if (workspace && !session.handle->ended && restore(one, kept)) restored.push_back(std::move(one));
-    else (void)co_await launcher_.session_destroy(session.handle, "agent_restart");  // made for a client who was not told
+    else (void)co_await launcher_.session_destroy(session.handle, "agent_restart");  // its client was never told
   }
   kept.clear();
   for (Restored& one : restored) {
@@ -115,11 +116,11 @@ task<void> Workspaces::take_up() {
     }
   }
   for (const WorkspacePtr& workspace : known()) {
-    workspace->shell.hold(workspace->paused);  // the default one was woken before its sessions were known
+    workspace->shell.hold(workspace->paused);  // the default workspace was woken before its sessions were known
     if (!workspace->paused && !workspace->watches.all().empty())
       spawn(launcher_.executor(), "watchers go on", look_again(workspace));
   }
-  if (!sessions.empty()) log::info("goes on with " + std::to_string(restored.size()) + " sessions of the agent before");
+  if (!sessions.empty()) log::info("took over " + std::to_string(restored.size()) + " sessions of the previous agent");
   co_return Status{};
 }
 

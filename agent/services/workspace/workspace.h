@@ -1,5 +1,5 @@
-// A workspace as the agent serves it: its sessions of every kind, with limits of their own, and what else is its alone. The one
-// place where its services are made; a new one is a member here.
+// A workspace as the agent serves it: all of its services, each with limits of its own. This is the one place where they are
+// made; a new service is a member here.
 #pragma once
 
 #include <memory>
@@ -18,13 +18,13 @@ namespace caisson::services {
 
 struct Workspace {
   Workspace(bridge::LauncherClient& launcher, const Config& config);
-  // Closes nothing by itself: for a slot whose workspace has ended, and with it every session. Nothing that was learnt in it
-  // stays.
+  // Gives a slot to another workspace and forgets everything about the previous one, which has ended with all of its sessions.
+  // Closes nothing by itself.
   void become(const std::string& new_name, const std::string& home);
 
   std::string name;
-  std::string made;     // when its workspace was
-  Keep::Record record;  // of these two
+  std::string made;     // when the workspace was made
+  Keep::Record record;  // of name and made
   bool paused = false;
   bool pacing = false;  // being paused or resumed
   BashService bash;

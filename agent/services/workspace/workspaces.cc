@@ -6,10 +6,10 @@ namespace caisson::services {
 namespace {
 
 constexpr std::string_view kDefault = "default";
-// What a slot serves whose workspace has ended. No workspace can have this name, so a request that is still under way makes
+// The name in a slot whose workspace has ended. No workspace can have this name, so a request that is still under way creates
 // nothing.
 constexpr const char* kNone = "(ended)";
-// Every workspace's output is kept apart, so that one cannot push out another's; one that is named gets a part of the room.
+// Every workspace has a budget of its own for output, so that one cannot push out another's; a named one gets a part of the room.
 constexpr std::size_t kShare = 4;
 constexpr std::chrono::seconds kLastWords{3}, kResetWait{60};
 
@@ -21,7 +21,7 @@ Config named_config(Config config, std::string home) {
   return config;
 }
 
-// What is left to each workspace when the others hold as much as they may of texts and input, which nothing can take back.
+// The room that each workspace keeps when the others are full of texts and input, which cannot be dropped.
 constexpr std::size_t kLeast = 256 * 1024;
 
 Config with_budget(Config config, const std::shared_ptr<http::Budget>& kept) {
@@ -59,7 +59,7 @@ std::vector<WorkspacePtr> Workspaces::known() const {
 
 namespace {
 
-// As the launcher lists it. What is being paused cannot be asked for anything either.
+// The launcher's description says whether it is paused. A workspace that is being paused cannot serve requests either.
 bool is_paused(const json::Value& workspace) {
   const std::string state = workspace.value("state", "");
   return state == "paused" || state == "pausing";
@@ -89,7 +89,7 @@ asio::awaitable<void> Workspaces::shut_down(bridge::Clock::time_point deadline) 
     ++all->running;
     spawn(launcher_.executor(), "shutdown hooks", end_one(*this, workspace, deadline, all));
   }
-  // What was killed at the deadline is still to be said; the launcher waits longer.
+  // Hooks killed at the deadline are still reported; the launcher waits longer.
   while (all->running > 0)
     if (!co_await all->changed.wait_until(deadline + kLastWords)) break;
 }
@@ -105,8 +105,8 @@ task<WorkspacePtr> Workspaces::find(std::string name) {
       all, [&](const json::Value& w) { return w.value("name", "") == name && w.value("state", "") != "ending"; });
   if (there == all.end()) co_return fail(Code::not_found, "Workspace not found");
   const std::string home = there->value("home", launcher_.greeting().home);
-  if (const auto known = named_.find(name); known != named_.end()) co_return known->second;  // asked for twice at once
-  // A request that was under way when its workspace ended holds the slot: it must not wake up in another's.
+  if (const auto known = named_.find(name); known != named_.end()) co_return known->second;  // two requests asked at once
+  // A request that was under way when its workspace ended holds the slot, so that it never continues in another workspace.
   const auto idle = std::ranges::find_if(free_, [](const WorkspacePtr& slot) { return slot.use_count() == 1; });
   WorkspacePtr workspace;
   if (idle != free_.end()) {
@@ -119,7 +119,7 @@ task<WorkspacePtr> Workspaces::find(std::string name) {
     workspace = std::make_shared<Workspace>(launcher_, config);
   }
   workspace->paused = is_paused(*there);
-  // A workspace of the same name that was made later is another one.
+  // A later workspace of the same name is a different one.
   workspace->made = there->value("created_at", "");
   workspace->record = Keep::make("workspace", {{"name", name}, {"made", workspace->made}});
   named_[name] = workspace;
@@ -151,9 +151,10 @@ task<void> Workspaces::pause(std::string name) {
   CO_TRY(co_await await_pace(workspace));
   if (workspace->paused) co_return Status{};
   const Pacing pacing(*this, workspace);
-  workspace->shell.hold(true);  // before: what is stopped cannot be ended
+  on_stop(name);
+  workspace->shell.hold(true);  // before the pause: a stopped process cannot be ended
   const Status done = co_await launcher_.workspace_pause(name);
-  // Without an answer in time it may still come to that: then a wake() is asked for it.
+  // Without an answer in time the pause may still happen; the next request then wakes the workspace.
   workspace->paused = (done || done.error().code == Code::timeout) && workspace->name == name;
   if (!workspace->paused) workspace->shell.hold(false);
   CO_TRY(done);
@@ -204,21 +205,25 @@ task<json::Value> Workspaces::reset(std::string name) {
   co_return made;
 }
 
-// Its sessions have ended before it, and each has left its table.
+// Its sessions have ended before it and have left their tables.
 void Workspaces::ended(const std::string& name) {
+  on_end(name);
+  on_stop(name);
   auto node = named_.extract(name);
   if (node.empty()) return;
   node.mapped()->record.erase();
-  node.mapped()->become(kNone, launcher_.greeting().home);  // what is known of it, its observation, reports and hooks end with it
+  node.mapped()->become(kNone, launcher_.greeting().home);  // its state, observation, reports and hooks end with it
   free_.push_back(std::move(node.mapped()));
 }
 
-// A session that was prepared before has the old policy, and may not serve a request that comes after; nor may what it saw.
+// A session prepared before the reload has the old policy, so neither it nor anything learnt in such sessions may serve later
+// requests.
 void Workspaces::policies_changed() {
   for (const WorkspacePtr& workspace : known()) {
     workspace->code.flush();
     workspace->jupyter.flush();
   }
+  on_policies();
 }
 
 }  // namespace caisson::services

@@ -1,7 +1,8 @@
-// The workspaces that this agent serves. What belongs to one is found through it alone, so a request that names another finds
-// nothing. The launcher decides which there are.
+// The workspaces that this agent serves. The services of one are reachable only through it, so a request that names another
+// cannot find its sessions. The launcher decides which workspaces exist.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -20,22 +21,31 @@ class Workspaces {
   Workspaces& operator=(const Workspaces&) = delete;
 
   [[nodiscard]] const WorkspacePtr& standard() const { return standard_; }
-  // Those that this agent knows, the standard one first.
+  // The workspaces that this agent knows, the default one first.
   [[nodiscard]] std::vector<WorkspacePtr> known() const;
   // Runs the shutdown hooks of all of them side by side.
   [[nodiscard]] asio::awaitable<void> shut_down(bridge::Clock::time_point deadline);
-  // Asks the launcher for a name that is not known here: the workspace may be older than this agent. not_found: there is none.
+  // Asks the launcher for a name that is unknown here, because the workspace may be older than this agent. not_found: there is
+  // none.
   [[nodiscard]] task<WorkspacePtr> find(std::string name);
-  // Ends a workspace with all that is in it and makes it again as it was made first; whoever names it meanwhile waits. Errors:
-  // what the launcher says, already_exists: it is under way. What fails between the two leaves no workspace.
+  // Ends a workspace with everything in it and makes it anew with its first settings; requests that name it meanwhile wait.
+  // Errors: the launcher's; already_exists: a reset is under way. A failure between the two leaves no workspace.
   [[nodiscard]] task<json::Value> reset(std::string name);
-  // Stops all that runs in it; wake() lets it go on, and who asks meanwhile waits. Errors: what the launcher says.
+  // Stops every process in it; wake() lets them continue. Requests wait meanwhile. Errors: the launcher's.
   [[nodiscard]] task<void> pause(std::string name);
   [[nodiscard]] task<void> wake(WorkspacePtr workspace);
-  // Whether the default workspace is paused.
+  // Finds out whether the default workspace is paused.
   [[nodiscard]] task<void> look();
-  // Goes on with all that an agent before this one has left. To be called before anything else is served.
+  // Takes over from the previous agent. Must be called before any request is served.
   [[nodiscard]] task<void> take_up();
+  // The budget of what is kept for all of them.
+  [[nodiscard]] const http::Budget& kept() const { return *kept_; }
+  // Told of each workspace that has ended, known here or not, however it ended.
+  std::function<void(const std::string& name)> on_end = [](const std::string&) {};
+  // Told of each workspace that has ended, or is about to be paused.
+  std::function<void(const std::string& name)> on_stop = [](const std::string&) {};
+  // Told of each reload of the policies.
+  std::function<void()> on_policies = [] {};
   [[nodiscard]] bool resetting(const std::string& name) const { return resetting_.contains(name); }
 
  private:
@@ -46,13 +56,13 @@ class Workspaces {
 
   bridge::LauncherClient& launcher_;
   std::unique_ptr<Keep> kept_file_;           // outlives the sessions below
-  const std::shared_ptr<http::Budget> kept_;  // what the sessions of all workspaces have written, and what waits for them
+  const std::shared_ptr<http::Budget> kept_;  // output and waiting input of all workspaces
   Config config_;
   WorkspacePtr standard_;
   std::set<std::string> resetting_;
   bridge::Notifier settled_;  // a reset, a pause or its end is over
   std::map<std::string, WorkspacePtr> named_;
-  // Slots of workspaces that have ended, to be used again: coroutines of closed sessions may still refer to their services.
+  // Slots of ended workspaces, for reuse: coroutines of closed sessions may still refer to their services.
   std::vector<WorkspacePtr> free_;
 };
 

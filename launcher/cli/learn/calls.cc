@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "launcher/base/path_calls.h"
+#include "launcher/common/tables/path_calls.h"
 
 namespace caisson::cli::learn {
 namespace {

@@ -16,7 +16,7 @@ enum class Kind {
   open_how,  // by struct open_how at argument `flags`
 };
 
-// One path of a call (base/path_calls.h).
+// One path of a call (common/tables/path_calls.h).
 struct NamedPath {
   std::uint64_t number;
   int dir;   // argument with the directory descriptor, or kCwd

@@ -10,15 +10,15 @@
 #include <filesystem>
 #include <sstream>
 
-#include "launcher/base/json.h"
-#include "launcher/base/sys.h"
 #include "launcher/cli/args.h"
 #include "launcher/cli/commands.h"
 #include "launcher/cli/control_client.h"
 #include "launcher/cli/learn/observer.h"
 #include "launcher/cli/learn/propose.h"
-#include "launcher/policy/load.h"
-#include "launcher/policy/text_checks.h"
+#include "launcher/common/base/json.h"
+#include "launcher/common/base/sys.h"
+#include "launcher/common/policy/text_checks.h"
+#include "launcher/compiler/load.h"
 
 namespace caisson::cli {
 namespace {

@@ -18,8 +18,8 @@
 #include <cstring>
 #include <optional>
 
-#include "launcher/base/sys.h"
 #include "launcher/cli/learn/calls.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::cli::learn {
 namespace {

@@ -4,8 +4,9 @@
 #include <set>
 
 #include "launcher/cli/learn/calls.h"
-#include "launcher/policy/in_force.h"
-#include "launcher/policy/text_checks.h"
+#include "launcher/common/policy/in_force.h"
+#include "launcher/common/policy/rows.h"
+#include "launcher/common/policy/text_checks.h"
 
 namespace caisson::cli::learn {
 namespace {
@@ -218,10 +219,10 @@ std::string difference(const policy::Policy& policy, const Proposal& proposal) {
     if (!proposal.sets.empty() && std::ranges::find(proposal.sets, set.name) == proposal.sets.end())
       out += "- syscalls/allow " + set.name + "\n";
   if (proposal.network_none) out += "- network loopback -> none\n";
-  for (const policy::LimitRow& row : policy::kLimits)
-    if (const auto at = proposal.limits.find(row.name); at != proposal.limits.end())
-      out +=
-          "- limits/" + at->first + " " + std::to_string(policy.limits.*row.member) + " -> " + std::to_string(at->second) + "\n";
+  for (const policy::Row& row : policy::kRows)
+    if (const auto* limit = std::get_if<std::uint64_t policy::Limits::*>(&row.member))
+      if (const auto at = proposal.limits.find(std::string(row.name())); at != proposal.limits.end())
+        out += "- limits/" + at->first + " " + std::to_string(policy.limits.**limit) + " -> " + std::to_string(at->second) + "\n";
   return out;
 }
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "launcher/base/json.h"
 #include "launcher/cli/learn/accesses.h"
-#include "launcher/policy/policy.h"
+#include "launcher/common/base/json.h"
+#include "launcher/common/policy/policy.h"
 
 namespace caisson::cli::learn {
 

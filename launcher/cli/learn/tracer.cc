@@ -11,7 +11,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::cli::learn {
 namespace {

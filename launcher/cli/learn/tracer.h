@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/base/result.h"
+#include "launcher/common/base/result.h"
 
 namespace caisson::cli::learn {
 

@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include "agent/auth/api_keys.h"
 #include "agent/auth/failures.h"
 #include "agent/auth/key.h"
 #include "agent/auth/origin.h"
+#include "agent/auth/secret.h"
 
 namespace caisson::auth {
 namespace {
@@ -27,9 +29,11 @@ TEST(Key, FirstPlaceDecides) {
 }
 
 TEST(Key, OnlyTheWholeKeyMatches) {
-  const Key key("secret");
-  EXPECT_TRUE(key.matches("secret"));
-  for (const char* wrong : {"", "secre", "secrets", "Secret", " secret"}) EXPECT_FALSE(key.matches(wrong)) << wrong;
+  const ApiKeys keys("secret", {});
+  EXPECT_NE(keys.by_digest(sha256("secret"), 0), nullptr);
+  for (const char* wrong : {"", "secre", "secrets", "Secret", " secret"})
+    EXPECT_EQ(keys.by_digest(sha256(wrong), 0), nullptr) << wrong;
+  EXPECT_EQ(ApiKeys("", {}).by_digest(sha256(""), 0), nullptr);
 }
 
 TEST(Failures, DelayGrowsAndIsForgotten) {
@@ -80,6 +84,26 @@ TEST(Origin, OtherSitesAreRefused) {
   EXPECT_FALSE(rule.permits(with({{"host", "a"}, {"origin", "http://app.example"}})));
   EXPECT_TRUE(rule.permits(with({{"host", "a"}, {"origin", "https://app.example"}})));
   EXPECT_TRUE(rule.permits(with({{"host", "a"}, {"origin", "http://b"}})));
+}
+
+TEST(Origin, BehindAProxyTheOwnSiteIsWhatTheClientNamed) {
+  const OriginRule rule("", false);
+  http::Request request = with({{"host", "inner:8080"}, {"origin", "https://public.example"}});
+  EXPECT_FALSE(rule.permits(request));
+  request.host = "public.example";
+  EXPECT_TRUE(rule.permits(request));
+}
+
+TEST(Origin, WithoutAuthBothNamesOfAServerBehindAProxyMustBeListed) {
+  const OriginRule rule("", true, "inner");
+  http::Request request = with({{"host", "inner:8080"}});
+  request.host = "evil.example";
+  EXPECT_FALSE(rule.knows_host(request));
+  request.host = "localhost";
+  EXPECT_TRUE(rule.knows_host(request));
+  request = with({{"host", "evil.example"}});
+  request.host = "localhost";
+  EXPECT_FALSE(rule.knows_host(request)) << "a page of a rebound name can send any X-Forwarded-Host";
 }
 
 TEST(Origin, Flaw07NoNameIsServedWithoutAuthThatIsNotListed) {

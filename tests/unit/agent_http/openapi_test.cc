@@ -38,19 +38,23 @@ TEST(OpenApi, EveryReferenceLeadsSomewhere) {
       EXPECT_TRUE(document.contains(json::Value::json_pointer(value.get<std::string>().substr(1)))) << value;
 }
 
-TEST(OpenApi, OnlyTheProbesArePublic) {
+TEST(OpenApi, OnlyTheProbesAndThirdPartiesFilesArePublic) {
   std::set<std::string_view> open;
   for (const Route* route : routes::all_routes())
     if ((route->flags & routes::kPublic) != 0) open.insert(route->path);
-  EXPECT_EQ(open, (std::set<std::string_view>{"/v1/ping", "/healthz", "/readyz"}));
+  EXPECT_EQ(open, (std::set<std::string_view>{"/v1/ping", "/healthz", "/readyz", "/static/{package}/{file}"}));
 }
 
 TEST(OpenApi, KeysAreDeclared) {
   const json::Value document = derive::openapi(routes::all_routes());
-  EXPECT_EQ(document["components"]["securitySchemes"].size(), 3u);
-  EXPECT_EQ(document["security"].size(), 3u);
+  EXPECT_EQ(document["components"]["securitySchemes"].size(), 4u) << "header, bearer, query, ticket";
+  EXPECT_EQ(document["security"].size(), 4u);
   EXPECT_EQ(document["paths"]["/v1/ping"]["get"]["security"], json::Value::array());
   EXPECT_TRUE(document["paths"]["/v1/sandbox"]["get"]["responses"].contains("401"));
+}
+
+TEST(RouteTable, EveryFlagOfARowIsKnown) {
+  for (const Route* route : routes::all_routes()) EXPECT_EQ(route->flags & ~routes::all_flags(), 0U) << route->path;
 }
 
 TEST(RouteTable, IdsAndPathsAreUnique) {

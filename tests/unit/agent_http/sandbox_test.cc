@@ -19,6 +19,15 @@ TEST(SandboxInfo, AnswersWithEveryRequiredField) {
   EXPECT_TRUE(answer["data"].get<std::string>().starts_with("System Environment (v" CAISSON_VERSION ")"));
 }
 
+TEST(SandboxInfo, ItsTextFollowsPlacesAndTools) {
+  SandboxInfo info({});
+  EXPECT_EQ(info.text(), json::dump(encode(info.context())));
+  info.set_places("/home/other", "/elsewhere");
+  EXPECT_EQ(info.text(), json::dump(encode(info.context())));
+  info.set_tools(parse_tools("git\t/usr/bin/git\t\n"));
+  EXPECT_EQ(info.text(), json::dump(encode(info.context())));
+}
+
 TEST(ToolInventory, ProbeOutputIsRead) {
   const ToolInventory tools = parse_tools(
       "python3\t/usr/bin/python3\tPython 3.13.5\nnode\t/usr/bin/node\tv20.19.2\ngit\t/usr/bin/git\t\nevil\t/x\t\nno tabs\n");

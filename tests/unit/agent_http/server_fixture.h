@@ -19,7 +19,7 @@
 
 #include "agent/routes/app.h"
 #include "agent/routes/status.h"
-#include "launcher/base/fd.h"
+#include "launcher/common/base/fd.h"
 
 namespace caisson {
 
@@ -93,7 +93,7 @@ extern std::atomic<bool> saw_client_gone;               // what the last one was
 
 class ServerTest : public testing::Test {
  protected:
-  ServerTest() { settings_.api_key = "secret"; }
+  ServerTest() { settings_.auth.api_key = "secret"; }
   ~ServerTest() override { finish(); }
 
   void start(http::Limits limits = {}) {

@@ -95,6 +95,8 @@ task<void> talk(Call, http::WebSocket socket) {
 
 constexpr routes::Route kTable[] = {
     {Method::get, "/open", "open", Scope::system, routes::kPublic, Unknown::ignore, "", bind<echo>()},
+    {Method::get, "/probe", "probe", Scope::system, routes::kPublic | routes::kProbe | routes::kImmediate, Unknown::ignore, "",
+     bind<echo>()},
     {Method::post, "/greet", "greet", Scope::system, 0, Unknown::ignore, "", bind<greet>()},
     {Method::post, "/echo", "echo", Scope::system, 0, Unknown::ignore, "", bind<echo>(), 1000},
     {Method::post, "/hold", "hold", Scope::system, 0, Unknown::ignore, "", bind<item>()},
@@ -249,7 +251,7 @@ TEST_F(ServerTest, KeysAreAcceptedInAllThreePlaces) {
 }
 
 TEST_F(ServerTest, WithoutAuthNoKeyIsAsked) {
-  settings_.auth_off = true;
+  settings_.auth.off = true;
   settings_.allow_host = "b";
   start();
   for (const char* host : {"localhost", "127.0.0.1:1", "b"})

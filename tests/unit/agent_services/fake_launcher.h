@@ -19,8 +19,8 @@
 #include <thread>
 #include <vector>
 
-#include "launcher/base/sys.h"
-#include "launcher/ipc/channel.h"
+#include "launcher/common/base/sys.h"
+#include "launcher/common/ipc/channel.h"
 
 namespace caisson::testing {
 

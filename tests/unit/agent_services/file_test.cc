@@ -83,7 +83,7 @@ TEST(File, AWorkerThatDiesIsStartedAgain) {
   (void)h.post("/v1/file/write", {{"file", "f"}, {"content", "x"}});
   auto worker = h.run(h.workspace->file.worker());
   ASSERT_TRUE(worker);
-  ::kill(static_cast<pid_t>((*worker)->pid()), SIGKILL);
+  ::kill(static_cast<pid_t>((*worker)->program()->pid()), SIGKILL);
   for (int i = 0; i < 100 && (*worker)->alive(); ++i) h.idle(std::chrono::milliseconds(50));
   EXPECT_EQ(h.post("/v1/file/read", {{"file", "f"}})["data"]["content"], "x");
   EXPECT_EQ(h.fake.sessions_created, 2);
@@ -210,7 +210,7 @@ TEST(FileWatch, TheWorkersEndIsAnOverflow) {
   const std::string id = h.post("/v1/file/watch", {{"path", h.home()}, {"debounce", 50}})["watcher_id"].get<std::string>();
   auto worker = h.run(h.workspace->file.worker());
   ASSERT_TRUE(worker);
-  ::kill(static_cast<pid_t>((*worker)->pid()), SIGKILL);
+  ::kill(static_cast<pid_t>((*worker)->program()->pid()), SIGKILL);
   const json::Value lost = h.post("/v1/file/watch/" + id + "/poll", {{"timeout", 20}});
   EXPECT_EQ(lost["overflow"], true);
   std::ofstream(h.home() + "/after") << "x";

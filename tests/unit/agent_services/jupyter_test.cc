@@ -48,7 +48,7 @@ class JupyterTest : public ::testing::Test {
   }
   Result<JupyterService::Answer> run(std::string id, std::string code, std::string kernel = "") {
     JupyterService::Request request{.code = std::move(code)};
-    request.place = {std::move(id), std::move(kernel), ""};
+    request.target = {std::move(id), std::move(kernel), ""};
     return h.run(service->execute(std::move(request)));
   }
   Harness h;
@@ -104,7 +104,7 @@ TEST_F(JupyterTest, AClientThatHasLeftBeforeItsTurnRunsNothing) {
   with(no_pool());
   ASSERT_TRUE(run("s", "x = 1"));
   JupyterService::Request request{.code = "x = 2"};
-  request.place.session_id = "s";
+  request.target.session_id = "s";
   request.gone = [] { return true; };
   EXPECT_FALSE(h.run(service->execute(std::move(request))));
   EXPECT_EQ((*run("s", "x")->result.outputs.at(0).data)["text/plain"], "1");

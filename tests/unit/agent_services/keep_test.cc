@@ -9,7 +9,7 @@
 #include <random>
 
 #include "agent/services/common/output_buffer.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::services {
 namespace {

@@ -1,4 +1,4 @@
-// Languages of /run_code: which row of the table is taken, and what is said of one that is not there.
+// Languages of /run_code: which row of the table is used, and the error for an unknown one.
 #include "agent/services/code/run_code_languages.h"
 
 #include <gtest/gtest.h>
@@ -30,12 +30,12 @@ TEST(RunCodeLanguages, OneThatIsNotInstalledIsAnsweredWithThePackageThatHasIt) {
   ASSERT_FALSE(absent);
   EXPECT_EQ(absent.error().code, Code::not_found);
   EXPECT_NE(absent.error().text().find("EXTRA_PACKAGES=\"golang-go\""), std::string::npos) << absent.error().text();
-  EXPECT_TRUE(absent.error().text().ends_with("there is: bash")) << absent.error().text();
+  EXPECT_TRUE(absent.error().text().ends_with("available: bash")) << absent.error().text();
 }
 
 TEST(RunCodeLanguages, OneThatNobodyKnowsIsAnsweredWithTheList) {
   const auto unknown = choose_language("cobol", with({{"bash", "/usr/bin/bash"}}));
-  EXPECT_TRUE(unknown.error().text().ends_with("is not known; there is: bash")) << unknown.error().text();
+  EXPECT_TRUE(unknown.error().text().ends_with("is not known; available: bash")) << unknown.error().text();
 }
 
 TEST(RunCodeLanguages, EveryLanguageSaysWhatWouldInstallIt) {

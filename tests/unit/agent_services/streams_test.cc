@@ -94,6 +94,8 @@ class Client final : public http::WebSocket::Transport {
     changed_.notify_all();
     co_return Status{};
   }
+  task<std::optional<http::WebSocketMessage>> receive_message() override { co_return fail(Code::internal, "not of this test"); }
+  task<void> send_message(http::WebSocketMessage) override { co_return fail(Code::internal, "not of this test"); }
   task<void> close(std::uint16_t code, std::string) override {
     close_code = code;
     co_return Status{};

@@ -6,6 +6,7 @@
 namespace caisson::testing {
 namespace {
 
+using services::Program;
 using services::Worker;
 using services::WorkerOptions;
 using std::chrono::milliseconds;
@@ -37,7 +38,8 @@ bridge::ExecRequest python(std::string_view program) {
 class WorkerTest : public ::testing::Test {
  protected:
   void start(std::string_view program, WorkerOptions options = {}) {
-    auto started = h.run(Worker::start(h.client, "file", "test", "default", python(program), std::move(options)));
+    spec.command = python(program);
+    auto started = h.run(Worker::start(h.client, spec, std::move(options)));
     ASSERT_TRUE(started) << started.error().text();
     worker = *started;
   }
@@ -52,6 +54,7 @@ class WorkerTest : public ::testing::Test {
     ASSERT_FALSE(worker->alive());
   }
   Harness h;
+  services::ProgramSpec spec{.name = "file worker", .domain = "file", .label = "test", .workspace = "default"};
   Worker::Pointer worker;
 };
 
@@ -113,9 +116,12 @@ TEST_F(WorkerTest, OneThatIsTakenUpIsHeardFromItsMarkOn) {
   request.with_stdin = true;
   auto outcome = h.run(h.client.session_exec(*session, std::move(request)));
   ASSERT_TRUE(outcome && std::holds_alternative<bridge::ExecStarted>(*outcome));
-  worker = Worker::adopt(h.client, "file", *session, std::get<bridge::ExecStarted>(std::move(*outcome)), {},
-                         "\x1e"
-                         "abcdef\x1e");
+  spec.has_protocol = true;
+  WorkerOptions options;
+  options.mark =
+      "\x1e"
+      "abcdef\x1e";
+  worker = Worker::over(Program::adopt(h.client, spec, *session, std::get<bridge::ExecStarted>(std::move(*outcome))), options);
   for (const char* expected : {"first", "second"}) {
     auto reply = call(expected);
     ASSERT_TRUE(reply) << reply.error().text();
@@ -203,17 +209,15 @@ TEST_F(WorkerTest, ATimedOutCallIsCancelledAndItsLateReplyDropped) {
 }
 
 TEST_F(WorkerTest, AProgramThatNeverAnswersGetsNoMoreCallsThanItsLimit) {
-  WorkerOptions options;
-  options.most_calls = 3;
-  start("time.sleep(100)\n", options);
+  spec.limits.most_calls = 3;
+  start("time.sleep(100)\n");
   for (int i = 0; i < 3; ++i) EXPECT_EQ(call(nullptr, "", milliseconds(20)).error().code, Code::timeout);
   EXPECT_EQ(call(nullptr, "", milliseconds(20)).error().code, Code::limit);
 }
 
 TEST_F(WorkerTest, AProgramThatDoesNotReadIsNotFedWithoutBound) {
-  WorkerOptions options;
-  options.most_waiting_bytes = 350'000;
-  start("time.sleep(100)\n", options);
+  spec.limits.most_waiting_bytes = 350'000;
+  start("time.sleep(100)\n");
   const std::string body(200'000, 'x');
   EXPECT_EQ(call(nullptr, body, milliseconds(20)).error().code, Code::timeout);
   EXPECT_EQ(call(nullptr, body, milliseconds(20)).error().code, Code::timeout);
@@ -250,7 +254,7 @@ TEST_F(WorkerTest, Flaw15AFrameThatDoesNotEndTakesNoMoreThanItsWorkspaceHas) {
   const auto all = std::make_shared<http::Budget>(2'000'000);
   WorkerOptions options;
   options.budget = std::make_shared<services::OutputBudget>(1'500'000, all);
-  options.most_turns_without_room = 3;
+  spec.limits.most_turns_without_room = 3;
   start(
       "take()\ntext = json.dumps({'id': 1, 'bytes': 4000000}).encode()\n"
       "raw(struct.pack('<I', len(text)) + text + b'x' * 3999999)\ntime.sleep(60)\n",
@@ -301,9 +305,8 @@ TEST_F(WorkerTest, CloseEndsProgramSessionAndCalls) {
 }
 
 TEST_F(WorkerTest, AProgramThatDoesNotExistLeavesNoSession) {
-  bridge::ExecRequest request;
-  request.argv = {"/nonexistent/program"};
-  auto started = h.run(Worker::start(h.client, "file", "", "default", std::move(request), {}));
+  spec.command.argv = {"/nonexistent/program"};
+  auto started = h.run(Worker::start(h.client, spec, {}));
   ASSERT_FALSE(started);
   EXPECT_EQ(started.error().code, Code::not_found);
   EXPECT_EQ(h.fake.sessions_destroyed, h.fake.sessions_created);

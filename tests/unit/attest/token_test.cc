@@ -1,14 +1,14 @@
 // Signed statements: what a verifier accepts, and everything that it must not.
-#include "launcher/attest/token.h"
+#include "launcher/common/attest/token.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/attest/base64url.h"
-#include "launcher/base/json.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/attest/base64url.h"
+#include "launcher/common/base/json.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::attest {
 namespace {

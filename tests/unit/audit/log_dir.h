@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <string>
 
-#include "launcher/audit/log.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/audit/log.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::audit {
 

@@ -1,4 +1,4 @@
-#include "launcher/audit/log.h"
+#include "launcher/common/audit/log.h"
 
 #include <signal.h>
 #include <sys/mount.h>
@@ -7,9 +7,9 @@
 
 #include <algorithm>
 
-#include "launcher/audit/lines.h"
-#include "launcher/audit/verify.h"
-#include "launcher/base/hash.h"
+#include "launcher/cli/audit/verify.h"
+#include "launcher/common/audit_lines/lines.h"
+#include "launcher/common/base/hash.h"
 #include "tests/unit/audit/log_dir.h"
 
 namespace caisson::audit {

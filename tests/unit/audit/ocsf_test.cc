@@ -1,10 +1,10 @@
 // The mapping to OCSF, and what logs add up to.
-#include "launcher/audit/ocsf.h"
+#include "launcher/cli/audit/ocsf.h"
 
 #include <gtest/gtest.h>
 
-#include "launcher/audit/log.h"
-#include "launcher/audit/stats.h"
+#include "launcher/cli/audit/stats.h"
+#include "launcher/common/audit/log.h"
 
 namespace caisson::audit {
 namespace {

@@ -1,9 +1,9 @@
-#include "launcher/audit/redact.h"
+#include "launcher/common/audit/redact.h"
 
 #include <gtest/gtest.h>
 
-#include "launcher/audit/log.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/audit/log.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::audit {
 namespace {

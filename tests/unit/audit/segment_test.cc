@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
-#include "launcher/audit/lines.h"
-#include "launcher/audit/store.h"
-#include "launcher/audit/verify.h"
+#include "launcher/cli/audit/verify.h"
+#include "launcher/common/audit_lines/lines.h"
+#include "launcher/logs/store.h"
 #include "tests/unit/audit/log_dir.h"
 
 namespace caisson::audit {

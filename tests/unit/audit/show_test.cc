@@ -1,4 +1,4 @@
-#include "launcher/audit/show.h"
+#include "launcher/cli/audit/show.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Which logs are deleted, and what is kept of them.
-#include "launcher/audit/store.h"
+#include "launcher/logs/store.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "launcher/audit/verify.h"
+#include "launcher/cli/audit/verify.h"
 #include "tests/unit/audit/log_dir.h"
 
 namespace caisson::audit {

@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "launcher/audit/verify.h"
-#include "launcher/base/hash.h"
+#include "launcher/cli/audit/verify.h"
+#include "launcher/common/base/hash.h"
 #include "tests/unit/audit/log_dir.h"
 
 namespace caisson::audit {

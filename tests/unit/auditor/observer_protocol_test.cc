@@ -1,5 +1,5 @@
 // What the observer tells the auditor.
-#include "launcher/auditor/observer_protocol.h"
+#include "launcher/common/watching/observer_protocol.h"
 
 #include <cstring>
 #include <string>
@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "launcher/auditor/watch.h"
-#include "launcher/base/path_calls.h"
+#include "launcher/common/tables/path_calls.h"
 
 namespace caisson::auditor {
 namespace {

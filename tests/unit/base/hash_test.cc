@@ -1,5 +1,5 @@
 // SHA-256 by the vectors of FIPS 180 and around the block boundaries.
-#include "launcher/base/hash.h"
+#include "launcher/common/base/hash.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The one parser: what it refuses, that numbers stay exact, and that lines are right.
-#include "launcher/base/json.h"
+#include "launcher/common/base/json.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The event loop: who was late is not the one that is ended for it; an end is told of once, whenever it is asked for.
-#include "launcher/base/loop.h"
+#include "launcher/common/base/loop.h"
 
 #include <gtest/gtest.h>
 #include <sys/epoll.h>
@@ -8,7 +8,7 @@
 
 #include <vector>
 
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson {
 namespace {

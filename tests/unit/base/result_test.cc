@@ -1,5 +1,5 @@
 // Errors: codes, texts, macros, and quoting of untrusted text.
-#include "launcher/base/result.h"
+#include "launcher/common/base/result.h"
 
 #include <gtest/gtest.h>
 

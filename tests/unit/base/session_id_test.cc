@@ -1,4 +1,4 @@
-#include "launcher/base/session_id.h"
+#include "launcher/common/base/session_id.h"
 
 #include <gtest/gtest.h>
 

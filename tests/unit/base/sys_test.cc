@@ -1,5 +1,5 @@
 // System calls as Results: close-on-exec everywhere, bounded reads, sealed memory, and what openat2 refuses.
-#include "launcher/base/sys.h"
+#include "launcher/common/base/sys.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

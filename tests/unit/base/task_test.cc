@@ -1,5 +1,5 @@
 // Tasks: they begin when they are called, wait in the loop, and let go of what they hold when their owner goes.
-#include "launcher/base/task.h"
+#include "launcher/common/base/task.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -8,8 +8,8 @@
 #include <list>
 #include <vector>
 
-#include "launcher/base/result.h"
-#include "launcher/base/sys.h"
+#include "launcher/common/base/result.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson {
 namespace {

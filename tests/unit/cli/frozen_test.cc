@@ -3,8 +3,9 @@
 
 #include <unistd.h>
 
-#include "launcher/base/json.h"
-#include "launcher/confine/filter.h"
+#include "launcher/common/base/json.h"
+#include "launcher/compiler/canonical.h"
+#include "launcher/compiler/filter.h"
 #include "tests/unit/policy/directory.h"
 
 namespace caisson::cli {

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "launcher/cli/commands.h"
-#include "launcher/ipc/channel.h"
+#include "launcher/common/ipc/channel.h"
 #include "tests/unit/audit/log_dir.h"
 
 namespace caisson::cli {

@@ -1,12 +1,12 @@
 // What canary probes must give: each tier's plan accepts the answers of its own walls and no others.
-#include "launcher/confine/canary.h"
+#include "launcher/common/confine/canary.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
 
 #include <nlohmann/json.hpp>
 
-#include "launcher/base/word.h"
+#include "launcher/common/base/word.h"
 #include "tests/unit/confine/tiers.h"
 
 namespace caisson::confine {
@@ -23,7 +23,9 @@ ProbeResults answers(Tier tier) {
   set(Probe::read_ungranted, {mounts ? ENOENT : EACCES, 0, 0});
   for (const Probe p : {Probe::write_read_only, Probe::write_root}) set(p, {mounts ? EROFS : EACCES, 0, 0});
   for (const Probe p : {Probe::write_proc, Probe::proc_sys, Probe::read_init}) set(p, {EACCES, 0, 0});
-  if (tier == Tier::t3) set(Probe::kill_launcher, {ESRCH, 0, 0});
+  set(Probe::read_builder, {tier == Tier::t3 ? ENOENT : EACCES, 0, 0});
+  if (tier == Tier::t3)
+    for (const Probe p : {Probe::kill_launcher, Probe::kill_builder}) set(p, {ESRCH, 0, 0});
   if (mounts) set(Probe::connect_launcher, {ECONNREFUSED, 0, 0});
   if (mounts) set(Probe::connect_metadata, {ENETUNREACH, 0, 0});
   set(Probe::unknown_call, {ENOSYS, 0, 0});

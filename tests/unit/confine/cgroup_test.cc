@@ -1,5 +1,5 @@
 // The disks under filesystems, by this machine's own /sys.
-#include "launcher/confine/cgroup.h"
+#include "launcher/common/confine/cgroup.h"
 
 #include <unistd.h>
 

@@ -1,12 +1,12 @@
 // What the launcher asks caisson-policies for, and what it takes for an answer.
-#include "launcher/confine/filter.h"
+#include "launcher/compiler/filter.h"
 
 #include <gtest/gtest.h>
 
-#include "launcher/confine/session_builder.h"
-#include "launcher/policy/effective.h"
-#include "launcher/policy/frozen_write.h"
-#include "launcher/policy/load.h"
+#include "launcher/common/confine/query.h"
+#include "launcher/compiler/effective.h"
+#include "launcher/compiler/frozen_write.h"
+#include "launcher/compiler/load.h"
 
 namespace caisson::confine {
 namespace {

@@ -1,5 +1,5 @@
 // The plan is pure: tiers are made up here, no root and no kernel is asked.
-#include "launcher/confine/plan.h"
+#include "launcher/compiler/planner.h"
 
 #include <algorithm>
 #include <functional>
@@ -8,7 +8,7 @@
 #include <linux/landlock.h>
 #include <nlohmann/json.hpp>
 
-#include "launcher/policy/load.h"
+#include "launcher/compiler/load.h"
 #include "tests/unit/confine/tiers.h"
 
 namespace caisson::confine {

@@ -1,6 +1,6 @@
 // The seccomp compiler against an interpreter of classic BPF: what a program answers is computed here from the kernel's
 // definition of the instructions, so that a wrong jump shows without loading anything.
-#include "launcher/confine/filter.h"
+#include "launcher/compiler/filter.h"
 
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -13,8 +13,8 @@
 
 #include <gtest/gtest.h>
 
-#include "launcher/base/path_calls.h"
-#include "launcher/policy/load.h"
+#include "launcher/common/tables/path_calls.h"
+#include "launcher/compiler/load.h"
 
 namespace caisson::confine {
 namespace {

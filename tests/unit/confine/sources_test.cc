@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include "launcher/confine/plan.h"
-#include "launcher/policy/policy.h"
+#include "launcher/common/confine/plan.h"
+#include "launcher/common/policy/policy.h"
 
 namespace caisson::confine {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "launcher/confine/plan.h"
+#include "launcher/compiler/planner.h"
 
 namespace caisson::confine {
 

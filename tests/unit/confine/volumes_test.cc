@@ -1,6 +1,6 @@
 // Which lines of a container's mountinfo are volumes of the operator's; that paths lead to them, tests/session/test_mounts.py
 // shows.
-#include "launcher/confine/volumes.h"
+#include "launcher/compiler/volumes.h"
 
 #include <gtest/gtest.h>
 

@@ -9,8 +9,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "launcher/base/json.h"
-#include "launcher/policy/load.h"
+#include "launcher/common/base/json.h"
+#include "launcher/compiler/load.h"
 
 namespace caisson::policy {
 

@@ -19,7 +19,7 @@ TEST(Extends, MoreThanTheParentNeedsItsReasonEvenWhereBaseGivesIt) {
   dir.write("mid.json", R"({"extends": "base", "limits": {"processes": 100}})");
   dir.write("d.json", "{\"extends\": \"mid\",\n\"limits\": {\"processes\": 200}}");
   EXPECT_EQ(dir.problems(),
-            Texts{"d.json:2 /limits/processes: gives more than mid: 200 instead of 100; if that is meant, give the "
+            Texts{"d.json:2 /limits/processes: gives more than mid: 200 instead of 100; if this is intended, give a "
                   "reason in weaken: {\"field\": \"/limits/processes\", \"why\": \"…\"}"});
 }
 
@@ -53,10 +53,10 @@ TEST(Extends, ACircleIsAProblemAndEnds) {
   dir.write("d.json", R"({"extends": "e"})");
   dir.write("e.json", R"({"extends": "f"})");
   dir.write("f.json", R"({"extends": "d"})");
-  EXPECT_EQ(dir.problems(), Texts{"f.json:1 /extends: extends itself: by way of 'd'"});
+  EXPECT_EQ(dir.problems(), Texts{"f.json:1 /extends: extends itself through 'd'"});
   dir.remove("e.json"), dir.remove("f.json");
   dir.write("d.json", R"({"extends": "d"})");
-  EXPECT_EQ(dir.problems(), Texts{"d.json:1 /extends: extends itself: by way of 'd'"});
+  EXPECT_EQ(dir.problems(), Texts{"d.json:1 /extends: extends itself through 'd'"});
 }
 
 TEST(Extends, AChainHasFourFilesAtMost) {
@@ -66,7 +66,7 @@ TEST(Extends, AChainHasFourFilesAtMost) {
   dir.write("c1.json", R"({"extends": "base"})");
   EXPECT_EQ(dir.problems(), Texts{});
   dir.write("e.json", R"({"extends": "d"})");
-  EXPECT_EQ(dir.problems(), Texts{"e.json:1 /extends: is the 5th file of a chain, at most 4 may extend each other"});
+  EXPECT_EQ(dir.problems(), Texts{"e.json:1 /extends: is the fifth file of a chain; a chain has at most four"});
 }
 
 TEST(Extends, AParentWithAProblemIsToldOnce) {

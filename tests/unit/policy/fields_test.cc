@@ -1,9 +1,10 @@
 // The field table: it is complete, its defaults are the struct's, and schema.json and README.md are what it generates.
 // CAISSON_UPDATE=1 rewrites both files.
-#include "launcher/policy/fields.h"
+#include "launcher/compiler/fields.h"
 
-#include "launcher/policy/nearest.h"
-#include "launcher/policy/stages.h"
+#include "launcher/compiler/canonical.h"
+#include "launcher/compiler/nearest.h"
+#include "launcher/compiler/stages.h"
 #include "tests/unit/policy/directory.h"
 
 namespace caisson::policy {
@@ -37,13 +38,14 @@ TEST(Fields, DefaultsAreThoseOfTheStructs) {
 }
 
 TEST(Fields, EveryLimitHasARowAndItsDefaultIsInBounds) {
-  for (const LimitRow& row : kLimits) {
-    const Field* field = find_field(policy_fields(), std::string("/limits/") + row.name);
-    ASSERT_NE(field, nullptr) << row.name;
-    EXPECT_EQ(std::to_string(Limits{}.*row.member), field->fallback);
-    EXPECT_LE(field->min, Limits{}.*row.member);
-    EXPECT_LE(Limits{}.*row.member, field->max);
-    EXPECT_EQ(field->widens, Widens::larger);
+  for (const Row& row : kRows) {
+    const auto* limit = std::get_if<std::uint64_t Limits::*>(&row.member);
+    if (limit == nullptr) continue;
+    const Field* field = find_field(policy_fields(), row.pointer);
+    EXPECT_EQ(std::to_string(Limits{}.**limit), field->fallback);
+    EXPECT_LE(row.least, Limits{}.**limit);
+    EXPECT_LE(Limits{}.**limit, row.most);
+    EXPECT_EQ(row.widens, Widens::larger);
   }
 }
 
@@ -58,7 +60,7 @@ TEST(Fields, MechanismsAreThoseOfTheTerms) {
 TEST(Fields, TierChoicesAreInTheOrderOfTheEnum) {
   const auto names = split(find_field(policy_fields(), "/min_tier")->allowed);
   ASSERT_EQ(names.size(), 4U);
-  for (std::size_t i = 0; i < names.size(); ++i) EXPECT_EQ(tier_from(names[i]), static_cast<Tier>(i));
+  for (std::size_t i = 0; i < names.size(); ++i) EXPECT_EQ(names[i], tier_name(static_cast<Tier>(i)));
 }
 
 TEST(Fields, EveryRowHasADescription) {

@@ -33,8 +33,7 @@ TEST(Load, OneDomainAloneIsTheSame) {
   dir.remove("broken.json");
   EXPECT_EQ(loaded.policies.at("d")->digest, dir.policy()->digest);
   dir.write("bash.json", R"({"extends": "base"})");
-  EXPECT_EQ(load_directory(dir.path(), {"bahs", ""}).problems.at(0).text(),
-            dir.path() + ": holds no domain 'bahs'; meant 'bash'?");
+  EXPECT_EQ(load_directory(dir.path(), {"bahs", ""}).problems.at(0).text(), dir.path() + ": has no domain 'bahs'; meant 'bash'?");
 }
 
 TEST(Load, DigestFollowsContentNotLayout) {
@@ -123,8 +122,8 @@ TEST(Load, GrantsThatTheLauncherMakesItselfAreRefused) {
               "\"}]")
         .front();
   };
-  EXPECT_EQ(grant("/proc/sys"), "d.json:3 /grants/0/path: '/proc/sys' lies in /proc, which the launcher makes itself");
-  EXPECT_EQ(grant("/dev"), "d.json:3 /grants/0/path: '/dev' lies in /dev, which the launcher makes itself");
+  EXPECT_EQ(grant("/proc/sys"), "d.json:3 /grants/0/path: '/proc/sys' lies in /proc, which the launcher mounts");
+  EXPECT_EQ(grant("/dev"), "d.json:3 /grants/0/path: '/dev' lies in /dev, which the launcher mounts");
   EXPECT_EQ(grant("/tmp"), "d.json:3 /grants/0/path: '/tmp' is what the field 'tmp' decides");
   EXPECT_EQ(grant("/home/gem"), "d.json:3 /grants/0/path: '/home/gem' is what the field 'home' decides");
 }
@@ -219,12 +218,12 @@ TEST(Load, FilesLinksAndHiddenPathsMustFitTheGrants) {
   EXPECT_EQ(dir.with("\"files\": {\"/tmp/x\": \"\"}"),
             Texts{"d.json:2 /files/~1tmp~1x: '/tmp/x' lies in a directory that sessions may write"});
   EXPECT_EQ(dir.with("\"files\": {\"/a\": \"\", \"/a/b\": \"\"}"),
-            Texts{"d.json:2 /files/~1a: '/a' cannot be made: another file or link of this policy lies below it"});
+            Texts{"d.json:2 /files/~1a: '/a' cannot be made: another file or link of this policy is below it"});
   EXPECT_EQ(dir.with("\"files\": {\"/a\": \"\"}, \"links\": {\"/a\": \"b\"}"),
-            Texts{"d.json:2 /links/~1a: '/a' is in 'files', too"});
+            Texts{"d.json:2 /links/~1a: '/a' is also in 'files'"});
   EXPECT_EQ(dir.with("\"links\": {\"/a\": \"\"}"), Texts{"d.json:2 /links/~1a: target is empty"});
   EXPECT_EQ(dir.with("\"hide\": [\"/usr/lib/caisson\", \"/opt\"]"),
-            Texts{"d.json:2 /hide: '/opt' lies in no grant: there is nothing to hide"});
+            Texts{"d.json:2 /hide: '/opt' is in no grant: there is nothing to hide"});
   EXPECT_EQ(dir.with("\"files\": {\"/etc/x\": 1}"), Texts{"d.json:2 /files/~1etc~1x: must be a string or a list of lines"});
   EXPECT_EQ(dir.with("\"home_path\": \"/proc/x\"").front(), "d.json:2 /home_path: cannot lie in /proc, /dev or /tmp: '/proc/x'");
 }

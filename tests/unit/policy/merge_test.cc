@@ -8,7 +8,7 @@ std::string weaken(const std::string& field) {
   return "\"weaken\": [{\"field\": \"" + field + "\", \"why\": \"for a test\"}],\n";
 }
 std::string ask(const std::string& field) {
-  return "; if that is meant, give the reason in weaken: {\"field\": \"" + field + "\", \"why\": \"…\"}";
+  return "; if this is intended, give a reason in weaken: {\"field\": \"" + field + "\", \"why\": \"…\"}";
 }
 
 TEST(Merge, LessIsTakenWithoutCeremony) {
@@ -176,7 +176,7 @@ TEST(Merge, EvenBaseSaysWhyItSwitchesAMechanismOff) {
 TEST(Merge, RequiredAndDisabledContradict) {
   Directory dir;
   EXPECT_EQ(dir.with(weaken("/disable") + "\"disable\": [\"cgroup\"], \"require\": [\"cgroup\"]"),
-            Texts{"d.json:3 /disable: 'cgroup' is required, too: no session could start"});
+            Texts{"d.json:3 /disable: 'cgroup' is also required: no session could start"});
 }
 
 TEST(Merge, MapsAreJoinedByKey) {

@@ -1,4 +1,5 @@
 // A preset over a domain: the stricter of both in every field, more only by name, and nothing of it undone by a domain.
+#include "launcher/compiler/canonical.h"
 #include "tests/unit/policy/directory.h"
 
 namespace caisson::policy {
@@ -121,7 +122,7 @@ TEST_F(Preset, OneThatIsNotThereIsNamed) {
   dir.write("presets/finance.json", "{}");
   const auto loaded = load_directory(dir.path(), {"", "finanse"});
   ASSERT_EQ(loaded.problems.size(), 1U);
-  EXPECT_EQ(loaded.problems[0].text(), dir.path() + "/presets: holds no preset 'finanse'; meant 'finance'?");
+  EXPECT_EQ(loaded.problems[0].text(), dir.path() + "/presets: has no preset 'finanse'; meant 'finance'?");
   EXPECT_TRUE(loaded.policies.empty());
   EXPECT_EQ(load_directory(dir.path(), {"", "../d"}).problems.size(), 1U) << "a name, not a path";
 }

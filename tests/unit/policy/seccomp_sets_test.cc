@@ -1,7 +1,7 @@
 // Seccomp sets: their problems, how several become one filter, and what a tier or a network takes out.
 #include <algorithm>
 
-#include "launcher/policy/effective.h"
+#include "launcher/compiler/effective.h"
 #include "tests/unit/policy/directory.h"
 
 namespace caisson::policy {
@@ -19,9 +19,9 @@ TEST(Sets, EachProblem) {
   EXPECT_EQ(with_set("\"allow\": [{\"names\": [\"Read\"]}]"),
             Texts{"seccomp/io.json:2 /allow/0/names/0: not the name of a system call: 'Read'"});
   EXPECT_EQ(with_set("\"allow\": [{\"names\": [\"read\"]}, {\"names\": [\"read\"]}]"),
-            Texts{"seccomp/io.json:2 /allow/1/names: has a rule already: 'read'"});
+            Texts{"seccomp/io.json:2 /allow/1/names: already has a rule: 'read'"});
   EXPECT_EQ(with_set("\"allow\": [{\"names\": [\"read\"]}],\n\"refuse\": [{\"names\": [\"read\"], \"why\": \"for the tests\"}]"),
-            Texts{"seccomp/io.json:3 /refuse/0/names: has a rule already: 'read'"});
+            Texts{"seccomp/io.json:3 /refuse/0/names: already has a rule: 'read'"});
   EXPECT_EQ(with_set("\"needs\": \"netns\""),
             Texts{"seccomp/io.json:2 /needs: unknown value 'netns', must be one of: user_ns mount_ns pid_ns ipc_ns "
                   "uts_ns net_ns cgroup_ns proc cgroup io rlimits uid capabilities no_new_privs landlock seccomp fds env "

@@ -1,11 +1,12 @@
 // The policies of this repository: they load, and they do not give what the catalogue of attacks must not find.
 #include <algorithm>
 
-#include "launcher/policy/effective.h"
-#include "launcher/policy/explain.h"
-#include "launcher/policy/fields.h"
-#include "launcher/policy/frozen_write.h"
-#include "launcher/policy/summary.h"
+#include "launcher/compiler/effective.h"
+#include "launcher/compiler/explain.h"
+#include "launcher/compiler/fields.h"
+#include "launcher/compiler/frozen_write.h"
+#include "launcher/compiler/narrow.h"
+#include "launcher/compiler/summary.h"
 #include "tests/unit/policy/directory.h"
 
 namespace caisson::policy {
@@ -339,7 +340,7 @@ TEST_F(Shipped, ExplainSaysWhatWhyAndWhatIsMissing) {
   EXPECT_FALSE(e["posture"].empty());
   EXPECT_TRUE(e["syscalls"]["sets"][0]["allowed"].get<int>() > 10);
   const std::string text = explain_text(*loaded.policies.at("run"));
-  for (const char* part : {"domain run", "made of base.json run.json", "/usr ", "writes", "not from a request", "posture",
+  for (const char* part : {"domain run", "made of base.json run.json", "/usr ", "writes", "denied to requests", "posture",
                            "outlives it", "is recorded", "sockets-inet", "needs net_ns", "score ", "/network: "})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }

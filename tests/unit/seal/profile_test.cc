@@ -5,7 +5,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "launcher/base/json.h"
+#include "launcher/common/base/json.h"
 
 namespace caisson::seal {
 namespace {
@@ -28,16 +28,52 @@ bool allows(const Profile& profile, std::string_view call) {
 TEST(Profile, TheAgentGetsNoCallThatLeavesItsWalls) {
   const auto profile = profile_of("agent");
   ASSERT_TRUE(profile) << profile.error().text();
-  for (const char* call : {"execve",     "execveat",         "fork",       "vfork",        "clone",
-                           "clone3",     "ptrace",           "connect",    "kill",         "tkill",
-                           "socketpair", "unshare",          "setns",      "mount",        "bpf",
-                           "keyctl",     "process_vm_readv", "pidfd_open", "pidfd_getfd",  "io_uring_setup",
-                           "unlink",     "rename",           "openat2",    "memfd_create", "setuid"})
+  for (const char* call : {"execve",
+                           "execveat",
+                           "fork",
+                           "vfork",
+                           "clone",
+                           "clone3",
+                           "ptrace",
+                           "connect",
+                           "kill",
+                           "tkill",
+                           "socketpair",
+                           "unshare",
+                           "setns",
+                           "mount",
+                           "bpf",
+                           "keyctl",
+                           "process_vm_readv",
+                           "pidfd_open",
+                           "pidfd_getfd",
+                           "io_uring_setup",
+                           "unlink",
+                           "rename",
+                           "openat2",
+                           "memfd_create",
+                           "setuid",
+                           "socket",
+                           "bind",
+                           "listen",
+                           "sendmmsg"})
     EXPECT_FALSE(allows(*profile, call)) << call;
   for (const char* call : {"read", "write", "accept4", "sendmsg", "recvmsg", "exit_group"})
     EXPECT_TRUE(allows(*profile, call)) << call;
   EXPECT_EQ(profile->data_bytes, 1U << 30);
   EXPECT_EQ(profile->write, std::vector<std::string>{"/dev/null"});
+}
+
+// A listening socket that is shut down could be connected by a first send with MSG_FASTOPEN.
+TEST(Profile, NothingIsSentThatConnects) {
+  const auto profile = profile_of("agent");
+  for (const auto& [call, index] : {std::pair("sendto", 3U), std::pair("sendmsg", 2U)}) {
+    const auto rule = std::ranges::find(profile->calls.allow, call, &policy::SyscallRule::name);
+    ASSERT_NE(rule, profile->calls.allow.end()) << call;
+    ASSERT_EQ(rule->refuse_if.size(), 1U);
+    EXPECT_EQ(rule->refuse_if[0][0].index, index);
+    EXPECT_EQ(rule->refuse_if[0][0].value, 0x20000000U);  // MSG_FASTOPEN of include/linux/socket.h
+  }
 }
 
 TEST(Profile, ThreadsOfItsOwnAloneAreSignalled) {

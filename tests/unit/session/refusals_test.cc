@@ -1,5 +1,5 @@
 // Time is made up: nothing sleeps.
-#include "launcher/session/refusals.h"
+#include "launcher/pid1/session/refusals.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,53 @@
+#include "agent/services/common/service_limits.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace caisson::services {
+namespace {
+
+template <class T>
+Status take(const Variable& row, T& value) {
+  TRY_ASSIGN(const std::int64_t number, number_from_env(row));
+  value = T(number);
+  return {};
+}
+
+// "3.12", "3.12.4", "python3.12" -> "python3.12".
+std::string kernel_name(std::string_view version) {
+  if (version.starts_with("python")) version.remove_prefix(6);
+  const std::size_t minor = version.find('.');
+  const std::size_t micro = minor == std::string_view::npos ? minor : version.find('.', minor + 1);
+  return version.empty() ? "" : "python" + std::string(version.substr(0, micro));
+}
+
+}  // namespace
+
+std::shared_ptr<OutputBudget> budget_of(const Config& config) {
+  return config.budget ? config.budget : std::make_shared<OutputBudget>(config.total_cap_bytes);
+}
+
+Result<Config> config_from_env() {
+  Config config;
+  TRY(take(variable("MAX_BASH_SESSIONS"), config.max_bash_sessions));
+  TRY(take(variable("MAX_SHELL_SESSIONS"), config.max_shell_sessions));
+  TRY(take(variable("MAX_JUPYTER_SESSIONS"), config.max_jupyter_sessions));
+  TRY(take(variable("CAISSON_JUPYTER_IDLE_SECONDS"), config.jupyter_idle));
+  TRY(take(variable("CAISSON_KERNEL_POOL"), config.prepared_kernels));
+  TRY(take(variable("MAX_CODE_SESSIONS"), config.max_code_sessions));
+  TRY(take(variable("CAISSON_WARM_SESSIONS"), config.warm_sessions));
+  TRY(take(variable("CAISSON_SESSION_IDLE_SECONDS"), config.idle_expiry));
+  TRY(take(variable("CAISSON_IMPLICIT_IDLE_SECONDS"), config.implicit_idle));
+  TRY(take(variable("CAISSON_OUTPUT_CAP_BYTES"), config.stream_cap_bytes));
+  TRY(take(variable("CAISSON_OUTPUT_TOTAL_BYTES"), config.total_cap_bytes));
+  config.max_implicit_sessions = std::min(config.max_implicit_sessions, config.max_shell_sessions);
+  config.max_implicit_kernels = std::min(config.max_implicit_kernels, config.max_jupyter_sessions);
+  config.prepare_at_start = !text_from_env(variable("CAISSON_KERNEL_POOL")).empty() && config.prepared_kernels > 0;
+  config.python_version = kernel_name(text_from_env(variable("PYTHON_VERSION")));
+  if (std::string user = text_from_env(variable("USER")); !user.empty()) config.user = std::move(user);
+  if (std::string directory = text_from_env(variable("WORKSPACE")); directory.starts_with('/'))
+    config.directory = std::move(directory);
+  return config;
+}
+
+}  // namespace caisson::services

@@ -1,0 +1,58 @@
+#include "launcher/common/build/ruleset.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+
+#include "launcher/common/build/mount_tree.h"
+#include "launcher/common/kernel/faults.h"
+#include "launcher/common/kernel/raw.h"
+#include "launcher/common/making/calls.h"
+
+namespace caisson::confine {
+namespace {
+
+constexpr std::uint64_t kFileRights = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_READ_FILE |
+                                      LANDLOCK_ACCESS_FS_TRUNCATE | LANDLOCK_ACCESS_FS_IOCTL_DEV;
+
+// What the plan requires it has found without a symbolic link on the way, and so it is opened here: without a mount namespace
+// these rules are the grants, and a link put in the way meanwhile would lead one to another directory. What is optional are the
+// container's own files and devices, which may be links (/dev/ptmx, /etc/resolv.conf) and which no session can replace.
+int open_path(const builder::Rule& rule) {
+  return open_resolved(AT_FDCWD, rule.path, O_PATH, rule.required ? RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS : 0);
+}
+
+}  // namespace
+
+int make_ruleset(const builder::BuildPlan& plan, int init_fd, unsigned* entry) {
+  raw::LandlockRulesetAttr attr{plan.landlock_fs, 0, plan.landlock_scoped};
+  const std::size_t size = plan.landlock_scoped != 0 ? sizeof attr : sizeof attr.handled_access_fs;
+  const int ruleset = raw::landlock_create_ruleset(&attr, size, 0);
+  if (ruleset < 0) return -1;
+  *entry = 0;
+  if (faults::skip("landlock_rules")) {
+    const int everything = ::open("/", O_PATH | O_CLOEXEC);
+    const bool added = raw::landlock_add_path(ruleset, plan.landlock_fs, everything) == 0;
+    ::close(everything);
+    return added ? ruleset : -1;
+  }
+  for (const builder::Rule& rule : plan.landlock) {
+    const int fd = open_path(rule);
+    if (fd < 0 && !rule.required && errno == ENOENT) {
+      ++*entry;
+      continue;
+    }
+    struct stat st{};
+    if (fd < 0 || ::fstat(fd, &st) != 0) return -1;
+    const std::uint64_t access = S_ISDIR(st.st_mode) ? rule.access : rule.access & kFileRights;
+    const bool added = raw::landlock_add_path(ruleset, access & plan.landlock_fs, fd) == 0;
+    ::close(fd);
+    if (!added) return -1;
+    ++*entry;
+  }
+  if (init_fd >= 0 && raw::landlock_add_path(ruleset, LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE, init_fd) != 0)
+    return -1;
+  return ruleset;
+}
+
+}  // namespace caisson::confine

@@ -1,0 +1,34 @@
+// Requests of the launcher to caisson-builder, over one SOCK_SEQPACKET pair each: fixed-size native structs with descriptors.
+// Both ends are built together. A request is answered over the socket that comes with it (`answer`), never over the pair itself,
+// so that requests are independent of each other: by a `child` message (common/wire/init_protocol.h) where a process was made, by
+// step records (steps.h), and by descriptors with the last of these. The end of that socket without a last record is a failure.
+#pragma once
+
+#include <cstdint>
+
+#include "launcher/common/base/scm.h"
+
+namespace caisson::builder {
+
+enum class Op : std::uint32_t {
+  fork,       // makes a builder that serves `control`, in the user namespace `user_ns` where that comes along
+  workspace,  // enters a new user namespace for good and makes what a workspace has: hands over user, net, mount and home
+  tree,       // builds a policy's mount tree and Landlock ruleset: hands over mount, ruleset
+  session,    // starts a session, whose socket `answer` becomes
+  connect,    // connects to a port of a workspace's loopback (connect.h): hands over the socket
+};
+
+// What comes with a request: in this order, those whose bit is set.
+enum class Carried : std::uint32_t { answer, control, user_ns, plan, net_ns, mount_ns, landlock, cgroup, protect, notes };
+inline constexpr std::uint32_t kCarried = static_cast<std::uint32_t>(Carried::notes) + 1;
+
+struct Request {
+  Op op;
+  std::uint32_t carried;      // bits of Carried
+  std::uint64_t plan_number;  // of the plan's bytes: one plan is read once
+  std::uint32_t uid, gid;     // of a session in T0
+  std::uint32_t port;         // to connect to
+  std::uint32_t reserved;
+};
+
+}  // namespace caisson::builder

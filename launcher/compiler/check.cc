@@ -1,0 +1,76 @@
+// What only a whole policy shows: paths that collide, and hidden paths that nothing grants.
+#include <algorithm>
+
+#include "launcher/compiler/stages.h"
+
+namespace caisson::policy {
+namespace {
+
+// Where in the file a grant stands; "/grants" when the file inherited it.
+std::string pointer_of(const Source& source, const std::string& path) {
+  const json::Value& grants = list_of(source.doc, "grants");
+  for (std::size_t i = 0; i < grants.size(); ++i)
+    if (grants[i]["path"] == path) return "/grants/" + std::to_string(i) + "/path";
+  return "/grants";
+}
+
+// The launcher builds these itself; a grant there would replace what it made, or show other processes.
+std::string reserved(const Policy& policy, std::string_view path) {
+  for (const std::string_view own : {"/proc", "/dev"})
+    if (inside(path, own)) return "lies in " + std::string(own) + ", which the launcher mounts";
+  if (path == "/tmp") return "is what the field 'tmp' decides";
+  if (path == policy.home_path) return "is what the field 'home' decides";
+  return {};
+}
+
+void check_made(const Policy& policy, const Source& source, const std::string& pointer, const std::string& path,
+                Problems& problems) {
+  const auto problem = [&](const std::string& what) { problems.add(source, pointer, quote(path) + " " + what); };
+  if (const std::string why = reserved(policy, path); !why.empty()) return problem(why);
+  if (inside(path, "/tmp") || inside(path, policy.home_path)) return problem("lies in a directory that sessions may write");
+  for (const Grant& grant : policy.grants) {
+    if (inside(path, grant.path)) return problem("lies inside the grant of " + quote(grant.path) + ", which it would change");
+    if (inside(grant.path, path)) return problem("cannot be made: the grant of " + quote(grant.path) + " is below it");
+  }
+  const auto below = [&](const auto& made) {
+    return std::ranges::any_of(made, [&](const auto& other) { return other.first != path && inside(other.first, path); });
+  };
+  if (below(policy.files) || below(policy.links)) problem("cannot be made: another file or link of this policy is below it");
+}
+
+}  // namespace
+
+void check_policy(Policy& policy, const Source& source, const Sets& sets, Problems& problems) {
+  for (const Grant& grant : policy.grants)
+    for (const std::string& path : {grant.path, grant.source})
+      if (const std::string why = reserved(policy, path); !why.empty()) {
+        problems.add(source, pointer_of(source, grant.path), quote(path) + " " + why);
+        break;
+      }
+  for (const std::string& path : policy.hide)
+    if (policy.preset.empty() && ruling_grant(policy.grants, path) == nullptr)  // a preset speaks to every domain
+      problems.add(source, "/hide", quote(path) + " is in no grant: there is nothing to hide");
+  if (policy.protect.size() > kMaxProtect)
+    problems.add(source, "/protect",
+                 "has more than " + std::to_string(kMaxProtect) + " names, including those of the files that it extends");
+  for (const auto& [path, content] : policy.files)
+    check_made(policy, source, "/files/" + json::pointer_token(path), path, problems);
+  for (const auto& [path, target] : policy.links) {
+    check_made(policy, source, "/links/" + json::pointer_token(path), path, problems);
+    if (target.empty()) problems.add(source, "/links/" + json::pointer_token(path), "target is empty");
+    if (policy.files.contains(path))
+      problems.add(source, "/links/" + json::pointer_token(path), quote(path) + " is also in 'files'");
+  }
+  if (const std::string& home = policy.home_path; inside(home, "/proc") || inside(home, "/dev") || inside(home, "/tmp"))
+    problems.add(source, "/home_path", "cannot lie in /proc, /dev or /tmp: " + quote(home));
+  for (const Mechanism m : policy.require)
+    if (policy.disable.contains(m))
+      problems.add(source, "/disable", quote(mechanism_name(m)) + " is also required: no session could start");
+  if (policy.disable.contains(Mechanism::user_ns))
+    problems.add(source, "/disable",
+                 "\"user_ns\" cannot be switched off: every other namespace and the sessions' uid depend on it, in all domains. "
+                 "Switch off single namespaces (\"net_ns\"), or start the container without user namespaces (tier T0)");
+  resolve_sets(policy, source, sets, problems);
+}
+
+}  // namespace caisson::policy

@@ -1,0 +1,114 @@
+// caisson-launcher: the container's first process. Reads the policies, prepares confinement, runs the agent, answers it.
+// The only file that ends the process.
+#include <grp.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <cstdio>
+
+#include "launcher/common/base/sys.h"
+#include "launcher/common/kernel/caps.h"
+#include "launcher/pid1/agent_process.h"
+#include "launcher/pid1/control.h"
+#include "launcher/pid1/directories.h"
+#include "launcher/pid1/options.h"
+#include "launcher/pid1/session/operations.h"
+
+namespace caisson {
+namespace {
+
+[[noreturn]] void die(const Error& error) {
+  std::fprintf(stderr, "caisson-launcher: %s\n", error.text().c_str());
+  std::exit(code_exit_status(error.code));
+}
+
+// What is inherited by everything that the launcher starts.
+Status prepare_process() {
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error of write, not our end
+  ::umask(022);
+  // Root in a user namespace without CAP_SETGID has none to drop; the child verifies what is left.
+  if (::geteuid() == 0 && ::setgroups(0, nullptr) != 0 && errno != EPERM) return sys_error("setgroups");
+  if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return sys_error("prctl PR_SET_CHILD_SUBREAPER");
+  // In T1 sessions have our uid: nothing of us may be read or traced by them.
+  if ((::geteuid() != 0 || !confine::caps_change_uid()) && ::prctl(PR_SET_DUMPABLE, 0) != 0)
+    return sys_error("prctl PR_SET_DUMPABLE");
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    if (::setrlimit(RLIMIT_NOFILE, &files) != 0) return sys_error("setrlimit RLIMIT_NOFILE");
+  }
+  confine::caps_prepare();
+  return {};
+}
+
+void say_tier(const confine::Features& features) {
+  const std::string tier(tier_name(features.tier()));
+  std::fprintf(stderr, "caisson-launcher %s: tier %s (kernel %s, Landlock ABI %d)\n", CAISSON_VERSION, tier.c_str(),
+               features.kernel.c_str(), features.landlock_abi);
+  for (const std::string& why : confine::why_not_higher(features)) std::fprintf(stderr, "  %s\n", why.c_str());
+}
+
+void say_key(const Options& o) {
+  const std::string port = std::to_string(o.port);
+  if (o.auth_off) {
+    std::fprintf(stderr, "\n  *** CAISSON_AUTH=none: ANYBODY who reaches port %s can run commands. ***\n\n", port.c_str());
+    return;
+  }
+  if (!o.key_generated) return;
+  std::fprintf(stderr,
+               "\nAPI key (generated, shown once): %s\n  curl -H \"X-AIO-API-Key: %s\" http%s://localhost:%s/v1/bash/exec -d "
+               "'{\"command\":\"id; pwd; ls /\"}'\n\n",
+               o.api_key.c_str(), o.api_key.c_str(), std::getenv("CAISSON_TLS_KEY") ? "s" : "", port.c_str());
+}
+
+Status run(Options options) {
+  TRY(prepare_process());
+  TRY(settle_directories(options));
+  options.mount_table = sys::read_file("/proc/self/mountinfo", 4U << 20).value_or("");
+  TRY_ASSIGN(const auto loop, Loop::create({SIGTERM, SIGINT, SIGHUP}));
+  TRY_ASSIGN(const auto operations, session::Operations::create(options, *loop));
+  say_tier(operations->features());
+  Fd control;
+  if (::geteuid() == 0 && confine::caps_change_uid()) {
+    TRY_ASSIGN(control, serve_control(options.run_dir + "/control.sock", *operations, *loop));
+  } else {
+    std::fprintf(stderr, "caisson-launcher: no control socket: sessions have our uid and could use it\n");
+  }
+  AgentProcess agent(options, *operations, *loop);
+  TRY(agent.start());
+  operations->on_restart([&] { agent.restart(); });
+  say_key(options);
+
+  bool stopping = false;
+  const auto stop = [&] {
+    if (stopping) return;
+    stopping = true;
+    agent.stop([&] { operations->shut_down([&] { loop->stop(); }); });
+  };
+  loop->on_signal(SIGTERM, stop);
+  loop->on_signal(SIGINT, stop);
+  loop->on_signal(SIGHUP, [&] {
+    operations->reload("SIGHUP", [](const auto& problems) {
+      sys::say(problems.empty() ? "caisson-launcher: policies reloaded"
+                                : "caisson-launcher: the policies have problems, the old ones stay:");
+      for (const auto& p : problems) sys::say("  " + p.text());
+    });
+    agent.restart(true);
+  });
+  return loop->run();
+}
+
+}  // namespace
+}  // namespace caisson
+
+int main(int argc, char** argv) {
+  auto options = caisson::parse_options(argc, argv);
+  if (!options) caisson::die(options.error());
+  if (options->help) return std::fputs(caisson::kUsage, stdout) < 0 ? 10 : 0;
+  if (options->version) return std::puts("caisson-launcher " CAISSON_VERSION) < 0 ? 10 : 0;
+  if (const caisson::Status status = caisson::run(std::move(*options)); !status) caisson::die(status.error());
+  return 0;
+}
