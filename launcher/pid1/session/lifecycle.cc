@@ -54,8 +54,11 @@ void Sessions::on_built(Session& session, Status status) {
   if (it == entries_.end()) return;
   Entry& entry = *it->second;
   if (status) entry.start = session.start_record();
-  // What its tree is mounted on may have been moved, by somebody who can: the next session gets a new one.
-  if (!status) domains_.distrust(*entry.workspace, entry.domain);
+  // What its tree is mounted on may have been moved, by somebody who can: the next session gets a new one. An end from outside
+  // says nothing of the tree: clients that leave would cost the domain a new one each time, and after a reload it is a later one's.
+  const SessionEnd why = session.end_reason();
+  if (!status && (why == "build_failed" || why == "init_died" || why == "init_protocol"))
+    domains_.distrust(*entry.workspace, entry.domain);
   if (entry.owner == 0) {
     if (!status)
       host_.record(audit::Event::session_refused,
