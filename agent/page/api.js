@@ -62,23 +62,32 @@ function askForKey() {
   return asking;
 }
 
+// An answer that comes after the choice of another workspace belongs to the one before: it is neither shown nor used in the new one.
+function stillIn(from) {
+  if (from !== chosenWorkspace()) throw Object.assign(new Error('another workspace was chosen meanwhile'), {left: true});
+}
+
 async function request(path, options = {}) {
+  const from = chosenWorkspace(), place = inWorkspace();
   await begun;
   const credential = () => (watching ? {'X-AIO-API-Key': watching} : token ? {'X-Caisson-Page': token} : {});
-  const send = () => fetch(path, {cache: 'no-store', ...options, headers: {...inWorkspace(), ...options.headers, ...credential()}});
+  const send = () => fetch(path, {cache: 'no-store', ...options, headers: {...place, ...options.headers, ...credential()}});
   let answer = await send();
   if (watching && answer.status === 401) throw Object.assign(new Error('this link has ended'), {ended: true});
   while (answer.status === 401) {
     await askForKey();
     answer = await send();
   }
+  stillIn(from);
   return answer;
 }
 
 // flat: the answer is not in an envelope.
 async function get(path, {flat, ...options} = {}) {
+  const from = chosenWorkspace();
   const answer = await request(path, options);
   const body = await answer.json().catch(() => ({}));
+  stillIn(from);
   if (!answer.ok || body.success === false) throw new Error(`${path}: ${answer.status} ${body.message ?? ''}`);
   return flat ? body : body.data;
 }

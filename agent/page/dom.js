@@ -80,6 +80,7 @@ function residual(list) {
 }
 
 function say(problem) {
+  if (problem?.left) return;  // of a workspace that is no longer chosen
   byId('problem').hidden = !problem;
   byId('problem').textContent = problem ? plain(problem.message ?? problem) : '';
 }

@@ -18,6 +18,7 @@ async function listing(path, depth) {
   try {
     list = await post('/v1/file/list', {path, show_hidden: byId('hidden-files').checked, include_size: true, sort_by: 'name'});
   } catch (problem) {
+    if (problem.left) throw problem;
     return [make('li', {class: 'hint'}, String(problem.message))];
   }
   const entries = [...list.files].sort((a, b) => b.is_directory - a.is_directory || (a.name < b.name ? -1 : 1));

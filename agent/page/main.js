@@ -5,12 +5,12 @@ const kStill = new Set(['files', 'ports', 'notebooks', 'policies']);
 const tabs = [...document.querySelectorAll('[role="tab"]')];
 let view = '', refreshing = null;
 
-// One refresh at a time: on a slow machine they do not pile up.
-async function refresh() {
-  if (document.hidden || refreshing === view) return;
-  const mine = refreshing = view;
+// One refresh at a time: on a slow machine they do not pile up. anew: what one that runs will show is out of date.
+async function refresh({anew} = {}) {
+  if (document.hidden || (refreshing?.view === view && !anew)) return;
+  const mine = refreshing = {view};
   try {
-    await kViews[mine]();
+    await kViews[mine.view]();
     say(null);
   } catch (problem) {
     say(problem);
@@ -41,7 +41,7 @@ for (const tab of tabs) {
 keys(byId('sessions'));
 keys(byId('ended'));
 byId('compare').addEventListener('change', () => showPolicy().catch(say));
-document.addEventListener('visibilitychange', refresh);
+document.addEventListener('visibilitychange', () => refresh());
 watchFiles();
 watchRooms();
 watchWorkspace();

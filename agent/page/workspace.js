@@ -16,7 +16,7 @@ function watchWorkspace() {
     byId('file').replaceChildren();
     byId('ports').replaceChildren();
     notebook.session = '';
-    refresh();
+    refresh({anew: true});
   });
   listWorkspaces().catch(say);
 }

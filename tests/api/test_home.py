@@ -2,6 +2,7 @@
 hostile runs in it. Pictures of each state are left in the folder of CAISSON_SCREENSHOTS, or the test's own."""
 import os
 import pathlib
+import time
 
 import pytest
 from cells import needs_kernel
@@ -116,7 +117,7 @@ def test_what_was_refused_comes_first(home, alone):
     [session] = open_sessions(alone, 1)
     alone.bash(DENIED, session_id=session)
     home.open()
-    eventually(lambda: "mount → EPERM" in home.text("#refused"), 30)  # the name of a program that has ended may be missing
+    eventually(lambda: "mount → EPERM" in home.text("#refused"))  # the name of a program that has ended may be missing
     assert home.driver.execute_script("return document.querySelector('#refused').getBoundingClientRect().top < "
                                       "document.querySelector('#figures').getBoundingClientRect().top")
     eventually(lambda: home.count("#timeline .refused .mark") >= 1)
@@ -218,14 +219,34 @@ def test_a_cell_runs_and_its_output_stays_text(home):
     eventually(lambda: "ZeroDivisionError" in home.text("#outputs"), 60)
 
 
-def test_another_workspace_is_chosen(home, alone):
+# Answers on files of the default workspace come late.
+LATE = """const send = window.fetch;
+window.fetch = async (path, options) => {
+  const answer = await send(path, options);
+  if (/file.list/.test(path) && !options.headers['X-Caisson-Workspace']) await new Promise((done) => setTimeout(done, 1000));
+  return answer;
+}"""
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_another_workspace_is_chosen(home, alone, late):
+    """At any time: also while the files of the one before are still asked for. They are not shown as the new one's."""
     alone.data("/v1/workspaces", {"name": "second"})
     try:
-        alone.http.post("/v1/file/write", json={"file": "only-here.txt", "content": "x"}, headers={"X-Caisson-Workspace": "second"})
+        for name, where in (("only-here.txt", {"X-Caisson-Workspace": "second"}), ("only-there.txt", {})):
+            alone.http.post("/v1/file/write", json={"file": name, "content": "x"}, headers=where)
         home.open("files")
         eventually(lambda: "second" in home.text("#workspace"))
+        if late:
+            eventually(lambda: "only-there.txt" in home.text("#tree"))
+            home.driver.execute_script(LATE)
+            home.click("#tab-overview")
+            home.click("#tab-files")
         home.driver.execute_script("const s = document.querySelector('#workspace'); s.value = 'second'; s.dispatchEvent(new Event('change'))")
         home.entry("only-here.txt")
+        if late:
+            time.sleep(1.5)
+        assert "only-there.txt" not in home.text("#tree") and home.text("#problem") == ""
     finally:
         home.driver.get("about:blank")  # the page would ask for files of a workspace that is gone
         alone.http.delete("/v1/workspaces/second")

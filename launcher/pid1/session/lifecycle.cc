@@ -54,8 +54,8 @@ void Sessions::on_built(Session& session, Status status) {
   if (it == entries_.end()) return;
   Entry& entry = *it->second;
   if (status) entry.start = session.start_record();
-  // What its tree is mounted on may have been moved, by somebody who can: the next session gets a new one. An end from outside
-  // says nothing of the tree: clients that leave would cost the domain a new one each time, and after a reload it is a later one's.
+  // The paths below its mounts may have been moved: the next session gets a new tree. A session that is ended from outside tells
+  // nothing about its tree: otherwise each client that leaves early would have the domain's tree made anew.
   const SessionEnd why = session.end_reason();
   if (!status && (why == "build_failed" || why == "init_died" || why == "init_protocol"))
     domains_.distrust(*entry.workspace, entry.domain);
