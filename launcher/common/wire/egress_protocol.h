@@ -1,0 +1,69 @@
+// Messages between the launcher and the two processes of caisson-egress, and between these two. Each runs over a SOCK_SEQPACKET pair of its
+// own; fixed native structs, then text. Both ends are built together. What comes is checked: a message that is not one of these ends the
+// connection, and with it the process at the other end.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace caisson::egress {
+
+inline constexpr int kLauncherFd = 3;  // of door and dialer: their pair with the launcher
+inline constexpr int kPeerFd = 4;      // of door and dialer: the pair between them
+inline constexpr std::size_t kMaxText = 16 * 1024;
+
+// launcher -> door, launcher -> dialer
+enum class Order : std::uint32_t {
+  open = 1,   // a workspace gets a list. door: with list (memory file), TCP listeners for IPv4 and IPv6, and the names socket (UDP, 127.0.0.53:53
+              // and every other server's address), in this order; dialer: with the list alone. Sent again: a newer list, then no sockets
+  close = 2,  // its connections end; nothing more is accepted of it
+};
+struct OrderHead {
+  Order order;
+  std::uint32_t generation;  // of the list: stands in records
+  std::uint64_t workspace;   // a number that is never used again
+};
+
+// door -> launcher, dialer -> launcher
+enum class Said : std::uint32_t {
+  ready = 1,    // sealed; the first message
+  record = 2,   // text: a JSON object, one egress event of the workspace (below)
+  dropped = 3,  // text: a JSON object, events that were only counted
+  closed = 4,   // the workspace's connections have ended, nothing follows about it
+  figures = 5,  // text: a JSON object of counters, at most one a second, of the workspace
+};
+struct SaidHead {
+  Said said;
+  std::uint32_t size;  // bytes of text
+  std::uint64_t workspace;
+};
+
+// door -> dialer
+struct DialRequest {
+  std::uint64_t workspace;
+  std::uint32_t id;          // of the door's
+  std::uint16_t port;        // host order
+  std::uint16_t host_bytes;  // the host's canonical text follows, at most 255 bytes
+};
+// dialer -> door; with the connected socket where `error` is 0.
+struct DialAnswer {
+  std::uint32_t id;
+  std::int32_t error;         // errno of the connection, or 0
+  std::int32_t rule;          // which rule decided, -1: none did
+  std::uint32_t refusal;      // a Refusal, 0: none
+  std::uint8_t address[16];   // where it leads, or where it failed
+  std::uint8_t v6;
+  std::uint8_t reserved[7];
+};
+
+// Why a connection is refused: the words of records, answers and metrics.
+enum class Refusal : std::uint32_t {
+  none, rule, not_listed, port, address, rebinding, unresolved, no_such_name, sni, ech_or_fronting, not_tls, framing, method, host_differs,
+  limit, rate, timeout, dialer, canary,
+};
+constexpr std::string_view words(Refusal) {
+  return "none rule not_listed port address rebinding unresolved no_such_name sni ech_or_fronting not_tls framing method host_differs limit rate "
+         "timeout dialer canary";
+}
+
+}  // namespace caisson::egress
