@@ -1,6 +1,6 @@
-// The list of a domain: which hosts its sessions may reach. caisson-policies compiles it from the policy's `egress` (compile), PID 1 hands
-// its bytes on without reading them, door and dialer read them (read_list) and decide by them. The reading end takes any bytes at all in
-// bounded time and memory.
+// The list of a domain: which hosts its sessions may reach. caisson-policies compiles it from the policy's `egress` (compile),
+// PID 1 hands its bytes on without reading them, door and dialer read them (read_list) and decide by them. The reading end takes
+// any bytes at all in bounded time and memory.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,14 @@
 
 namespace caisson::egress {
 
-inline constexpr std::size_t kMaxRules = 1024, kMaxListBytes = 256 * 1024, kMaxRulePorts = 16;
+inline constexpr std::size_t kMaxRules = 1024, kMaxListBytes = 256 * 1024, kMaxRulePorts = 16, kMaxRuleWhy = 1000;
 
 // What is permitted of hosts that no rule names.
-enum class Mode { allowlist, monitor, open };  // nothing; every global address, all of it on record; the same without a record of each
+enum class Mode {
+  allowlist,
+  monitor,
+  open
+};  // nothing; every global address, all of it on record; the same without a record of each
 constexpr std::string_view words(Mode) { return "allowlist monitor open"; }
 
 struct Ports {
@@ -33,18 +37,19 @@ struct Rule {
   // One of these: a name, a suffix ("*.example.org" is kept as "example.org": names below it, not the name itself), addresses.
   std::string name, suffix;
   std::optional<Address> address;
-  unsigned prefix = 0;           // bits of `address`
-  std::vector<Ports> ports;      // empty: 443 and 80 for names, none for addresses (compile refuses an address rule without ports); deny: every port
-  bool private_ = false;         // the rule's name may resolve to private and shared addresses. An address rule permits what it names
+  unsigned prefix = 0;  // bits of `address`
+  std::vector<Ports>
+      ports;  // empty: 443 and 80 for names, none for addresses (compile refuses an address rule without ports); deny: every port
+  bool private_ = false;  // the rule's name may resolve to private and shared addresses. An address rule permits what it names
   Sni sni = Sni::required;
-  bool read_only = false;        // plain HTTP: GET, HEAD and OPTIONS only
+  bool read_only = false;  // plain HTTP: GET, HEAD and OPTIONS only
   std::string why;
 };
 
 struct Limits {
-  std::uint32_t connections = 512;             // at once
-  std::uint32_t connections_per_second = 50;   // burst: four times as many
-  std::uint64_t bytes_per_second = 0;          // both ways together; 0: not limited
+  std::uint32_t connections = 512;            // at once
+  std::uint32_t connections_per_second = 50;  // burst: four times as many
+  std::uint64_t bytes_per_second = 0;         // both ways together; 0: not limited
   std::uint32_t idle_seconds = 300;
 };
 
@@ -57,7 +62,8 @@ struct List {
 [[nodiscard]] std::string list_bytes(const List& list);
 [[nodiscard]] Result<List> read_list(std::string_view bytes);
 
-// What the list says of a host and port, before any name is resolved.
+// What the list says of a host and port, before any name is resolved. A deny rule decides; else, of the rules that allow, the one
+// that names the host most exactly (the name itself, then the longer suffix; the longer prefix), and of equal ones the first.
 struct Verdict {
   enum class Kind { allow, deny, none };  // none: no rule, and the mode permits nothing
   Kind kind = Kind::none;
@@ -68,9 +74,10 @@ struct Verdict {
 [[nodiscard]] Verdict decide(const List& list, const Host& host, std::uint16_t port);
 // Whether some port of that name is permitted: then it gets an address.
 [[nodiscard]] Verdict decide_name(const List& list, const Name& name);
-// Whether the connection to this address is permitted for what `verdict` permitted: global ones; private and shared ones where the rule says
-// so or names the address. Never: loopback, link_local, metadata (unless a rule names that one address), multicast, reserved, translated.
-// And no address of a deny rule.
-[[nodiscard]] bool address_permitted(const List& list, const Verdict& verdict, const Host& asked, const Address& address, std::uint16_t port);
+// Whether the connection to this address is permitted for what `verdict` permitted: global ones; private and shared ones where
+// the rule says so or names the address. Never: loopback, link_local, metadata (unless a rule names that one address), multicast,
+// reserved, translated. And no address of a deny rule.
+[[nodiscard]] bool address_permitted(const List& list, const Verdict& verdict, const Host& asked, const Address& address,
+                                     std::uint16_t port);
 
 }  // namespace caisson::egress

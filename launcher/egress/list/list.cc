@@ -1,0 +1,152 @@
+#include "launcher/egress/list/list.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "launcher/egress/list/prefix.h"
+
+namespace caisson::egress {
+namespace {
+
+// Numbers in native order: the same build writes and reads them. Each list has one form in bytes, so that PID 1, which only
+// compares bytes, tells equal lists from different ones.
+constexpr std::string_view kMark = "egress1\n";
+
+enum class Kind : std::uint8_t { name, suffix, address };
+enum : std::uint8_t { kDeny = 1, kPrivate = 2, kReadOnly = 4, kSniOptional = 8, kAllFlags = 15 };
+
+template <class T>
+void put(std::string& out, T value) {
+  char bytes[sizeof value];
+  std::memcpy(bytes, &value, sizeof value);
+  out.append(bytes, sizeof bytes);
+}
+
+void put_text(std::string& out, std::string_view text) {
+  put(out, static_cast<std::uint16_t>(text.size()));
+  out += text;
+}
+
+void put_rule(std::string& out, const Rule& rule) {
+  put(out, static_cast<std::uint8_t>((rule.deny ? kDeny : 0) | (rule.private_ ? kPrivate : 0) | (rule.read_only ? kReadOnly : 0) |
+                                     (rule.sni == Sni::optional ? kSniOptional : 0)));
+  put(out, rule.address ? Kind::address : rule.name.empty() ? Kind::suffix : Kind::name);
+  if (rule.address) {
+    put(out, static_cast<std::uint8_t>(rule.address->v6));
+    out.append(reinterpret_cast<const char*>(rule.address->bytes.data()), rule.address->bytes.size());
+    put(out, static_cast<std::uint8_t>(rule.prefix));
+  } else {
+    put_text(out, rule.name.empty() ? rule.suffix : rule.name);
+  }
+  put(out, static_cast<std::uint8_t>(rule.ports.size()));
+  for (const Ports& ports : rule.ports) put(out, ports.first), put(out, ports.last);
+  put_text(out, rule.why);
+}
+
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : left_(bytes) {}
+  [[nodiscard]] bool good() const { return good_; }
+  [[nodiscard]] bool at_end() const { return left_.empty(); }
+  void check(bool holds) { good_ = good_ && holds; }
+  [[nodiscard]] std::string_view take(std::size_t size) {
+    if (!good_ || left_.size() < size) return good_ = false, std::string_view();
+    const std::string_view taken = left_.substr(0, size);
+    left_.remove_prefix(size);
+    return taken;
+  }
+  template <class T>
+  [[nodiscard]] T number(T least = 0, T most = std::numeric_limits<T>::max()) {
+    T value{};
+    const std::string_view bytes = take(sizeof value);
+    if (good_) std::memcpy(&value, bytes.data(), sizeof value);
+    check(value >= least && value <= most);
+    return value;
+  }
+  [[nodiscard]] std::string text(std::size_t most) {
+    return std::string(take(number<std::uint16_t>(0, static_cast<std::uint16_t>(most))));
+  }
+
+ private:
+  std::string_view left_;
+  bool good_ = true;
+};
+
+// Canonical, as compile wrote it: a name that compares equal to no host would be a rule without effect.
+std::string read_canonical_name(Reader& in) {
+  std::string text = in.text(255);
+  const auto host = in.good() ? read_host(text) : fail(Code::protocol, "");
+  const Name* name = host ? std::get_if<Name>(&*host) : nullptr;
+  in.check(name != nullptr && name->text == text);
+  return text;
+}
+
+void read_address(Reader& in, Rule& rule) {
+  Address address{.v6 = in.number<std::uint8_t>(0, 1) == 1};
+  const std::string_view bytes = in.take(address.bytes.size());
+  std::ranges::copy(bytes, address.bytes.begin());
+  rule.prefix = in.number<std::uint8_t>();
+  in.check(is_whole({address, rule.prefix}) && canonical(address) == address);
+  rule.address = address;
+}
+
+Rule read_rule(Reader& in) {
+  Rule rule;
+  const auto flags = in.number<std::uint8_t>(0, kAllFlags);
+  rule.deny = (flags & kDeny) != 0;
+  rule.private_ = (flags & kPrivate) != 0;
+  rule.read_only = (flags & kReadOnly) != 0;
+  rule.sni = (flags & kSniOptional) != 0 ? Sni::optional : Sni::required;
+  switch (static_cast<Kind>(in.number<std::uint8_t>(0, static_cast<std::uint8_t>(Kind::address)))) {
+    case Kind::name:
+      rule.name = read_canonical_name(in);
+      break;
+    case Kind::suffix:
+      rule.suffix = read_canonical_name(in);
+      break;
+    case Kind::address:
+      read_address(in, rule);
+      break;
+  }
+  rule.ports.resize(in.number<std::uint8_t>(0, kMaxRulePorts));
+  for (Ports& ports : rule.ports) {
+    ports.first = in.number<std::uint16_t>(1);
+    ports.last = in.number<std::uint16_t>(ports.first);
+  }
+  rule.why = in.text(kMaxRuleWhy);
+  in.check(std::ranges::all_of(rule.why, [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f; }));
+  return rule;
+}
+
+}  // namespace
+
+std::string list_bytes(const List& list) {
+  std::string out(kMark);
+  put(out, static_cast<std::uint8_t>(list.mode));
+  put(out, list.limits.connections);
+  put(out, list.limits.connections_per_second);
+  put(out, list.limits.bytes_per_second);
+  put(out, list.limits.idle_seconds);
+  put(out, static_cast<std::uint32_t>(list.rules.size()));
+  for (const Rule& rule : list.rules) put_rule(out, rule);
+  return out;
+}
+
+Result<List> read_list(std::string_view bytes) {
+  const auto wrong = [] { return fail(Code::protocol, "an egress list is malformed"); };
+  if (bytes.size() > kMaxListBytes) return fail(Code::limit, "an egress list is too large");
+  if (!bytes.starts_with(kMark)) return wrong();
+  Reader in(bytes.substr(kMark.size()));
+  List list;
+  list.mode = static_cast<Mode>(in.number<std::uint8_t>(0, static_cast<std::uint8_t>(Mode::open)));
+  list.limits.connections = in.number<std::uint32_t>(1);
+  list.limits.connections_per_second = in.number<std::uint32_t>(1);
+  list.limits.bytes_per_second = in.number<std::uint64_t>();
+  list.limits.idle_seconds = in.number<std::uint32_t>(1);
+  const auto count = in.number<std::uint32_t>(0, kMaxRules);
+  for (std::uint32_t i = 0; i < count && in.good(); ++i) list.rules.push_back(read_rule(in));
+  if (!in.good() || !in.at_end()) return wrong();
+  return list;
+}
+
+}  // namespace caisson::egress
