@@ -182,9 +182,10 @@ TEST(AddressClass, FormsThatCarryAnAddressAreOfItsClass) {
            {"64:ff9b::100.64.0.1", "shared"},
            {"64:ff9b::127.0.0.1", "loopback"},
            {"64:ff9b::8.8.8.8", "translated"},
-           {"64:ff9b:1:0:0:0:808:808", "reserved"},  // 0.0.0.0 in another layout
-           {"64:ff9b:1:a00:a:a:a00:1", "private"},   // private in all four layouts
-           {"64:ff9b:1:a00:a:a:808:808", "translated"},
+           {"64:ff9b:1:0:0:0:808:808", "reserved"},   // 0.0.0.0 in another layout
+           {"64:ff9b:1:a0a:a:a0a:a00:1", "private"},  // private in all four layouts
+           {"64:ff9b:1:808:8:808:808:808", "translated"},
+           {"64:ff9b:1:808:8:808:a00:1", "translated"},
            {"64:ff9b:2::1", "reserved"},
            {"2002:a00:1::1", "private"},
            {"2002:7f00:1::", "loopback"},
