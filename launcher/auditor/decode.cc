@@ -21,7 +21,7 @@
 #include <cstring>
 #include <span>
 
-#include "launcher/auditor/json_text.h"
+#include "launcher/common/telling/json_text.h"
 
 namespace caisson::auditor {
 namespace {

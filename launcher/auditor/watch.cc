@@ -6,7 +6,7 @@
 
 #include "launcher/auditor/caller.h"
 #include "launcher/auditor/decode.h"
-#include "launcher/auditor/json_text.h"
+#include "launcher/common/telling/json_text.h"
 #include "launcher/common/watching/notify.h"
 
 namespace caisson::auditor {

@@ -9,11 +9,11 @@
 
 #include "launcher/auditor/caller.h"
 #include "launcher/auditor/decode.h"
-#include "launcher/auditor/json_text.h"
 #include "launcher/auditor/messages.h"
 #include "launcher/auditor/view.h"
 #include "launcher/auditor/watch.h"
 #include "launcher/common/base/json.h"
+#include "launcher/common/telling/json_text.h"
 #include "launcher/common/watching/observer_protocol.h"
 
 namespace caisson::auditor {

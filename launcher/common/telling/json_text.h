@@ -1,11 +1,11 @@
-// JSON as text, written by hand: the auditor needs objects of strings and numbers and nothing that could fail or parse.
+// JSON as text, written by hand: who only tells needs objects of strings and numbers and nothing that could fail or parse.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-namespace caisson::auditor {
+namespace caisson {
 
 class JsonText {
  public:
@@ -47,4 +47,4 @@ class JsonText {
   std::string out_ = "{";
 };
 
-}  // namespace caisson::auditor
+}  // namespace caisson

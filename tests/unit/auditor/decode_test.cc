@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "launcher/auditor/caller.h"
-#include "launcher/auditor/json_text.h"
+#include "launcher/common/telling/json_text.h"
 
 namespace caisson::auditor {
 namespace {

@@ -1,0 +1,154 @@
+#include "launcher/egress/dialer/dialer.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "launcher/egress/dialer/sockets.h"
+
+namespace caisson::egress {
+namespace {
+
+DialAnswer refused(DialAnswer answer, Refusal refusal) {
+  answer.refusal = static_cast<std::uint32_t>(refusal);
+  answer.error = EACCES;
+  return answer;
+}
+
+void put_address(DialAnswer& answer, const Address& address) {
+  std::memcpy(answer.address, address.bytes.data(), sizeof answer.address);
+  answer.v6 = address.v6 ? 1 : 0;
+}
+
+// The host of a request in its one form, or nothing: then it is no request of our door's.
+std::optional<Host> canonical_host(std::string_view text) {
+  auto host = read_host(text);
+  if (!host || host_text(*host) != text) return std::nullopt;
+  return std::move(*host);
+}
+
+}  // namespace
+
+Dialer::Dialer(Poll& poll, Fd launcher, NameFiles files, std::uint16_t dns_port)
+    : poll_(poll),
+      files_(std::move(files)),
+      resolver_(poll, files_, dns_port),
+      launcher_(
+          poll, std::move(launcher),
+          [this](const OrderHead& order, std::vector<Fd> fds) { return ordered(order, std::move(fds)); },
+          [this] { done_ = true; }) {
+  (void)launcher_.tell(Said::ready, 0);
+}
+
+bool Dialer::ordered(const OrderHead& order, std::vector<Fd> fds) {
+  switch (order.order) {
+    case Order::open:
+      return fds.size() == 1 && set_list(order, fds.front());
+    case Order::close:
+      lists_.erase(order.workspace);
+      std::erase_if(dials_, [&order](const auto& entry) { return entry.second->workspace == order.workspace; });
+      return fds.empty() && launcher_.tell(Said::closed, order.workspace);
+    case Order::peer:
+      return fds.size() == 1 && set_peer(std::move(fds.front()));
+  }
+  return false;
+}
+
+bool Dialer::set_list(const OrderHead& order, const Fd& file) {
+  const auto bytes = bytes_of(file.get(), kMaxListBytes);
+  auto list = bytes ? read_list(*bytes) : fail(Code::io, "read the list");
+  if (!list) return false;
+  lists_[order.workspace] = std::make_shared<const List>(std::move(*list));
+  return true;
+}
+
+// What ran over the old pair was the old door's.
+bool Dialer::set_peer(Fd fd) {
+  dials_.clear();
+  door_.reset();
+  door_ = std::make_unique<Link>(
+      poll_, std::move(fd), [this](std::string_view message, std::vector<Fd> fds) { return asked(message, fds.size()); },
+      [this] {
+        if (door_ && !door_->open()) dials_.clear();
+      });
+  return true;
+}
+
+bool Dialer::asked(std::string_view message, std::size_t descriptors) {
+  DialRequest request;
+  if (message.size() < sizeof request || descriptors != 0) return false;
+  std::memcpy(&request, message.data(), sizeof request);
+  const std::string_view text = message.substr(sizeof request);
+  auto host = canonical_host(text);
+  if (!host || text.size() != request.host_bytes || request.port == 0 || dials_.contains(request.id)) return false;
+  const auto list = lists_.find(request.workspace);
+  if (list == lists_.end() || dials_.size() >= kMostDials) {
+    answer(refused({.id = request.id, .rule = -1}, list == lists_.end() ? Refusal::not_listed : Refusal::limit), {});
+    return true;
+  }
+  Dial& made =
+      *(dials_[request.id] = std::make_unique<Dial>(request.workspace, request.id, request.port, std::move(*host), list->second));
+  made.task.emplace(dial(made));
+  return true;
+}
+
+Task<bool> Dialer::dial(Dial& dial) {
+  Fd connection;
+  const DialAnswer told = co_await choose_and_connect(dial, connection);
+  answer(told, std::move(connection));
+  // Not here, where its frame is still in use. Another dial may have the id by then, if this one went.
+  poll_.later([this, id = dial.id] {
+    const auto it = dials_.find(id);
+    if (it != dials_.end() && it->second->task && it->second->task->done()) dials_.erase(it);
+  });
+  co_return true;
+}
+
+void Dialer::answer(const DialAnswer& answer, Fd connection) {
+  if (door_) (void)door_->say(message_of(answer), std::move(connection));
+}
+
+Task<DialAnswer> Dialer::choose_and_connect(Dial& dial, Fd& connection) {
+  const std::int64_t deadline_us = poll_.now_us() + kDialUs;
+  const Verdict verdict = decide(*dial.list, dial.host, dial.port);
+  DialAnswer answer{.id = dial.id, .rule = verdict.rule};
+  if (verdict.kind == Verdict::Kind::deny) co_return refused(answer, Refusal::rule);
+  if (verdict.kind == Verdict::Kind::none) co_return refused(answer, Refusal::not_listed);
+  std::vector<Address> addresses;
+  if (const auto* literal = std::get_if<Address>(&dial.host)) {
+    addresses.push_back(*literal);
+  } else {
+    Resolver::Found found = co_await resolver_.find(std::get<Name>(dial.host), deadline_us);
+    if (found.kind == Resolver::Found::Kind::no_such_name) co_return refused(answer, Refusal::no_such_name);
+    if (found.kind == Resolver::Found::Kind::no_answer) answer.error = ETIMEDOUT;
+    addresses = std::move(found.addresses);
+  }
+  if (answer.error != 0) co_return answer;
+  const Address first = addresses.front();
+  std::erase_if(addresses, [&](const Address& address) {
+    return !address_permitted(*dial.list, verdict, dial.host, address, dial.port) || is_own(address);
+  });
+  if (addresses.empty()) {
+    put_address(answer, first);
+    co_return refused(answer, std::holds_alternative<Address>(dial.host) ? Refusal::address : Refusal::rebinding);
+  }
+  if (addresses.size() > kMostAddresses) addresses.resize(kMostAddresses);
+  co_return co_await try_each(dial, std::move(addresses), deadline_us, answer, connection);
+}
+
+// One after the other. One that does not answer gets its share of the time that is left, so that the last one is tried, too.
+Task<DialAnswer> Dialer::try_each(Dial& dial, std::vector<Address> addresses, std::int64_t deadline_us, DialAnswer answer,
+                                  Fd& connection) {
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    const std::int64_t left_us = deadline_us - poll_.now_us(),
+                       share_us = left_us / static_cast<std::int64_t>(addresses.size() - i);
+    Connected made = co_await connect_to(poll_, addresses[i], dial.port, poll_.now_us() + share_us);
+    put_address(answer, addresses[i]);
+    answer.error = made.error;
+    if (made.error != 0) continue;
+    connection = std::move(made.fd);
+    break;
+  }
+  co_return answer;
+}
+
+}  // namespace caisson::egress

@@ -1,0 +1,159 @@
+#include "launcher/egress/door/connection.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "launcher/egress/door/talk.h"
+
+namespace caisson::egress {
+namespace {
+
+constexpr std::uint16_t kNamesPort = 53;
+constexpr std::size_t kMostLingered = 256 * 1024;
+
+// What is sent in one write is meant to arrive: nothing waits here for more to come.
+void send_at_once(const Stream& stream) {
+  const int on = 1;
+  (void)::setsockopt(stream.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+Task<bool> talk_of(Connection& connection) {
+  if (connection.port == kNamesPort) return talk_names(connection);
+  return class_of(connection.to) == AddressClass::loopback ? talk_proxy(connection) : talk_transparent(connection);
+}
+
+}  // namespace
+
+Connection::Connection(Workspace& workspace_, Fd client_, Address to_, std::uint16_t port_)
+    : workspace(workspace_),
+      list(workspace_.list),
+      bytes(workspace_.bytes),
+      to(to_),
+      port(port_),
+      client(workspace_.house.poll, std::move(client_)),
+      generation_(workspace_.generation),
+      house_(workspace_.house),
+      next_(workspace_.house.poll, [this] { go_on(); }) {
+  ++house_.connections;
+  facts.since_us = now_us();
+  send_at_once(client);
+}
+
+Connection::~Connection() { --house_.connections; }
+
+void Connection::begin() { talk_.emplace(talk()); }
+
+Task<bool> Connection::talk() {
+  const bool relayed = co_await talk_of(*this);
+  next_.set(now_us());  // there its frame is not in use any more
+  co_return relayed;
+}
+
+void Connection::go_on() {
+  const bool relayed = talk_->take();
+  talk_.reset();
+  if (!relayed || !upstream) return over({});
+  relay_ = std::make_unique<Relay>(client, *upstream, std::exchange(ahead, {}), Relay::Shared{workspace.house.pipes, *bytes},
+                                   idle_us(), [this](Relay::End end) {
+                                     facts.up += relay_->up(), facts.down += relay_->down();
+                                     over(end == Relay::End::done ? "done" : end == Relay::End::idle ? "idle" : "reset");
+                                   });
+  relay_->begin();
+}
+
+void Connection::over(std::string_view how) {
+  if (std::exchange(over_, true)) return;
+  record(how);
+  workspace.end(*this);
+}
+
+void Connection::end_now() {
+  if (std::exchange(over_, true)) return;
+  if (relay_) facts.up += relay_->up(), facts.down += relay_->down();
+  client.reset_on_close();
+  if (upstream) upstream->reset_on_close();
+  record("closed");
+}
+
+bool Connection::permitted(const Host& host, std::uint16_t to_port) {
+  const auto* address = std::get_if<Address>(&host);
+  verdict = decide(*list, host, to_port);
+  facts.host = host_text(host), facts.port = to_port, facts.rule = verdict.rule, facts.generation = generation_;
+  facts.unresolved = address != nullptr;
+  if (address != nullptr) facts.address = *address;
+  if (verdict.kind == Verdict::Kind::deny) return refuse(Refusal::rule), false;
+  if (address != nullptr && !address_permitted(*list, verdict, host, *address, to_port)) {
+    const AddressClass leads = class_of(*address);
+    // Nobody asks for credentials of the cloud by mistake.
+    if (leads == AddressClass::metadata) refuse(Refusal::canary, "an address of a cloud's metadata service");
+    else if (leads != AddressClass::global) refuse(Refusal::address, "no address of the public internet");
+    else refuse(facts.via == Via::transparent ? Refusal::unresolved : Refusal::not_listed, "no rule names the address");
+    return false;
+  }
+  if (verdict.kind == Verdict::Kind::allow) return true;
+  const auto* name = std::get_if<Name>(&host);
+  const bool other_port = name != nullptr && decide_name(*list, *name).kind == Verdict::Kind::allow;
+  return refuse(other_port ? Refusal::port : Refusal::not_listed), false;
+}
+
+Task<bool> Connection::dial(Host host, std::uint16_t to_port) {
+  Dialed dialed = co_await workspace.house.dialer.dial(workspace.id, std::move(host), to_port);
+  if (dialed.address) facts.address = dialed.address;
+  facts.rule = dialed.rule;
+  facts.error = dialed.refusal == Refusal::none ? dialed.error : 0;
+  if (dialed.refusal != Refusal::none) refuse(dialed.refusal);
+  if (!dialed.fd) co_return false;
+  upstream = std::make_unique<Stream>(workspace.house.poll, std::move(dialed.fd));
+  send_at_once(*upstream);
+  co_return true;
+}
+
+void Connection::record(std::string_view ended) {
+  const Via via = facts.via;
+  facts.ended = ended;
+  if (facts.refusal != Refusal::none) workspace.records.refused(facts, now_us());
+  else if (!facts.host.empty()) workspace.records.ended(facts, now_us(), list->mode != Mode::open);
+  facts = Facts();
+  facts.via = via, facts.since_us = now_us();
+}
+
+Task<bool> Connection::send(std::string text, std::int64_t deadline_us) {
+  while (!text.empty()) {
+    const ssize_t sent = client.write(text);
+    if (sent > 0) {
+      text.erase(0, static_cast<std::size_t>(sent));
+    } else if (errno == EAGAIN) {
+      const bool stirred = co_await Stirred(deadline_us, client);
+      if (!stirred) co_return false;
+    } else if (errno != EINTR) {
+      co_return false;
+    }
+  }
+  co_return true;
+}
+
+Task<bool> Connection::linger() {
+  const std::int64_t until_us = now_us() + kLingerUs;
+  client.end_of_writing();
+  for (std::size_t taken = 0; taken < kMostLingered;) {
+    std::array<char, 4096> ignored;
+    const ssize_t got = client.read(ignored);
+    if (got == 0) co_return true;
+    if (got > 0) {
+      taken += static_cast<std::size_t>(got);
+    } else if (errno == EAGAIN) {
+      const bool stirred = co_await Stirred(until_us, client);
+      if (!stirred) co_return false;
+    } else if (errno != EINTR) {
+      co_return false;
+    }
+  }
+  co_return false;
+}
+
+}  // namespace caisson::egress

@@ -1,0 +1,43 @@
+// The door's line to the dialer. The dialer may end and be started anew; what was asked of the old one has failed then.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "launcher/common/base/task.h"
+#include "launcher/common/wire/egress_protocol.h"
+#include "launcher/egress/list/host.h"
+#include "launcher/egress/loop/link.h"
+#include "launcher/egress/loop/stream.h"
+
+namespace caisson::egress {
+
+struct Dialed {
+  Fd fd;  // where `refusal` is none and `error` 0
+  Refusal refusal = Refusal::none;
+  int error = 0;  // errno: permitted, and not reached
+  int rule = -1;
+  std::optional<Address> address;
+};
+
+class DialLine {
+ public:
+  explicit DialLine(Poll& poll) : poll_(poll) {}
+  void set_peer(Fd fd);
+  [[nodiscard]] Task<Dialed> dial(std::uint64_t workspace, Host host, std::uint16_t port);
+
+ private:
+  static constexpr std::int64_t kPatienceUs = 12'000'000;  // longer than the dialer's own
+  class Pending;
+  bool heard(std::string_view message, std::vector<Fd> fds);
+  void fail_all();
+
+  Poll& poll_;
+  std::unique_ptr<Link> dialer_;
+  std::map<std::uint32_t, Pending*> pending_;
+  std::uint32_t last_id_ = 0;
+};
+
+}  // namespace caisson::egress

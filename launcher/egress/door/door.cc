@@ -1,0 +1,68 @@
+#include "launcher/egress/door/door.h"
+
+#include "launcher/egress/door/connection.h"
+#include "launcher/egress/door/names_service.h"
+
+namespace caisson::egress {
+namespace {
+
+constexpr std::int64_t kTellUs = 1'000'000;
+constexpr std::size_t kSockets = 3;  // of an order that opens: TCP for IPv4 and IPv6, names
+
+}  // namespace
+
+Door::Door(Poll& poll, Fd launcher, std::size_t most_connections)
+    : poll_(poll),
+      launcher_(
+          poll, std::move(launcher),
+          [this](const OrderHead& order, std::vector<Fd> fds) { return ordered(order, std::move(fds)); },
+          [this] { done_ = true; }),
+      dialer_(poll),
+      house_{.poll = poll, .launcher = launcher_, .dialer = dialer_, .pipes = pipes_, .most_connections = most_connections},
+      telling_(poll, [this] { tell(); }) {
+  (void)launcher_.tell(Said::ready, 0);
+  telling_.set(poll_.now_us() + kTellUs);
+}
+
+Door::~Door() = default;
+
+bool Door::ordered(const OrderHead& order, std::vector<Fd> fds) {
+  switch (order.order) {
+    case Order::open:
+      return open(order, std::move(fds));
+    case Order::close:
+      return fds.empty() && close(order);
+    case Order::peer:
+      if (fds.size() != 1) return false;
+      dialer_.set_peer(std::move(fds.front()));
+      return true;
+  }
+  return false;
+}
+
+// The first order for a workspace brings its sockets, later ones a newer list alone.
+bool Door::open(const OrderHead& order, std::vector<Fd> fds) {
+  std::unique_ptr<Workspace>& workspace = workspaces_[order.workspace];
+  const bool first = workspace == nullptr;
+  if (fds.size() != (first ? 1 + kSockets : 1)) return false;
+  const auto bytes = bytes_of(fds[0].get(), kMaxListBytes);
+  auto list = bytes ? read_list(*bytes) : fail(Code::io, "read the list");
+  if (!list) return false;
+  if (first) workspace = std::make_unique<Workspace>(house_, order.workspace);
+  workspace->set_list(std::make_shared<const List>(std::move(*list)), order.generation);
+  return !first || workspace->listen(std::move(fds[1]), std::move(fds[2]), std::move(fds[3]));
+}
+
+bool Door::close(const OrderHead& order) {
+  const auto workspace = workspaces_.extract(order.workspace);
+  if (workspace.empty()) return launcher_.tell(Said::closed, order.workspace);
+  workspace.mapped()->end_all();
+  return launcher_.tell(Said::closed, order.workspace);
+}
+
+void Door::tell() {
+  for (const auto& [id, workspace] : workspaces_) workspace->tell();
+  telling_.set(poll_.now_us() + kTellUs);
+}
+
+}  // namespace caisson::egress

@@ -1,0 +1,34 @@
+#include "launcher/egress/door/kept.h"
+
+#include <array>
+#include <cerrno>
+
+namespace caisson::egress {
+
+void Kept::keep(One one) {
+  if (ones_.size() >= kMost) ones_.pop_front();
+  one.since_us = poll_.now_us();
+  ones_.push_back(std::move(one));
+  if (!timer_.is_set()) timer_.set(poll_.now_us() + kKeepUs);
+}
+
+// What the server says unasked, its end above all, makes the connection useless for a request.
+std::optional<Kept::One> Kept::take(const Host& host, std::uint16_t port, std::uint32_t generation) {
+  for (auto it = ones_.end(); it != ones_.begin();) {
+    --it;
+    if (it->host != host || it->port != port) continue;
+    One one = std::move(*it);
+    it = ones_.erase(it);
+    std::array<char, 1> byte;
+    const bool silent = one.stream->peek(byte) < 0 && errno == EAGAIN;
+    if (silent && one.generation == generation) return one;
+  }
+  return std::nullopt;
+}
+
+void Kept::sweep() {
+  while (!ones_.empty() && ones_.front().since_us + kKeepUs <= poll_.now_us()) ones_.pop_front();
+  if (!ones_.empty()) timer_.set(ones_.front().since_us + kKeepUs);
+}
+
+}  // namespace caisson::egress

@@ -1,0 +1,41 @@
+// Connections to servers that may carry another request of plain HTTP. Of one workspace: nothing that one has opened serves
+// another.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <optional>
+
+#include "launcher/egress/list/host.h"
+#include "launcher/egress/loop/stream.h"
+
+namespace caisson::egress {
+
+class Kept {
+ public:
+  static constexpr std::size_t kMost = 32;
+  static constexpr std::int64_t kKeepUs = 15'000'000;
+  struct One {
+    std::unique_ptr<Stream> stream;
+    Host host;
+    std::uint16_t port = 0;
+    std::optional<Address> address;
+    int rule = -1;
+    std::uint32_t generation = 0;  // of the list that permitted it: another list's connections are not used again
+    std::int64_t since_us = 0;
+  };
+  explicit Kept(Poll& poll) : poll_(poll), timer_(poll, [this] { sweep(); }) {}
+  void keep(One one);
+  // One that is still open and silent, the one that was used last; nothing if there is none.
+  [[nodiscard]] std::optional<One> take(const Host& host, std::uint16_t port, std::uint32_t generation);
+  void clear() { ones_.clear(); }
+
+ private:
+  void sweep();
+
+  Poll& poll_;
+  std::list<One> ones_;  // the one that was kept first is in front
+  Poll::Timer timer_;
+};
+
+}  // namespace caisson::egress

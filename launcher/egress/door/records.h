@@ -1,0 +1,64 @@
+// What a workspace's connections leave on record, and what of it is only counted: each end of a connection and each refusal is an
+// event, as many as the budget has; then numbers say how many there were.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "launcher/common/base/word.h"
+#include "launcher/common/telling/token_bucket.h"
+#include "launcher/common/wire/egress_protocol.h"
+#include "launcher/egress/list/host.h"
+#include "launcher/egress/loop/launcher_line.h"
+
+namespace caisson::egress {
+
+// How a session asked.
+enum class Via { transparent, connect, http, socks5, dns };
+constexpr std::string_view words(Via) { return "transparent connect http socks5 dns"; }
+
+struct Facts {
+  Via via = Via::transparent;
+  std::string host;  // canonical; of a refusal also what the session wrote, then `detail` says so
+  std::uint16_t port = 0;
+  std::optional<Address> address;  // where it led, or where it was refused
+  int rule = -1;
+  std::uint32_t generation = 0;  // of the list
+  bool unresolved = false;       // to an address that no name was resolved to
+  Refusal refusal = Refusal::none;
+  int error = 0;            // errno of a connection that was permitted and failed
+  std::string_view detail;  // a literal
+  std::string_view ended;   // a literal: how a connection ended
+  std::uint64_t up = 0, down = 0;
+  std::int64_t since_us = 0;
+};
+
+class Records {
+ public:
+  static constexpr std::int64_t kBurst = 500, kPerSecond = 50;
+  Records(LauncherLine& launcher, std::uint64_t workspace) : launcher_(launcher), workspace_(workspace) {}
+
+  void accepted() { ++accepted_, changed_ = true; }
+  void asked() { ++names_, changed_ = true; }
+  // A connection that was made, or failed outside, at its end. on_record: else it is only counted.
+  void ended(const Facts& facts, std::int64_t now_us, bool on_record);
+  void refused(const Facts& facts, std::int64_t now_us);
+  // At most once a second: what was only counted, and the figures. `open`: connections at this moment.
+  void tell(std::size_t open, bool last = false);
+
+ private:
+  static constexpr std::size_t kRefusals = static_cast<std::size_t>(count_words(words(Refusal{})));
+  [[nodiscard]] bool take(std::int64_t now_us);
+
+  LauncherLine& launcher_;
+  const std::uint64_t workspace_;
+  TokenBucket budget_{kBurst, kPerSecond};
+  std::array<std::uint64_t, kRefusals> refused_{}, dropped_{};  // by Refusal; the first of dropped_: ended connections
+  std::uint64_t accepted_ = 0, ended_ = 0, failed_ = 0, names_ = 0, up_ = 0, down_ = 0;
+  bool changed_ = false, dropped_some_ = false;
+};
+
+}  // namespace caisson::egress

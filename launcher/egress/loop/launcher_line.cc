@@ -1,0 +1,50 @@
+#include "launcher/egress/loop/launcher_line.h"
+
+#include <unistd.h>
+
+#include <cstring>
+
+namespace caisson::egress {
+namespace {
+
+std::optional<OrderHead> order_of(std::string_view message) {
+  OrderHead head;
+  if (message.size() != sizeof head) return std::nullopt;
+  std::memcpy(&head, message.data(), sizeof head);
+  if (head.order != Order::open && head.order != Order::close && head.order != Order::peer) return std::nullopt;
+  return head;
+}
+
+}  // namespace
+
+LauncherLine::LauncherLine(Poll& poll, Fd fd, Ordered ordered, std::function<void()> ended)
+    : link_(
+          poll, std::move(fd),
+          [ordered = std::move(ordered)](std::string_view message, std::vector<Fd> fds) {
+            const auto order = order_of(message);
+            return order && ordered(*order, std::move(fds));
+          },
+          std::move(ended)) {}
+
+bool LauncherLine::tell(Said said, std::uint64_t workspace, std::string_view text) {
+  return text.size() <= kMaxText &&
+         link_.say(message_of(SaidHead{said, static_cast<std::uint32_t>(text.size()), workspace}, text));
+}
+
+std::optional<std::string> bytes_of(int file, std::size_t most) {
+  std::string out(most + 1, '\0');
+  std::size_t size = 0;
+  while (size < out.size()) {
+    const ssize_t got = ::pread(file, out.data() + size, out.size() - size, static_cast<off_t>(size));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return std::nullopt;
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  if (size > most) return std::nullopt;
+  out.resize(size);
+  out.shrink_to_fit();
+  return out;
+}
+
+}  // namespace caisson::egress
