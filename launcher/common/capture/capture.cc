@@ -1,0 +1,144 @@
+#include "launcher/common/capture/capture.h"
+
+#include <arpa/inet.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include <iterator>
+
+#include "launcher/common/capture/netlink.h"
+#include "launcher/common/capture/rules.h"
+
+namespace caisson::capture {
+namespace {
+
+constexpr std::uint16_t kNamesPort = 53;
+constexpr int kBacklog = 1024, kProofMs = 1000;
+
+sockaddr_in6 address_of(int family, const char* text, std::uint16_t port) {
+  sockaddr_in6 out{};  // large enough for either
+  if (family == AF_INET6) {
+    out = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+    ::inet_pton(AF_INET6, text, &out.sin6_addr);
+  } else {
+    sockaddr_in v4{.sin_family = AF_INET, .sin_port = htons(port)};
+    ::inet_pton(AF_INET, text, &v4.sin_addr);
+    std::memcpy(&out, &v4, sizeof v4);
+  }
+  return out;
+}
+socklen_t size_of(int family) { return family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in); }
+const sockaddr* plain(const sockaddr_in6& address) { return reinterpret_cast<const sockaddr*>(&address); }
+
+void route(Requests& to, std::uint16_t type, std::uint16_t flags, int family, unsigned loopback) {
+  to.begin(type, flags,
+           rtmsg{.rtm_family = static_cast<unsigned char>(family),
+                 .rtm_table = RT_TABLE_LOCAL,
+                 .rtm_protocol = RTPROT_STATIC,
+                 .rtm_scope = RT_SCOPE_HOST,
+                 .rtm_type = RTN_LOCAL});
+  to.put_native(RTA_OIF, loopback);
+}
+
+Status routes(std::uint16_t type, std::uint16_t flags) {
+  const unsigned loopback = ::if_nametoindex("lo");
+  if (loopback == 0) return sys_error("lo");
+  Requests to;
+  for (const int family : {AF_INET, AF_INET6}) route(to, type, flags, family, loopback);
+  return to.send(NETLINK_ROUTE);
+}
+
+bool set(const Fd& socket, int level, int option) {
+  const int on = 1;
+  return ::setsockopt(socket.get(), level, option, &on, sizeof on) == 0;
+}
+
+// Whoever had the port before may be about to end: the door of a gate that was killed.
+Status bound(const Fd& socket, int family, const char* address, std::uint16_t port) {
+  const sockaddr_in6 to = address_of(family, address, port);
+  for (int tries = 0; ::bind(socket.get(), plain(to), size_of(family)) != 0; ++tries) {
+    if (errno != EADDRINUSE || tries == 50) return sys_error("bind port " + std::to_string(port));
+    const timespec while_it_ends{0, 20'000'000};
+    ::nanosleep(&while_it_ends, nullptr);
+  }
+  return {};
+}
+
+Result<Fd> listener(int family) {
+  Fd out(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!out) return sys_error("socket");
+  if (!set(out, SOL_SOCKET, SO_REUSEADDR) || (family == AF_INET6 && !set(out, IPPROTO_IPV6, IPV6_V6ONLY)) ||
+      !(family == AF_INET6 ? set(out, IPPROTO_IPV6, IPV6_TRANSPARENT) : set(out, IPPROTO_IP, IP_TRANSPARENT)))
+    return sys_error("setsockopt");
+  TRY(bound(out, family, family == AF_INET6 ? "::1" : "127.0.0.1", kDoorPort));
+  if (::listen(out.get(), kBacklog) != 0) return sys_error("listen");
+  return out;
+}
+
+// Transparent, because an answer leaves from the address that was asked, which is none of this namespace's.
+Result<Fd> names_socket() {
+  Fd out(::socket(AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const int off = 0;
+  if (!out) return sys_error("socket");
+  if (::setsockopt(out.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) != 0 || !set(out, IPPROTO_IPV6, IPV6_RECVPKTINFO) ||
+      !set(out, IPPROTO_IPV6, IPV6_TRANSPARENT) || !set(out, IPPROTO_IP, IP_TRANSPARENT) ||
+      !set(out, IPPROTO_IPV6, IPV6_FREEBIND))
+    return sys_error("setsockopt");
+  TRY(bound(out, AF_INET6, "::", kNamesPort));
+  return out;
+}
+
+// That a connection to an address of documentation (RFC 5737, RFC 3849) really comes to the listener, as that address.
+Status proof(const Fd& at, int family) {
+  const sockaddr_in6 there = address_of(family, family == AF_INET6 ? "2001:db8::1" : "192.0.2.1", 9);
+  const Fd client(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!client) return sys_error("socket");
+  if (::connect(client.get(), plain(there), size_of(family)) != 0 && errno != EINPROGRESS) return sys_error("connect");
+  pollfd come{at.get(), POLLIN, 0};
+  if (::poll(&come, 1, kProofMs) != 1) return sys_error("nothing comes to the listener", ETIMEDOUT);
+  const Fd server(::accept4(at.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  sockaddr_in6 own{};
+  socklen_t size = sizeof own;
+  if (!server || ::getsockname(server.get(), reinterpret_cast<sockaddr*>(&own), &size) != 0) return sys_error("accept");
+  if (size != size_of(family) || std::memcmp(&own, &there, size) != 0)
+    return sys_error("the listener does not see the address that was asked for", EADDRNOTAVAIL);
+  return {};
+}
+
+}  // namespace
+
+Result<Sockets> open(Step& step) {
+  Sockets out;
+  step = Step::ipv6;  // off in the kernel (ipv6.disable=1): then half of this cannot be made, and nothing is
+  if (const Fd any(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0)); !any) return sys_error("IPv6");
+  step = Step::listeners;
+  TRY_ASSIGN(out.tcp4, listener(AF_INET));
+  TRY_ASSIGN(out.tcp6, listener(AF_INET6));
+  step = Step::names;
+  TRY_ASSIGN(out.names, names_socket());
+  // Rules before routes: no connection finds its way past the listener meanwhile.
+  step = Step::rules;
+  TRY(load_rules(kDoorPort));
+  step = Step::routes;
+  TRY(routes(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE));
+  step = Step::proof;
+  TRY(proof(out.tcp4, AF_INET));
+  TRY(proof(out.tcp6, AF_INET6));
+  step = Step::none;
+  return out;
+}
+
+Status shut(Step& step) {
+  step = Step::routes;
+  if (const Status gone = routes(RTM_DELROUTE, 0); !gone && gone.error().sys != ESRCH) return gone;
+  step = Step::rules;
+  if (const Status gone = remove_rules(); !gone && gone.error().sys != ENOENT) return gone;
+  step = Step::none;
+  return {};
+}
+
+}  // namespace caisson::capture

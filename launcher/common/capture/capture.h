@@ -1,0 +1,42 @@
+// Makes every TCP connection of a network namespace arrive at one listener, and every question about names at one socket,
+// whatever address and port the program asked for. The caller has CAP_NET_ADMIN and CAP_NET_BIND_SERVICE there, which no session
+// has: so no session can take the routes, the rules or the ports away.
+//
+//   routes   `local default dev lo` (IPv4, IPv6) in the table `local`: each address is one of this host. Only in that table do
+//   the
+//            kernel's own checks of source addresses (__ip_dev_find) take IPv4 addresses for local; in any other connect(2)
+//            fails.
+//   rules    table inet caisson: what begins a connection (SYN without ACK) goes to the listener of its family by tproxy, which
+//            leaves the packet as it is: the accepted socket's own address is the one that was asked for. Not so 127.0.0.0/8 and
+//            ::1, the workspace's own loopback, but for 127.0.0.53:53: resolvers ask again by TCP.
+//   sockets  kDoorPort of 127.0.0.1 and of ::1, transparent; UDP port 53 of every address. What else is UDP finds no socket and
+//   is
+//            refused at once.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "launcher/common/base/fd.h"
+#include "launcher/common/base/result.h"
+
+namespace caisson::capture {
+
+// Below 1024: no session can take it before. What connects to it at 127.0.0.1 or ::1 asks for a proxy.
+inline constexpr std::uint16_t kDoorPort = 312;
+
+enum class Step : std::uint32_t { none, user_ns, net_ns, ipv6, routes, rules, listeners, names, proof };
+constexpr std::string_view words(Step) { return "none user_ns net_ns ipv6 routes rules listeners names proof"; }
+
+struct Sockets {
+  Fd tcp4, tcp6;  // listening, transparent
+  Fd names;  // AF_INET6, bound to ::, takes IPv4 as well: IPV6_PKTINFO says which server was asked (IPv4: ::ffff:a.b.c.d), and
+             // put into an answer it is where that comes from
+};
+
+// In the namespace that the caller is in. What an earlier call made there is replaced. `step`: where it failed.
+[[nodiscard]] Result<Sockets> open(Step& step);
+// Removes routes and rules; the sockets are their owners' to close. It goes on where one is missing already.
+[[nodiscard]] Status shut(Step& step);
+
+}  // namespace caisson::capture

@@ -1,0 +1,59 @@
+// The launcher's hand for what goes out: holds each workspace's sockets, keeps door and dialer running, tells them what they
+// serve, and passes on what they record.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "launcher/common/base/json.h"
+#include "launcher/common/base/loop.h"
+#include "launcher/common/capture/capture.h"
+#include "launcher/common/telling/token_bucket.h"
+#include "launcher/common/wire/gate_protocol.h"
+#include "launcher/gate/enter.h"
+#include "launcher/gate/service.h"
+
+namespace caisson::gate {
+
+class Gate {
+ public:
+  // up: the launcher's socket. door, dialer: their uids, as caisson-seal takes them.
+  Gate(Loop& loop, Fd up, const std::string& door, const std::string& dialer);
+  // Error: the launcher is gone, or sent what is no order. Then nothing is left to do.
+  [[nodiscard]] Status hear();
+
+ private:
+  struct Workspace {
+    std::string name;
+    std::uint32_t generation;
+    Fd list;
+    capture::Sockets sockets;
+    Fd answer;  // of a launcher that waits
+    bool made = false;
+    TokenBucket records{1000, 200};  // at once, and a second: beyond that they are counted
+    std::uint64_t dropped = 0;
+  };
+  using Entry = std::map<std::uint64_t, Workspace>::iterator;
+
+  void open(const Order& order, std::string name, Fd list, const Fd& user_ns, const Fd& net_ns, Fd answer);
+  void entered(std::uint64_t workspace, Entered made);
+  void tell_door(const Entry& entry);
+  void tell_dialer(const Entry& entry);
+  void settle();  // answers who waits, once all that it asked for serves
+  void answer(Entry entry, int error, const std::string& what);
+  void started(Service& service);
+  void heard(egress::Said said, std::uint64_t workspace, std::string_view text);
+  void count(Workspace& workspace);
+  [[nodiscard]] Service::Events events(Service& of);
+  // False: the launcher did not take it.
+  bool tell(Told told, std::string_view text);
+
+  Loop& loop_;
+  const Fd up_;
+  std::map<std::uint64_t, Workspace> workspaces_;
+  Service door_, dialer_;
+  bool running_ = false;  // both were started
+};
+
+}  // namespace caisson::gate

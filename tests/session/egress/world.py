@@ -1,0 +1,283 @@
+"""Door and dialer between a workspace and an internet of three network namespaces, none of which leads out of this machine:
+
+workspace (every address is its own, as caisson-gate makes it)   door -> dialer (out: 11.0.0.1) -> servers (world: 11.0.0.254 and others)
+"""
+
+import contextlib
+import ctypes
+import os
+import signal
+import socket
+import ssl
+import struct
+import subprocess
+import threading
+import time
+
+import stage
+from harness import BUILD
+from names import NameServer, addresses_in, question
+
+SEAL, EGRESS = BUILD / "launcher" / "caisson-seal", BUILD / "launcher" / "caisson-egress"
+CLONE_NEWNS, MS_BIND, MS_REC_PRIVATE = 0x20000, 0x1000, 0x4000 | 0x40000
+IP_TRANSPARENT, IPV6_TRANSPARENT, IPV6_RECVPKTINFO = 19, 75, 49
+PUBLIC, PUBLIC6, OTHER, PRIVATE, METADATA = "93.184.216.34", "2a00:2::34", "93.184.216.99", "10.9.9.9", "169.254.169.254"
+OUT, SERVER = "11.0.0.1", "11.0.0.254"
+UIDS = {"door": "993", "dialer": "994"}
+
+
+class Net:
+    """A network namespace, held by a process in it."""
+
+    def __init__(self):
+        self.holder = subprocess.Popen(["unshare", "--net", "sleep", "600"])
+        own = os.stat("/proc/self/ns/net").st_ino
+        while os.stat(f"/proc/{self.holder.pid}/ns/net").st_ino == own:
+            time.sleep(0.005)
+        self.fd = os.open(f"/proc/{self.holder.pid}/ns/net", os.O_RDONLY)
+        self.ip("link set lo up")
+
+    def ip(self, command):
+        subprocess.run(["ip", *command.split()], preexec_fn=self.enter, check=True, timeout=20)
+
+    def enter(self):
+        stage.call(stage.libc.setns(self.fd, stage.CLONE_NEWNET))
+
+    @contextlib.contextmanager
+    def inside(self):
+        back = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+        self.enter()
+        try:
+            yield
+        finally:
+            stage.call(stage.libc.setns(back, stage.CLONE_NEWNET))
+            os.close(back)
+
+    def socket(self, *kind):
+        with self.inside():
+            made = socket.socket(*kind)
+        made.settimeout(10)
+        return made
+
+    def close(self):
+        os.close(self.fd)
+        self.holder.kill()
+        self.holder.wait()
+
+
+def rule(name=None, suffix=None, address=None, prefix=None, ports=(), deny=False, private=False, read_only=False, sni_optional=False, why="a test"):
+    flags = deny | private << 1 | read_only << 2 | sni_optional << 3
+    if address is not None:
+        v6 = ":" in address
+        packed = socket.inet_pton(socket.AF_INET6 if v6 else socket.AF_INET, address).ljust(16, b"\0")
+        host = b"\2" + bytes([v6]) + packed + bytes([prefix if prefix is not None else 128 if v6 else 32])
+    else:
+        text = (name or suffix).encode()
+        host = bytes([name is None]) + struct.pack("=H", len(text)) + text
+    ranges = b"".join(struct.pack("=HH", *(p if isinstance(p, tuple) else (p, p))) for p in ports)
+    return bytes([flags]) + host + bytes([len(ports)]) + ranges + struct.pack("=H", len(why)) + why.encode()
+
+
+def list_of(*rules, mode=0, connections=512, per_second=500, bytes_per_second=0, idle=300):
+    """As list_bytes() of launcher/egress/list writes it."""
+    return b"egress1\n" + struct.pack("=BIIQII", mode, connections, per_second, bytes_per_second, idle, len(rules)) + b"".join(rules)
+
+
+class Service(stage.Service):
+    """Door or dialer, sealed as it is in earnest; the test is its launcher."""
+
+    def __init__(self, name, net, files):
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+        def prepare():
+            os.dup2(theirs.fileno(), 3)
+            net.enter()
+            stage.call(stage.libc.unshare(CLONE_NEWNS))
+            stage.call(stage.libc.mount(b"none", b"/", None, ctypes.c_ulong(MS_REC_PRIVATE), None))
+            for path, file in files.items():
+                stage.call(stage.libc.mount(bytes(file), path.encode(), None, ctypes.c_ulong(MS_BIND), None))
+
+        self.process = subprocess.Popen([SEAL, name, UIDS[name], EGRESS], preexec_fn=prepare, pass_fds=[3], env={})
+        theirs.close()
+        super().__init__(ours, name, UIDS[name], self.process.pid, ours)
+        assert self.hear()[0] == stage.READY
+
+    def hear(self):
+        data, _ = stage.receive(self.socket)
+        said, size, workspace = struct.unpack("IIQ", data[:16])
+        assert size == len(data) - 16
+        return said, workspace, data[16:].decode()
+
+    def close(self):
+        self.socket.close()
+        self.process.wait(10)
+
+
+class World:
+    def __init__(self, folder):
+        self.folder = folder
+        self.workspace, self.out, self.world = Net(), Net(), Net()
+        for family in ("-4", "-6"):
+            self.workspace.ip(f"{family} route add local default dev lo")
+        self.out.ip(f"link add v0 type veth peer name v1 netns {self.world.holder.pid}")
+        for net, device, own in ((self.out, "v0", "1"), (self.world, "v1", "254")):
+            net.ip(f"addr add 11.0.0.{own}/24 dev {device}")
+            net.ip(f"addr add 2a00:1::{own}/64 dev {device} nodad")
+            net.ip(f"link set {device} up")
+        self.out.ip("route add default via 11.0.0.254")
+        self.out.ip("-6 route add default via 2a00:1::254")
+        for address in (PUBLIC, OTHER, PRIVATE, METADATA, "100.64.0.9"):
+            self.world.ip(f"addr add {address}/32 dev lo")
+        self.world.ip(f"addr add {PUBLIC6}/128 dev lo nodad")
+        self.names = NameServer(self.world.socket(socket.AF_INET, socket.SOCK_DGRAM), self.listener(SERVER, 53))
+        (folder / "resolv.conf").write_text(f"nameserver {SERVER}\n")
+        (folder / "hosts").write_text(f"127.0.0.1 localhost\n{PUBLIC} from-hosts.test\n")
+        self.door = self.dialer = None
+        self.records, self.servers = [], []
+        self.sockets = []
+
+    def listener(self, address, port, backlog=4096):
+        made = self.world.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((address, port))
+        made.listen(backlog)
+        made.settimeout(None)
+        return made
+
+    def start_dialer(self):
+        files = {"/etc/resolv.conf": self.folder / "resolv.conf", "/etc/hosts": self.folder / "hosts"}
+        self.dialer = Service("dialer", self.out, {path: os.fsencode(file) for path, file in files.items()})
+
+    def start_door(self):
+        self.door = Service("door", self.workspace, {})
+
+    def join(self):
+        ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for service, end in zip((self.door, self.dialer), ends):
+            stage.send(service.socket, struct.pack("IIQ", stage.TO_PEER, 0, 0), [end.fileno()])
+            end.close()
+
+    def open(self, *rules, port=443, **limits):
+        """Everything runs; transparent listeners at this port."""
+        self.start_dialer()
+        self.start_door()
+        self.join()
+        kinds = ((socket.AF_INET, socket.SOCK_STREAM), (socket.AF_INET6, socket.SOCK_STREAM), (socket.AF_INET6, socket.SOCK_DGRAM))
+        self.sockets = [self.workspace.socket(*kind) for kind in kinds]
+        v4, v6, names = self.sockets
+        v4.setsockopt(socket.IPPROTO_IP, IP_TRANSPARENT, 1)
+        for made in (v6, names):
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, made is v6)
+            made.setsockopt(socket.IPPROTO_IPV6, IPV6_TRANSPARENT, 1)
+        names.setsockopt(socket.IPPROTO_IPV6, IPV6_RECVPKTINFO, 1)
+        v4.bind(("0.0.0.0", port))
+        v6.bind(("::", port))
+        names.bind(("::", 53))
+        v4.listen(4096), v6.listen(4096)
+        self.set_list(*rules, sockets=self.sockets, **limits)
+        return self
+
+    def set_list(self, *rules, generation=1, sockets=(), workspace=1, **limits):
+        for service, extra in ((self.door, sockets), (self.dialer, ())):
+            file = stage.memory_file(list_of(*rules, **limits))
+            stage.send(service.socket, struct.pack("IIQ", stage.OPEN, generation, workspace), [file, *(s.fileno() for s in extra)])
+            os.close(file)
+
+    def ask(self, name, type_=1, server="127.0.0.53"):
+        """(code, answers) of the workspace's names socket."""
+        asker = self.workspace.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        with asker:
+            asker.connect((server, 53))
+            asker.send(question(name, type_))
+            return addresses_in(asker.recv(4096))
+
+    def connect(self, host, port, timeout=10):
+        """A client in the workspace, to an address or a name."""
+        if not host.replace(".", "").isdigit() and ":" not in host:
+            code, found = self.ask(host)
+            assert code == 0 and found, f"{host}: {code}"
+            host = found[0]
+        client = self.workspace.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+        client.settimeout(timeout)
+        client.connect((host, port))
+        return client
+
+    def serve(self, address, port, handle):
+        """handle(connection) for each, in a thread of its own. The list that grows with each connection."""
+        listening, seen = self.listener(address, port), []
+
+        def one(connection):
+            with contextlib.suppress(OSError), connection:
+                handle(connection)
+
+        def run():
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, peer = listening.accept()
+                    seen.append(peer)
+                    threading.Thread(target=one, args=(connection,), daemon=True).start()
+
+        threading.Thread(target=run, daemon=True).start()
+        self.servers.append(listening)
+        return seen
+
+    def record(self, **wanted):
+        """The next record of the door that has these members."""
+        import json
+
+        end = time.monotonic() + 10
+        while time.monotonic() < end:
+            for record in self.records:
+                if all(record.get(key) == value for key, value in wanted.items()):
+                    self.records.remove(record)
+                    return record
+            said, _, text = self.door.hear()
+            if said == stage.RECORD:
+                self.records.append(json.loads(text))
+        raise AssertionError(f"no record {wanted}: {self.records}")
+
+    def close(self):
+        for service in (self.door, self.dialer):
+            if service:
+                service.close()
+        for made in [*self.sockets, *self.servers]:
+            with contextlib.suppress(OSError):
+                made.shutdown(socket.SHUT_RDWR)
+            made.close()
+        self.names.close()
+        for net in (self.workspace, self.out, self.world):
+            net.close()
+
+
+def echo(connection):
+    while data := connection.recv(65536):
+        connection.sendall(data)
+    connection.shutdown(socket.SHUT_WR)
+
+
+def read_all(client):
+    """Everything up to the end; b"RST" at the end where there is a reset."""
+    out = b""
+    try:
+        while data := client.recv(65536):
+            out += data
+    except ConnectionResetError:
+        out += b"RST"
+    return out
+
+
+def client_hello(server_name):
+    """The bytes of a real one."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    out = ssl.MemoryBIO()
+    tls = context.wrap_bio(ssl.MemoryBIO(), out, server_hostname=server_name)
+    with contextlib.suppress(ssl.SSLWantReadError):
+        tls.do_handshake()
+    return out.read()
+
+
+def kill(service):
+    os.kill(service.pid, signal.SIGKILL)
+    service.process.wait(10)
