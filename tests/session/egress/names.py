@@ -81,6 +81,8 @@ class NameServer:
         with contextlib.suppress(OSError):
             while True:
                 message, peer = self.datagrams.recvfrom(4096)
+                if not message:  # close() has ended the socket
+                    return
                 if self.silent:
                     continue
                 answer = self.answer(message, self.truncate)
