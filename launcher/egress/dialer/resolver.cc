@@ -80,7 +80,7 @@ Task<Resolver::Reply> Resolver::ask_by_udp(Name name, std::uint16_t type, Addres
   if (!id || !fd) co_return reply;
   Stream datagrams(poll_, std::move(fd));
   if (datagrams.write(dns_query(*id, name, type)) < 0) co_return reply;
-  std::array<char, 4096> buffer;
+  static std::array<char, 4096> buffer;  // not in the frame: nothing of it is used after a wait
   for (;;) {
     const ssize_t got = datagrams.read(buffer);
     if (got < 0 && errno != EAGAIN && errno != EINTR) co_return reply;  // nothing listens there
@@ -107,7 +107,7 @@ Task<Resolver::Reply> Resolver::ask_by_tcp(Name name, std::uint16_t type, Addres
   sent += query;
   if (stream.write(sent) != static_cast<ssize_t>(sent.size())) co_return reply;  // an empty socket takes so little at once
   while (came.size() < kMostTcp) {
-    std::array<char, 2048> buffer;
+    static std::array<char, 2048> buffer;
     const ssize_t got = stream.read(buffer);
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) co_return reply;
     if (got > 0) came.append(buffer.data(), static_cast<std::size_t>(got));

@@ -141,7 +141,7 @@ Task<bool> Connection::linger() {
   const std::int64_t until_us = now_us() + kLingerUs;
   client.end_of_writing();
   for (std::size_t taken = 0; taken < kMostLingered;) {
-    std::array<char, 4096> ignored;
+    static std::array<char, 4096> ignored;
     const ssize_t got = client.read(ignored);
     if (got == 0) co_return true;
     if (got > 0) {

@@ -27,7 +27,7 @@ bool same_server(Connection& connection, const ClientHello& hello, const HostPor
 // for. Where the server speaks first it is no TLS.
 Task<bool> talk_any(Connection& connection, HostPort place) {
   while (connection.ahead.empty()) {
-    std::array<char, 4096> buffer;
+    static std::array<char, 4096> buffer;  // not in the frame: nothing of it is used after a wait
     const ssize_t got = connection.client.read(buffer);
     if (got > 0) connection.ahead.assign(buffer.data(), static_cast<std::size_t>(got));
     if (got > 0) break;

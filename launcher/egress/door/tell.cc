@@ -19,9 +19,9 @@ std::string where(const Facts& facts) {
 
 std::string_view status_of(const Facts& facts) {
   if (facts.refusal == Refusal::framing) return "400 Bad Request";
-  if (facts.refusal == Refusal::limit || facts.refusal == Refusal::rate) return "429 Too Many Requests";
+  if (facts.refusal == Refusal::limit && facts.host.empty()) return "431 Request Header Fields Too Large";
   if (facts.refusal == Refusal::timeout) return "408 Request Timeout";
-  if (facts.refusal == Refusal::dialer) return "503 Service Unavailable";
+  if (facts.refusal == Refusal::dialer || facts.refusal == Refusal::limit) return "503 Service Unavailable";
   if (facts.refusal != Refusal::none) return "403 Forbidden";
   return facts.error == ETIMEDOUT ? "504 Gateway Timeout" : "502 Bad Gateway";
 }
@@ -45,7 +45,7 @@ std::string text_of(const Connection& connection) {
 
 Task<bool> read_more(Connection& connection, std::int64_t deadline_us) {
   for (;;) {
-    std::array<char, 4096> buffer;
+    static std::array<char, 4096> buffer;  // not in the frame: nothing of it is used after a wait
     const ssize_t got = connection.client.read(buffer);
     if (got > 0) {
       connection.ahead.append(buffer.data(), static_cast<std::size_t>(got));

@@ -90,12 +90,12 @@ class Service(stage.Service):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
         def prepare():
-            os.dup2(theirs.fileno(), 3)
             net.enter()
             stage.call(stage.libc.unshare(CLONE_NEWNS))
             stage.call(stage.libc.mount(b"none", b"/", None, ctypes.c_ulong(MS_REC_PRIVATE), None))
             for path, file in files.items():
                 stage.call(stage.libc.mount(bytes(file), path.encode(), None, ctypes.c_ulong(MS_BIND), None))
+            os.dup2(theirs.fileno(), 3)
 
         self.process = subprocess.Popen([SEAL, name, UIDS[name], EGRESS], preexec_fn=prepare, pass_fds=[3], env={})
         theirs.close()
