@@ -58,7 +58,7 @@ ALLOWED = {
     "launcher/init": commons("base freestanding wire"),
     "launcher/auditor": commons("base tables telling watching wire"),
     "launcher/observer": commons("base tables watching wire"),
-    "launcher/gate": commons("base capture confine telling wire"),
+    "launcher/gate": commons("base build capture confine telling wire"),
     "launcher/homes": commons("base confine tables"),
     "launcher/logs": commons("audit audit_lines base tables"),
     "launcher/protect": commons("base build confine freestanding tables"),

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <iterator>
 
+#include "launcher/common/policy/in_force.h"
 #include "launcher/common/wire/probes.h"
 
 namespace caisson::confine {
@@ -52,8 +53,9 @@ std::optional<Claim> claim(const Plan& plan, Probe probe) {
       {Probe::parent_is_init, plan.pid_ns, {pid_ns, {}, 1}},
       {Probe::connect_launcher, plan.inet, {net_ns, {ECONNREFUSED}}},
       {Probe::connect_launcher, filter, refused},
-      {Probe::connect_metadata, plan.inet, {net_ns, {ENETUNREACH}}},
-      {Probe::connect_metadata, filter, refused},
+      // Where a policy goes out there is a door at that address, which accepts and then refuses.
+      {Probe::connect_metadata, plan.inet && !policy::goes_out(*plan.policy), {net_ns, {ENETUNREACH}}},
+      {Probe::connect_metadata, filter && !plan.inet, refused},
       {Probe::socket_vsock, filter, refused},
       {Probe::socket_mptcp, filter, refused},
       {Probe::unshare_user, filter, refused},

@@ -102,7 +102,7 @@ class Planner {
           "root of this container is the host's root and can write to /proc/sys: control of the launcher is control of the host");
     shared_namespaces();
 
-    plan_.inet = plan_.net_ns && policy_.network == policy::Network::loopback;
+    plan_.inet = plan_.net_ns && policy_.network != policy::Network::none;
     if (plan_.inet && !place_.own_net)
       residual("loopback-shared",
                "the sessions of a workspace share one loopback network: each can use the servers of the others");
@@ -417,6 +417,9 @@ class Planner {
       if (state(m).state != MechanismState::enforced)
         return fail(Code::unavailable, "policy '" + policy_.domain + "' requires " + std::string(mechanism_name(m)) +
                                            ", which is not available: " + state(m).reason);
+    if (policy::goes_out(policy_) && !place_.own_net && !(plan_.net_ns && features_.egress_tproxy.ok()))
+      return fail(Code::unavailable, "policy '" + policy_.domain + "' goes out (network), and there is no way out here: " +
+                                         (plan_.net_ns ? because(features_.egress_tproxy) : state(Mechanism::net_ns).reason));
     return {};
   }
 

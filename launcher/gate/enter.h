@@ -10,14 +10,15 @@
 namespace caisson::gate {
 
 struct Entered {
+  Fd net_ns;
   capture::Sockets sockets;
   int error = 0;
-  std::string what;  // step and errno; "" where all went well
+  std::string what;  // the step that failed; "" where all went well
 };
 using Done = std::function<void(Entered)>;
 
-// Takes all connections there (capture::open), or lets them go (capture::shut); `done` is called from the loop, at the latest
+// Takes all connections of the network namespace, or of a new one where it is none; `done` is called from the loop, at the latest
 // after some seconds. Neither descriptor is needed after this returns.
-void enter(Loop& loop, const Fd& user_ns, const Fd& net_ns, bool shut, Done done);
+void enter(Loop& loop, const Fd& user_ns, const Fd& net_ns, Done done);
 
 }  // namespace caisson::gate

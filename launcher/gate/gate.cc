@@ -42,40 +42,38 @@ Status Gate::hear() {
   std::string name(bytes + sizeof order, static_cast<std::size_t>(came.size) - sizeof order);
   const auto there = workspaces_.find(order.workspace);
   const bool known = there != workspaces_.end();
-  if (order.op == Op::open && !known && (came.count == 3 || came.count == 4)) {
-    open(order, std::move(name), std::move(fds[2]), fds[0], fds[1], std::move(fds[3]));
-  } else if (order.op == Op::list && known && came.count == 1) {
+  static constexpr std::size_t kComeAlong[] = {0, 3, 3, 1, 0};
+  const bool opens = order.op == Op::make || order.op == Op::open;
+  if (order.op < Op::make || order.op > Op::close || (opens && known) ||
+      came.count != kComeAlong[static_cast<std::size_t>(order.op)])
+    return fail(Code::protocol, "no order of the launcher's");
+  if (order.op == Op::make) open(order, std::move(name), fds[0], std::move(fds[1]), std::move(fds[2]), Fd());
+  if (order.op == Op::open) open(order, std::move(name), fds[0], std::move(fds[1]), Fd(), fds[2]);
+  if (!known) return {};  // what could not be made again after a gate before us, which is on record
+  if (order.op == Op::list) {
     there->second.generation = order.generation;
     there->second.list = std::move(fds[0]);
     // The dialer first: what the door lets through is to meet the same list.
-    dialer_.send({egress::Order::open, order.generation, order.workspace}, {there->second.list.get()});
-    door_.send({egress::Order::open, order.generation, order.workspace}, {there->second.list.get()});
-  } else if (order.op == Op::close && known && (came.count == 0 || came.count == 2)) {
-    for (Service* of : {&door_, &dialer_}) of->send({egress::Order::close, order.generation, order.workspace}, {});
-    workspaces_.erase(there);
-    if (came.count == 2)
-      enter(loop_, fds[0], fds[1], true, [this, name](const Entered& done) {
-        if (done.error == 0) return;
-        (void)tell(Told::exit,
-                   JsonText().string("workspace", name).string("why", done.what).string("errno", errno_name(done.error)).text());
-      });
-  } else {
-    return fail(Code::protocol, "no order of the launcher's");
+    for (Service* of : {&dialer_, &door_})
+      of->send({egress::Order::open, order.generation, order.workspace}, {there->second.list.get()});
+    return {};
   }
+  for (Service* of : {&door_, &dialer_}) of->send({egress::Order::close, order.generation, order.workspace}, {});
+  workspaces_.erase(there);
   return {};
 }
 
-void Gate::open(const Order& order, std::string name, Fd list, const Fd& user_ns, const Fd& net_ns, Fd answer) {
+void Gate::open(const Order& order, std::string name, const Fd& user_ns, Fd list, Fd answer, const Fd& net_ns) {
   if (!std::exchange(running_, true)) {
     dialer_.start();
     door_.start();
   }
-  workspaces_.emplace(order.workspace, Workspace{.name = std::move(name),
-                                                 .generation = order.generation,
-                                                 .list = std::move(list),
-                                                 .sockets = {},
-                                                 .answer = std::move(answer)});
-  enter(loop_, user_ns, net_ns, false, [this, number = order.workspace](Entered made) { entered(number, std::move(made)); });
+  Workspace& made = workspaces_[order.workspace];
+  made.name = std::move(name);
+  made.generation = order.generation;
+  made.list = std::move(list);
+  made.answer = std::move(answer);
+  enter(loop_, user_ns, net_ns, [this, number = order.workspace](Entered entered) { this->entered(number, std::move(entered)); });
   loop_.after(kServeUs, [this, number = order.workspace] {
     const auto late = workspaces_.find(number);
     if (late == workspaces_.end() || !late->second.answer) return;
@@ -87,6 +85,7 @@ void Gate::entered(std::uint64_t workspace, Entered made) {
   const auto entry = workspaces_.find(workspace);
   if (entry == workspaces_.end()) return;  // closed meanwhile
   if (made.error != 0) return answer(entry, made.error, made.what);
+  entry->second.net_ns = std::move(made.net_ns);
   entry->second.sockets = std::move(made.sockets);
   entry->second.made = true;
   (void)tell(Told::start,
@@ -114,16 +113,19 @@ void Gate::settle() {
 
 void Gate::answer(Entry entry, int error, const std::string& what) {
   const Answer head{error};
-  const Fd to = std::move(entry->second.answer);
+  const Fd to = std::move(entry->second.answer), net_ns = std::move(entry->second.net_ns);
+  const int fd = net_ns.get();
   if (to) {
     const std::string message = std::string(reinterpret_cast<const char*>(&head), sizeof head) + what;
-    (void)scm::send(to.get(), message.data(), message.size(), nullptr, 0, MSG_DONTWAIT);
+    (void)scm::send(to.get(), message.data(), message.size(), &fd, error == 0 ? 1 : 0, MSG_DONTWAIT);
   } else if (error != 0) {  // made again after a gate before us, so nobody waits
-    JsonText record;
-    record.string("workspace", entry->second.name).string("why", what).string("errno", errno_name(error));
-    (void)tell(Told::exit, record.text());
+    failed(entry->second.name, error, what);
   }
   if (error != 0) workspaces_.erase(entry);
+}
+
+void Gate::failed(const std::string& workspace, int error, const std::string& what) {
+  (void)tell(Told::exit, JsonText().string("workspace", workspace).string("why", what).string("errno", errno_name(error)).text());
 }
 
 // It knows nothing yet, and what ran between the two has failed.
@@ -145,6 +147,8 @@ void Gate::heard(egress::Said said, std::uint64_t number, std::string_view text)
   if (!workspace.records.take(sys::monotonic_us())) return count(workspace);
   auto record = json::parse(text, kRecord);
   if (!record || !record->is_object()) record = json::Value{{"malformed", true}};
+  for (const char* of_the_log : {"seq", "time", "mono_us", "event", "prev", "hash"})
+    record->erase(of_the_log);  // it refuses these
   (*record)["workspace"] = workspace.name;
   const Told as = said == egress::Said::dropped ? Told::dropped : record->contains("refusal") ? Told::refused : Told::connection;
   if (!tell(as, json::dump(*record))) count(workspace);

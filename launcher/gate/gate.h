@@ -26,22 +26,23 @@ class Gate {
  private:
   struct Workspace {
     std::string name;
-    std::uint32_t generation;
+    std::uint32_t generation = 0;
     Fd list;
+    Fd answer, net_ns;  // of a launcher that waits, and what it waits for
     capture::Sockets sockets;
-    Fd answer;  // of a launcher that waits
     bool made = false;
     TokenBucket records{1000, 200};  // at once, and a second: beyond that they are counted
     std::uint64_t dropped = 0;
   };
   using Entry = std::map<std::uint64_t, Workspace>::iterator;
 
-  void open(const Order& order, std::string name, Fd list, const Fd& user_ns, const Fd& net_ns, Fd answer);
+  void open(const Order& order, std::string name, const Fd& user_ns, Fd list, Fd answer, const Fd& net_ns);
   void entered(std::uint64_t workspace, Entered made);
   void tell_door(const Entry& entry);
   void tell_dialer(const Entry& entry);
   void settle();  // answers who waits, once all that it asked for serves
   void answer(Entry entry, int error, const std::string& what);
+  void failed(const std::string& workspace, int error, const std::string& what);
   void started(Service& service);
   void heard(egress::Said said, std::uint64_t workspace, std::string_view text);
   void count(Workspace& workspace);

@@ -43,7 +43,12 @@ enum class Event {
   auditor_start,
   auditor_exit,
   courier_start,
-  courier_exit,  // the last one
+  courier_exit,
+  egress_connection,  // launcher.ndjson: a connection that went out and has ended: workspace, host, address, bytes, rule
+  egress_refused,     // one that did not, or a question about a name: why
+  egress_dropped,     // those that were only counted
+  egress_start,       // of gate, door and dialer; or a workspace got its way out
+  egress_exit,        // the last one. Of these; or why a workspace has no way out any more
 };
 
 // In the order of the enumerators, a space between each.
@@ -51,8 +56,9 @@ inline constexpr std::string_view kEventNames =
     "boot agent_start agent_exit agent_violation client_violation request_refused session_request session_start "
     "session_refused exec_request exec_start exec_refused exec_exit exec_signal limit_hit session_end policy_reload "
     "workspace_create workspace_end workspace_pause workspace_resume segment_end segment_start segment_removed log_deleted "
-    "log_root denial denials_dropped denial_audit_closed path_refusal auditor_start auditor_exit courier_start courier_exit";
-static_assert(count_words(kEventNames) == static_cast<int>(Event::courier_exit) + 1);
+    "log_root denial denials_dropped denial_audit_closed path_refusal auditor_start auditor_exit courier_start courier_exit "
+    "egress_connection egress_refused egress_dropped egress_start egress_exit";
+static_assert(count_words(kEventNames) == static_cast<int>(Event::egress_exit) + 1);
 
 [[nodiscard]] constexpr std::string_view event_name(Event event) { return word(kEventNames, static_cast<std::size_t>(event)); }
 

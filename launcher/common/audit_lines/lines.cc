@@ -53,7 +53,7 @@ Result<std::optional<Lines::Line>> Lines::next() {
 }
 
 std::optional<Event> event_from(std::string_view name) {
-  for (int i = 0; i <= static_cast<int>(Event::auditor_exit); ++i)
+  for (int i = 0; i < count_words(kEventNames); ++i)
     if (event_name(static_cast<Event>(i)) == name) return static_cast<Event>(i);
   return std::nullopt;
 }

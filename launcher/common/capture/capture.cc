@@ -34,21 +34,19 @@ sockaddr_in6 address_of(int family, const char* text, std::uint16_t port) {
 socklen_t size_of(int family) { return family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in); }
 const sockaddr* plain(const sockaddr_in6& address) { return reinterpret_cast<const sockaddr*>(&address); }
 
-void route(Requests& to, std::uint16_t type, std::uint16_t flags, int family, unsigned loopback) {
-  to.begin(type, flags,
-           rtmsg{.rtm_family = static_cast<unsigned char>(family),
-                 .rtm_table = RT_TABLE_LOCAL,
-                 .rtm_protocol = RTPROT_STATIC,
-                 .rtm_scope = RT_SCOPE_HOST,
-                 .rtm_type = RTN_LOCAL});
-  to.put_native(RTA_OIF, loopback);
-}
-
-Status routes(std::uint16_t type, std::uint16_t flags) {
+Status routes() {
   const unsigned loopback = ::if_nametoindex("lo");
   if (loopback == 0) return sys_error("lo");
   Requests to;
-  for (const int family : {AF_INET, AF_INET6}) route(to, type, flags, family, loopback);
+  for (const int family : {AF_INET, AF_INET6}) {
+    to.begin(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE,
+             rtmsg{.rtm_family = static_cast<unsigned char>(family),
+                   .rtm_table = RT_TABLE_LOCAL,
+                   .rtm_protocol = RTPROT_STATIC,
+                   .rtm_scope = RT_SCOPE_HOST,
+                   .rtm_type = RTN_LOCAL});
+    to.put_native(RTA_OIF, loopback);
+  }
   return to.send(NETLINK_ROUTE);
 }
 
@@ -124,21 +122,12 @@ Result<Sockets> open(Step& step) {
   step = Step::rules;
   TRY(load_rules(kDoorPort));
   step = Step::routes;
-  TRY(routes(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE));
+  TRY(routes());
   step = Step::proof;
   TRY(proof(out.tcp4, AF_INET));
   TRY(proof(out.tcp6, AF_INET6));
   step = Step::none;
   return out;
-}
-
-Status shut(Step& step) {
-  step = Step::routes;
-  if (const Status gone = routes(RTM_DELROUTE, 0); !gone && gone.error().sys != ESRCH) return gone;
-  step = Step::rules;
-  if (const Status gone = remove_rules(); !gone && gone.error().sys != ENOENT) return gone;
-  step = Step::none;
-  return {};
 }
 
 }  // namespace caisson::capture

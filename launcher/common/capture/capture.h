@@ -34,9 +34,8 @@ struct Sockets {
              // put into an answer it is where that comes from
 };
 
-// In the namespace that the caller is in. What an earlier call made there is replaced. `step`: where it failed.
+// In the namespace that the caller is in. What an earlier call made there is replaced. Without the sockets all that goes out is
+// refused at once. `step`: where it failed.
 [[nodiscard]] Result<Sockets> open(Step& step);
-// Removes routes and rules; the sockets are their owners' to close. It goes on where one is missing already.
-[[nodiscard]] Status shut(Step& step);
 
 }  // namespace caisson::capture

@@ -176,10 +176,4 @@ Status load_rules(std::uint16_t port) {
   return batch.load();
 }
 
-Status remove_rules() {
-  Batch batch;
-  batch.table(NFT_MSG_DELTABLE);
-  return batch.load();
-}
-
 }  // namespace caisson::capture

@@ -19,6 +19,5 @@ namespace caisson::capture {
 
 // In one transaction: all of it, in place of what was there, or nothing.
 [[nodiscard]] Status load_rules(std::uint16_t port);
-[[nodiscard]] Status remove_rules();
 
 }  // namespace caisson::capture

@@ -12,6 +12,8 @@
 #include "launcher/common/base/json.h"
 #include "launcher/common/base/sys.h"
 #include "launcher/common/build/load_filter.h"
+#include "launcher/common/build/net.h"
+#include "launcher/common/capture/capture.h"
 #include "launcher/common/confine/seccomp.h"
 #include "launcher/common/confine/user_ns.h"
 #include "launcher/common/kernel/raw.h"
@@ -102,6 +104,15 @@ Outcome probe_mounts() {
 }
 
 Outcome probe_net() { return outcome(::unshare(CLONE_NEWNET) == 0, "unshare(NEWNET)"); }
+// What caisson-gate makes for a workspace, and that it works.
+Outcome probe_egress_tproxy() {
+  if (::unshare(CLONE_NEWNET) != 0) return outcome(false, "unshare(NEWNET)");
+  if (const int error = loopback_up(); error != 0) return {error, "loopback"};
+  capture::Step step{};
+  const auto made = capture::open(step);
+  if (made) return kFine;
+  return {made.error().sys != 0 ? made.error().sys : EIO, word(words(step), static_cast<std::size_t>(step)).data()};
+}
 Outcome probe_ipc() { return outcome(::unshare(CLONE_NEWIPC) == 0, "unshare(NEWIPC)"); }
 // podman's own seccomp profile permits the namespace and refuses to name the host in it: then the container's name stays.
 Outcome probe_uts() {
@@ -215,6 +226,7 @@ Features probe_features() {
   if (f.user_ns.ok()) {
     f.mount_ns = try_in_child(probe_mounts, true);
     f.net_ns = try_in_child(probe_net, true);
+    f.egress_tproxy = try_in_child(probe_egress_tproxy, true);
     f.ipc_ns = try_in_child(probe_ipc, true);
     f.uts_ns = try_in_child(probe_uts, true);
     f.cgroup_ns = try_in_child(probe_cgroup_ns, true);

@@ -32,7 +32,8 @@ json::Value report_of(const Features& f) {
             {"cgroup_ns", tried_json(f.cgroup_ns)},
             {"proc", tried_json(f.proc_full)},
             {"proc_subset_pid", tried_json(f.proc_subset)},
-            {"change_uid", tried_json(f.change_uid)}}}};
+            {"change_uid", tried_json(f.change_uid)},
+            {"egress_tproxy", tried_json(f.egress_tproxy)}}}};
 }
 
 std::vector<std::string> missing_walls(const Features& f) {

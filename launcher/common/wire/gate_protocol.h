@@ -9,12 +9,12 @@ namespace caisson::gate {
 
 inline constexpr std::size_t kMaxName = 64, kMaxMessage = 20 * 1024;
 
-// launcher -> gate, with the workspace's name
+// launcher -> gate, with the workspace's name; with descriptors, in this order
 enum class Op : std::uint32_t {
-  open =
-      1,  // with its user and its network namespace, its list (memory file) and, where it is waited for, a socket for the answer
-  list = 2,   // with a newer list
-  close = 3,  // it ends; with its two namespaces: it goes on, and what was made in them is removed
+  make = 1,   // user namespace, list (memory file), socket for the answer: a network namespace with a way out is made
+  open = 2,   // user namespace, list, network namespace: that one, which an earlier gate made, gets it again. Nothing is answered
+  list = 3,   // newer list
+  close = 4,  // nothing: its connections end, and no more are accepted
 };
 struct Order {
   Op op;
@@ -22,9 +22,9 @@ struct Order {
   std::uint64_t workspace;   // a number that is never used again
 };
 
-// The answer to `open`, with text: what went wrong. It is never sent before door and dialer serve.
+// The answer to `make`: with the network namespace, and not before door and dialer serve; or with text that says what went wrong.
 struct Answer {
-  std::int32_t error;  // errno of what went wrong; 0: nothing
+  std::int32_t error;  // its errno; 0: nothing went wrong
 };
 
 // gate -> launcher: a record for the launcher's log, a JSON object's text, in the order of audit::Event.

@@ -18,6 +18,7 @@
 #include "launcher/common/confine/step_error.h"
 #include "launcher/common/confine/user_ns.h"
 #include "launcher/common/kernel/faults.h"
+#include "launcher/common/policy/in_force.h"
 #include "launcher/common/policy/text_checks.h"
 #include "launcher/common/wire/auditor_protocol.h"
 
@@ -258,10 +259,11 @@ Task<Result<Template>> Builder::make_template(Loop& loop, std::shared_ptr<const 
 Result<Fd> Builder::start(const Template& prepared, const Workspace& workspace, uid_t uid, int cgroup_fd,
                           const Protection* protection) const {
   TRY_ASSIGN(auto socket, sys::seqpacket_pair());
+  const Fd& net_ns = policy::goes_out(*prepared.plan->policy) && workspace.out_ns ? workspace.out_ns : workspace.net_ns;
   TRY(order(workspace, {.op = builder::Op::session, .plan_number = prepared.number, .uid = uid, .gid = workspace.outer_gid},
             {{builder::Carried::answer, socket.second.get()},
              {builder::Carried::plan, prepared.bytes.get()},
-             {builder::Carried::net_ns, prepared.plan->net_ns ? workspace.net_ns.get() : -1},
+             {builder::Carried::net_ns, prepared.plan->net_ns ? net_ns.get() : -1},
              {builder::Carried::mount_ns, prepared.mount_ns.get()},
              {builder::Carried::landlock, prepared.landlock.get()},
              {builder::Carried::cgroup, cgroup_fd},
@@ -272,12 +274,17 @@ Result<Fd> Builder::start(const Template& prepared, const Workspace& workspace, 
 
 Task<Result<Fd>> Builder::connect(Loop& loop, const Workspace& workspace, std::uint16_t port) const {
   if (!workspace.net_ns) co_return fail(Code::unavailable, "the workspace has no network of its own here");
-  CO_TRY_ASSIGN(auto answer, sys::seqpacket_pair());
-  CO_TRY(order(workspace, {.op = builder::Op::connect, .port = port},
-               {{builder::Carried::answer, answer.second.get()}, {builder::Carried::net_ns, workspace.net_ns.get()}}));
-  answer.second.reset();
-  Hearing hearing(loop, std::move(answer.first));
-  CO_TRY_ASSIGN(Built built, co_await hearing.run(Plan(), {}, nullptr));
+  Built built;
+  for (const int net_ns : {workspace.net_ns.get(), workspace.out_ns.get()}) {
+    if (net_ns < 0) continue;
+    CO_TRY_ASSIGN(auto answer, sys::seqpacket_pair());
+    CO_TRY(order(workspace, {.op = builder::Op::connect, .port = port},
+                 {{builder::Carried::answer, answer.second.get()}, {builder::Carried::net_ns, net_ns}}));
+    answer.second.reset();
+    Hearing hearing(loop, std::move(answer.first));
+    CO_TRY_ASSIGN(built, co_await hearing.run(Plan(), {}, nullptr));
+    if (built.steps.back().value != ECONNREFUSED) break;
+  }
   if (const int error = built.steps.back().value; error != 0)
     co_return sys_error("connect to port " + std::to_string(port), error);
   if (built.fds.size() != 1) co_return fail(Code::internal, "the wrong number of descriptors came with a connection");

@@ -28,9 +28,10 @@ struct Workspace {
   gid_t outer_gid = 0;
   std::string stage;
   Fd user_ns, net_ns, mount_ns;
-  Fd home;                                // its own home's tmpfs, where the plan had one
-  mutable Fd control;                     // to its builder, which is started when it is asked for something
-  pid_t builder = 0;                      // with a user namespace, its builder's first number; else that of the root's
+  mutable Fd out_ns;   // a second network namespace, with a way out, for policies that have one (session/egress.h)
+  Fd home;             // its own home's tmpfs, where the plan had one
+  mutable Fd control;  // to its builder, which is started when it is asked for something
+  pid_t builder = 0;   // with a user namespace, its builder's first number; else that of the root's
   mutable std::set<std::string> systems;  // its copies of the system, made by the first template that needs each
   // A session's uid where it has one of its own (T0), by which all of it can be killed; 0: others have it, too.
   [[nodiscard]] uid_t sole(uid_t uid) const { return uid != outer_uid ? uid : 0; }

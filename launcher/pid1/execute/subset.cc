@@ -95,7 +95,7 @@ constexpr auto kSameSet = [](const auto& n, const auto& d, const Plans&) {
 };
 
 constexpr auto kInet = [](bool n, bool d, const Plans& p) {
-  return n <= d && (!n || p.narrowed.policy->network == policy::Network::loopback);
+  return n <= d && (!n || p.narrowed.policy->network != policy::Network::none);
 };
 
 // Where the domain has no limits of disks, a request's need the controller.

@@ -262,6 +262,8 @@ json::Value Operations::stat(const Entry& entry) {
   const Session& s = *entry.session;
   const policy::Limits& l = s.policy().limits;
   static constexpr const char* kStates[] = {"building", "idle", "running", "ending", "ended"};
+  const bool alone = entry.request.value("isolation", "") == "private";  // its own namespaces have no way out
+  const auto network = alone ? std::min(s.policy().network, policy::Network::loopback) : s.policy().network;
   json::Value j{
       {"session", s.id()},
       {"domain", entry.domain},
@@ -273,7 +275,7 @@ json::Value Operations::stat(const Entry& entry) {
       {"execs", s.execs().size()},
       {"total_execs", s.totals().execs},
       {"tier", tier_name(s.plan().tier)},
-      {"network", s.policy().network == policy::Network::none ? "none" : "loopback"},
+      {"network", word(words(policy::Network{}), static_cast<std::size_t>(network))},
       {"limits",
        {{"processes", l.processes}, {"memory_bytes", l.memory_bytes}, {"cpu_percent", l.cpu_percent}, {"execs", l.execs}}}};
   if (s.cgroup()) {

@@ -13,6 +13,7 @@
 #include "launcher/common/confine/cgroup.h"
 #include "launcher/pid1/execute/session_builder.h"
 #include "launcher/pid1/session/denials.h"
+#include "launcher/pid1/session/egress.h"
 #include "launcher/pid1/session/homes.h"
 #include "launcher/pid1/session/settings.h"
 
@@ -28,6 +29,8 @@ struct Host {
   std::unique_ptr<confine::CgroupRoot> cgroups = {};  // nullptr: there is no cgroup to divide
   std::unique_ptr<audit::Log> log = {};
   std::unique_ptr<Denials> denials = {};  // nullptr: refused calls are not recorded
+  std::unique_ptr<Egress> egress = std::make_unique<Egress>(
+      loop, features, settings.door_uid, [this](audit::Event event, json::Value fields) { record(event, std::move(fields)); });
   std::optional<Homes> homes = {};
 
   [[nodiscard]] std::string boot_tag() const { return boot_id.substr(0, 8); }  // in names of homes that end with us

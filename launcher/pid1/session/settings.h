@@ -25,13 +25,14 @@ struct Settings {
   bool home_in_memory = false;                                // another one than was asked for, which cannot be written
   std::vector<std::pair<std::string, std::string>> residual;  // of this container, beside that of the policies: id, what
   std::string init_path, tools;
-  std::string homes;                           // of persistent workspaces; empty: there are none
-  std::string preset;                          // of the policies; empty: none
-  std::string mounts, mount_table;             // where the operator's are granted; all: compiler/volumes.h
-  std::string default_cwd;                     // where clients start, told in hello
-  unsigned port = 8080;                        // where the agent listens: what a canary tries to reach
-  uid_t auditor_uid = 991;                     // of caisson-auditor, where uids can be changed
-  std::string attest_key;                      // PEM file of the key that signs statements; empty: one is made at each start
+  std::string homes;                // of persistent workspaces; empty: there are none
+  std::string preset;               // of the policies; empty: none
+  std::string mounts, mount_table;  // where the operator's are granted; all: compiler/volumes.h
+  std::string default_cwd;          // where clients start, told in hello
+  unsigned port = 8080;             // where the agent listens: what a canary tries to reach
+  uid_t auditor_uid = 991,
+        door_uid = 993;    // of caisson-auditor, caisson-egress (the dialer's is the next), where uids can be changed
+  std::string attest_key;  // PEM file of the key that signs statements; empty: one is made at each start
   std::uint64_t audit_max_bytes = 1ULL << 30;  // of all audit logs; ended sessions' go first
   unsigned max_sessions = 1024;
   unsigned ready_sessions = 2;  // kept built per domain of the default workspace that is in use; 0: none

@@ -218,6 +218,7 @@ void Workspaces::settle(const std::string& name) {
   }
   host_.record(audit::Event::workspace_end, {{"workspace", name}, {"reason", workspace.ending}, {"disk", disk_json(workspace)}});
   // With the descriptors go its namespaces, and with these its mounts and the files in them.
+  host_.egress->close(workspace);
   const auto ended = workspaces_.extract(it);
   const auto destroyers = std::move(ended.mapped()->destroyers);
   ended.mapped().reset();

@@ -18,9 +18,9 @@ from harness import BUILD, PRELUDE, c_compiler
 GATE = BUILD / "launcher" / "caisson-gate"
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 OUTER, INNER = 20001, 1000
-OPEN, LIST, CLOSE = 1, 2, 3  # gate_protocol.h
+MAKE, AGAIN, LIST, CLOSE = 1, 2, 3, 4  # gate_protocol.h
 TOLD = ["connection", "refused", "dropped", "start", "exit"]
-TO_CLOSE, TO_PEER = 2, 3  # egress_protocol.h, where OPEN is the same
+OPEN, TO_CLOSE, TO_PEER = 1, 2, 3  # egress_protocol.h
 READY, RECORD, DROPPED, CLOSED, FIGURES = 1, 2, 3, 4, 5
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -79,6 +79,11 @@ class Namespaces:
         for fd in (self.user, self.net, self.keep):
             os.close(fd)
         os.waitpid(self.pid, 0)
+
+    def take(self, net):
+        """What runs here from now on is in this network namespace."""
+        os.close(self.net)
+        self.net = net
 
     def enter(self, as_session=True):
         """In a child, before its exec, which takes what capabilities it has there."""
@@ -187,7 +192,7 @@ class Gate:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.settimeout(15)
         file = memory_file(list_)
-        self.order(OPEN, workspace, generation, name, [place.user, place.net, file, theirs.fileno()])
+        self.order(MAKE, workspace, generation, name, [place.user, file, theirs.fileno()])
         theirs.close()
         os.close(file)
         return ours
@@ -223,9 +228,14 @@ class Gate:
         self.stage.close()
 
 
-def answer_of(waiting):
-    data, _ = receive(waiting)
-    return struct.unpack("i", data[:4])[0], data[4:].decode()
+def answer_of(waiting, place=None):
+    """(errno, what went wrong); what runs in `place` then has the way out."""
+    data, fds = receive(waiting)
+    error = struct.unpack("i", data[:4])[0]
+    assert len(fds) == (0 if error else 1)
+    if place and fds:
+        place.take(fds[0])
+    return error, data[4:].decode()
 
 
 def opened(gate, place):
@@ -234,7 +244,7 @@ def opened(gate, place):
     services = gate.services()
     for service in services.values():
         service.say(READY)
-    assert answer_of(waiting) == (0, "")
+    assert answer_of(waiting, place) == (0, "")
     orders = services["door"].orders(2)
     fds = next(fds for (order, _, _), fds in orders if order == OPEN)
     return services["door"], fds[1:], services["dialer"]

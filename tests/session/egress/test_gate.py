@@ -188,27 +188,82 @@ def test_nothing_is_reached_before_it_is_made(place):
     assert out == ["ENETUNREACH", "ENETUNREACH"]
 
 
-def test_shut_removes_everything(gate, place):
+def test_the_workspace_s_other_namespace_has_no_way_out(gate, place):
+    other = os.dup(place.net)
+    opened(gate, place)
+    place.take(other)
+    out = place.run(f"{CONNECT}\nout = [tried_tcp(a, 80)[0] for a in ('93.184.216.34', '2606:4700::1')]")
+    assert out == ["ENETUNREACH", "ENETUNREACH"]
+
+
+REFUSED = """
+def datagram(address):
+    s = socket.socket(socket.AF_INET6 if ':' in address else socket.AF_INET, socket.SOCK_DGRAM)
+    s.settimeout(5)
+    s.connect((address, 53))
+    s.send(b'x')
+    return tried(s.recv, 1)
+addresses = ('93.184.216.34', '2606:4700::1')
+out = [tried_tcp(a, 80)[0] for a in addresses] + [datagram(a) for a in addresses]
+"""
+
+
+def test_without_its_sockets_everything_is_refused_at_once(gate, place):
     door, fds, _ = opened(gate, place)
     for fd in fds:
         os.close(fd)
-    gate.order(stage.CLOSE, 1, fds=[place.user, place.net])
+    gate.order(stage.CLOSE, 1)
     assert door.order()[0] == (stage.TO_CLOSE, 1, 1)
-    code = f"{CONNECT}\nout = [tried_tcp(a, 80)[0] for a in ('93.184.216.34', '2606:4700::1')]"
-    eventually(lambda: place.run(code) == ["ENETUNREACH", "ENETUNREACH"], 5, "the routes are gone")
-    # As it was made before: all of it can be made again.
-    assert answer_of(gate.open(place, workspace=2)) == (0, "")
+    eventually(lambda: place.run(f"{CONNECT}\n{REFUSED}") == ["ECONNREFUSED"] * 4, 5, "the sockets are gone")
 
 
-def test_a_namespace_that_is_not_its_is_an_error_that_names_the_step(gate, place, tmp_path):
+def again(gate, place, generation=1):
+    """As a launcher does whose gate has ended."""
+    file = stage.memory_file(b"list")
+    gate.order(stage.AGAIN, 1, generation, fds=[place.user, file, place.net])
+    os.close(file)
+
+
+def test_a_namespace_gets_its_way_again_after_the_gate_has_ended(tmp_path, double, place):
+    for attempt in range(2):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        gate = stage.Gate(folder, double)
+        if attempt == 0:
+            _, kept, _ = opened(gate, place)
+            gate.process.kill()
+            gate.process.wait()
+            gate.socket.close()
+            for fd in kept:
+                os.close(fd)
+            continue
+        again(gate, place)
+        services = gate.services()
+        fds = dict(services["door"].orders(2))[(stage.OPEN, 1, 1)]
+        assert place.run(f"{CONNECT}\nout, kept = tried_tcp('93.184.216.34', 80)") == "ok"
+        assert socket.socket(fileno=fds[1]).accept()[0].getsockname() == ("93.184.216.34", 80)
+        gate.close()
+
+
+def failed_again(gate, place):
+    again(gate, place)
+    kept = gate.services()
+    record = gate.told_until("exit")
+    assert kept
+    return record["errno"], record["why"]
+
+
+def test_what_is_no_namespace_is_an_error_that_names_the_step(gate, place, tmp_path):
     with open(tmp_path / "file", "w") as file:
         other = type("Other", (), {"user": place.user, "net": file.fileno()})
-        assert answer_of(gate.open(other)) == (errno.EINVAL, "step net_ns")
+        assert failed_again(gate, other) == ("EINVAL", "step net_ns")
+        other = type("Other", (), {"user": file.fileno()})
+        assert answer_of(gate.open(other, workspace=2)) == (errno.EINVAL, "step user_ns")
 
 
 def test_a_port_that_is_taken_is_an_error_that_names_the_step(gate, place):
     holder = place.hold(socket.SOCK_DGRAM, socket.AF_INET6, "::", 53)
     try:
-        assert answer_of(gate.open(place)) == (errno.EADDRINUSE, "step names")
+        assert failed_again(gate, place) == ("EADDRINUSE", "step names")
     finally:
         stage.let_go(holder)

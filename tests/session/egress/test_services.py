@@ -134,7 +134,7 @@ def test_one_that_says_what_is_no_message_is_ended(gate, place, message):
 
 def test_records_say_which_workspace_they_are_of(gate, place):
     door, _, dialer = opened(gate, place)
-    door.say(RECORD, {"name": "example.org", "workspace": "forged"}, workspace=1)
+    door.say(RECORD, {"name": "example.org", "workspace": "forged", "seq": 1, "hash": "forged", "event": "boot"}, workspace=1)
     assert gate.told_until("connection") == {"name": "example.org", "workspace": "default"}
     dialer.say(RECORD, {"name": "example.org", "refusal": "rule"}, workspace=1)
     assert gate.told_until("refused") == {"name": "example.org", "refusal": "rule", "workspace": "default"}
@@ -199,7 +199,7 @@ def test_door_and_dialer_end_with_the_gate_and_the_gate_with_the_launcher(gate, 
     assert b"the launcher is gone" in gate.process.stderr.read()
 
 
-@pytest.mark.parametrize("data", [b"x", struct.pack("IIQ", 9, 0, 1), struct.pack("IIQ", OPEN, 0, 1), struct.pack("IIQ", LIST, 0, 5), b"x" * 500])
+@pytest.mark.parametrize("data", [b"x", struct.pack("IIQ", 9, 0, 1), struct.pack("IIQ", stage.MAKE, 0, 1), struct.pack("IIQ", LIST, 0, 5), struct.pack("IIQ", 0, 0, 1), b"x" * 500])
 def test_what_is_no_order_ends_the_gate(gate, data):
     stage.send(gate.socket, data)
     eventually(lambda: state_of(gate.process.pid) in (None, "Z"), 5, "the gate ends")
