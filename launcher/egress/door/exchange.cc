@@ -78,6 +78,7 @@ Task<Exchange::End> Exchange::run() {
 }
 
 Exchange::Next Exchange::turn() {
+  if (connection_.client.broken()) return over(End::client_gone);
   const Next request = move_request();
   if (request == Next::over) return request;
   const Next answer = move_answer();

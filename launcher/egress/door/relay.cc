@@ -37,6 +37,8 @@ Relay::~Relay() {
 void Relay::stirred() {
   if (finished_) return;
   if (!pump(up_) || !pump(down_)) return finish(End::reset);
+  // Who has ended its side is not read any more; that it is gone altogether shows only here.
+  if ((up_.ended && up_.from.broken()) || (down_.ended && down_.from.broken())) return finish(End::reset);
   if (up_.shut && down_.shut) finish(End::done);
 }
 

@@ -49,6 +49,7 @@ void Stream::ready(std::uint32_t events) {
   if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) readable_ = true;
   if ((events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0) writable_ = true;
   if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) hung_up_ = true;
+  if ((events & EPOLLERR) != 0) broken_ = true;
   if (hearer_ != nullptr) hearer_->stirred();
 }
 

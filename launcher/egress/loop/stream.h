@@ -42,6 +42,8 @@ class Stream final : Poll::Source {
   [[nodiscard]] bool writable() const { return writable_; }
   // The peer sends nothing more, or is gone; what it sent before may still be there to be read.
   [[nodiscard]] bool hung_up() const { return hung_up_; }
+  // The connection failed: what is written reaches nobody. A peer that only ended its side does not show here.
+  [[nodiscard]] bool broken() const { return broken_; }
 
   void end_of_writing();    // shutdown(2): the peer reads the end
   void reset_on_close();    // the peer gets RST instead of an orderly end: what follows is not what it asked for
@@ -54,7 +56,7 @@ class Stream final : Poll::Source {
   Poll& poll_;
   Fd fd_;
   Hearer* hearer_ = nullptr;
-  bool readable_ = true, writable_ = true, hung_up_ = false, watched_ = false;
+  bool readable_ = true, writable_ = true, hung_up_ = false, broken_ = false, watched_ = false;
 };
 
 // co_await: true when something happens at one of the streams, false at the deadline. Only for who has met "would block" since
