@@ -92,7 +92,7 @@ std::optional<Host> wire_host(std::string_view wire) {
 }
 
 void put_number(std::string& out, std::uint32_t value, std::size_t width) {
-  while (width-- > 0) out += static_cast<char>(value >> 8 * width);
+  while (width-- > 0) out += static_cast<char>(std::uint64_t{value} >> 8 * width);
 }
 
 }  // namespace caisson::egress

@@ -104,6 +104,14 @@ class Service(stage.Service):
         super().__init__(ours, name, UIDS[name], self.process.pid, ours)
         assert self.hear()[0] == stage.READY
 
+    def status(self, name):
+        with open(f"/proc/{self.pid}/status") as file:
+            return next(line.split(":")[1].strip() for line in file if line.startswith(name + ":"))
+
+    def memory(self):
+        """KiB of its own: not the program's file."""
+        return int(self.status("RssAnon").split()[0])
+
     def hear(self):
         data, _ = stage.receive(self.socket)
         said, size, workspace = struct.unpack("IIQ", data[:16])

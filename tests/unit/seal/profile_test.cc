@@ -76,6 +76,30 @@ TEST(Profile, NothingIsSentThatConnects) {
   }
 }
 
+bool allows_conditionally(const Profile& profile, std::string_view call) {
+  const auto rule = std::ranges::find(profile.calls.allow, call, &policy::SyscallRule::name);
+  return rule != profile.calls.allow.end() && (!rule->any_of.empty() || !rule->refuse_if.empty());
+}
+
+// What the two processes of egress may: neither starts anything, and what one lacks the other has.
+TEST(Profile, TheDoorMakesNoSocketAndTheDialerAcceptsNone) {
+  const auto door = profile_of("door"), dialer = profile_of("dialer");
+  ASSERT_TRUE(door && dialer);
+  for (const char* call :
+       {"execve",     "execveat",    "fork",           "vfork",   "clone",        "clone3", "ptrace",  "kill",
+        "tkill",      "socketpair",  "unshare",        "setns",   "mount",        "bpf",    "keyctl",  "process_vm_readv",
+        "pidfd_open", "pidfd_getfd", "io_uring_setup", "openat2", "memfd_create", "setuid", "bind",    "listen",
+        "ioctl",      "prctl",       "prlimit64",      "rename",  "unlink",       "mkdir",  "sendmmsg"})
+    EXPECT_FALSE(allows(*door, call) || allows(*dialer, call)) << call;
+  for (const char* call : {"socket", "connect", "open", "openat", "newfstatat", "readlink"})
+    EXPECT_FALSE(allows(*door, call)) << call;
+  for (const char* call : {"accept", "accept4", "splice", "pipe2"}) EXPECT_FALSE(allows(*dialer, call)) << call;
+  for (const char* call : {"accept4", "splice", "pipe2", "recvmsg"}) EXPECT_TRUE(allows(*door, call)) << call;
+  for (const char* call : {"connect", "recvmsg", "sendmsg"}) EXPECT_TRUE(allows(*dialer, call)) << call;
+  for (const char* call : {"sendto", "sendmsg", "mmap", "mprotect"}) EXPECT_TRUE(allows_conditionally(*door, call)) << call;
+  for (const char* call : {"socket", "openat", "mmap", "mprotect"}) EXPECT_TRUE(allows_conditionally(*dialer, call)) << call;
+}
+
 TEST(Profile, ThreadsOfItsOwnAloneAreSignalled) {
   const auto profile = profile_of("agent");
   const auto rule = std::ranges::find(profile->calls.allow, "tgkill", &policy::SyscallRule::name);
