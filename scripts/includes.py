@@ -60,6 +60,7 @@ ALLOWED = {
     "launcher/observer": commons("base tables watching wire"),
     "launcher/gate": commons("base build capture confine telling wire"),
     "launcher/homes": commons("base confine tables"),
+    "launcher/options": [*commons("base kernel policy"), "launcher/pid1", "launcher/pid1/session"],
     "launcher/logs": commons("audit audit_lines base tables"),
     "launcher/protect": commons("base build confine freestanding tables"),
     "launcher/system": commons("base build confine tables"),

@@ -17,7 +17,7 @@
 namespace caisson::egress {
 namespace {
 
-constexpr std::size_t kOtherFiles = 256, kFilesPerConnection = 6;
+constexpr std::size_t kOtherFiles = 256, kFilesPerConnection = 8;  // two ends, two pipes; one to a server that is kept
 
 // As many files as the system gives. Sessions have no part in this limit.
 std::size_t raise_files() {

@@ -15,7 +15,7 @@ namespace caisson::egress {
 
 class Door {
  public:
-  // most_connections: of all workspaces; each has up to six descriptors.
+  // most_connections: of all workspaces; each has up to six descriptors. As many more are kept for later requests.
   Door(Poll& poll, Fd launcher, std::size_t most_connections);
   ~Door();
   // Whether the launcher is gone, and with it the reason to be.

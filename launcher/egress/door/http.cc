@@ -148,7 +148,11 @@ Task<bool> talk_http(Connection& connection, std::optional<HostPort> only) {
     RequestHead head;
     std::size_t size = 0;
     const Read read = co_await read_head(connection, head, size, first);
-    if (read == Read::nothing) co_return false;
+    if (read == Read::nothing) {
+      connection.facts.host.clear();  // nothing went anywhere: there is nothing to be recorded
+      co_return false;
+    }
+    if (only) connection.facts.host = host_text(only->host), connection.facts.port = only->port;
     HostPort place;
     if (read == Read::refused || !find_place(connection, head, only, place)) co_return co_await turn_away_http(connection);
     if (head.form == RequestHead::Form::authority) {

@@ -6,9 +6,11 @@
 namespace caisson::egress {
 
 void Kept::keep(One one) {
-  if (ones_.size() >= kMost) ones_.pop_front();
+  if (ones_.size() >= kMost) (void)take_out(ones_.begin());
+  if (total_ >= most_total_) return;
   one.since_us = poll_.now_us();
   ones_.push_back(std::move(one));
+  ++total_;
   if (!timer_.is_set()) timer_.set(poll_.now_us() + kKeepUs);
 }
 
@@ -17,8 +19,9 @@ std::optional<Kept::One> Kept::take(const Host& host, std::uint16_t port, std::u
   for (auto it = ones_.end(); it != ones_.begin();) {
     --it;
     if (it->host != host || it->port != port) continue;
-    One one = std::move(*it);
-    it = ones_.erase(it);
+    const auto next = std::next(it);
+    One one = take_out(it);
+    it = next;
     std::array<char, 1> byte;
     const bool silent = one.stream->peek(byte) < 0 && errno == EAGAIN;
     if (silent && one.generation == generation) return one;
@@ -26,8 +29,15 @@ std::optional<Kept::One> Kept::take(const Host& host, std::uint16_t port, std::u
   return std::nullopt;
 }
 
+Kept::One Kept::take_out(std::list<One>::iterator which) {
+  One one = std::move(*which);
+  ones_.erase(which);
+  --total_;
+  return one;
+}
+
 void Kept::sweep() {
-  while (!ones_.empty() && ones_.front().since_us + kKeepUs <= poll_.now_us()) ones_.pop_front();
+  while (!ones_.empty() && ones_.front().since_us + kKeepUs <= poll_.now_us()) (void)take_out(ones_.begin());
   if (!ones_.empty()) timer_.set(ones_.front().since_us + kKeepUs);
 }
 

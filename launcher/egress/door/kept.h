@@ -24,16 +24,23 @@ class Kept {
     std::uint32_t generation = 0;  // of the list that permitted it: another list's connections are not used again
     std::int64_t since_us = 0;
   };
-  explicit Kept(Poll& poll) : poll_(poll), timer_(poll, [this] { sweep(); }) {}
+  // total: of all workspaces, at most most_total: each has a descriptor that connections in use may need.
+  Kept(Poll& poll, std::size_t& total, std::size_t most_total)
+      : poll_(poll), total_(total), most_total_(most_total), timer_(poll, [this] { sweep(); }) {}
+  ~Kept() { total_ -= ones_.size(); }
+  Kept(const Kept&) = delete;
+  Kept& operator=(const Kept&) = delete;
   void keep(One one);
   // One that is still open and silent, the one that was used last; nothing if there is none.
   [[nodiscard]] std::optional<One> take(const Host& host, std::uint16_t port, std::uint32_t generation);
-  void clear() { ones_.clear(); }
 
  private:
   void sweep();
+  [[nodiscard]] One take_out(std::list<One>::iterator which);
 
   Poll& poll_;
+  std::size_t& total_;
+  const std::size_t most_total_;
   std::list<One> ones_;  // the one that was kept first is in front
   Poll::Timer timer_;
 };

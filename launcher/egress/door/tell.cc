@@ -19,7 +19,7 @@ std::string where(const Facts& facts) {
 
 std::string_view status_of(const Facts& facts) {
   if (facts.refusal == Refusal::framing) return "400 Bad Request";
-  if (facts.refusal == Refusal::limit && facts.host.empty()) return "431 Request Header Fields Too Large";
+  if (facts.refusal == Refusal::limit && !facts.detail.empty()) return "431 Request Header Fields Too Large";
   if (facts.refusal == Refusal::timeout) return "408 Request Timeout";
   if (facts.refusal == Refusal::dialer || facts.refusal == Refusal::limit) return "503 Service Unavailable";
   if (facts.refusal != Refusal::none) return "403 Forbidden";

@@ -43,7 +43,11 @@ std::optional<Place> destination(int fd) {
 }  // namespace
 
 Workspace::Workspace(House& house_, std::uint64_t id_)
-    : house(house_), id(id_), records(house_.launcher, id_), kept(house_.poll), bytes(std::make_shared<ByteBudget>(0)) {}
+    : house(house_),
+      id(id_),
+      records(house_.launcher, id_),
+      kept(house_.poll, house_.kept, house_.most_connections),
+      bytes(std::make_shared<ByteBudget>(0)) {}
 
 Workspace::~Workspace() = default;
 

@@ -27,7 +27,7 @@ struct House {
   LauncherLine& launcher;
   DialLine& dialer;
   Pipes& pipes;
-  std::size_t connections = 0, most_connections = 0;
+  std::size_t connections = 0, kept = 0, most_connections = 0;
 };
 
 class Workspace {

@@ -4,7 +4,6 @@ import socket
 
 import pytest
 import stage
-from names import addresses_in  # noqa: F401
 from world import METADATA, OTHER, OUT, PRIVATE, PUBLIC, PUBLIC6, echo, kill, list_of, read_all, rule
 
 PORT = 2222
@@ -69,7 +68,7 @@ def test_a_name_that_changes_its_mind_gains_nothing(served):
         client = served.connect("flip.test", PORT)
         with client:
             client.sendall(b"x")
-            read = client.recv(1) if True else b""
+            read = client.recv(1)
         assert read == b"x"
     assert inside == []
 

@@ -4,7 +4,7 @@ import socket
 import struct
 
 import pytest
-from names import A, AAAA, HTTPS, PTR, addresses_in, question
+from names import AAAA, HTTPS, PTR, addresses_in, question
 from world import PUBLIC, rule
 
 NO_ERROR, NO_SUCH_NAME, REFUSED = 0, 3, 5

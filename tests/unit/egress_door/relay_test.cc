@@ -177,7 +177,8 @@ TEST_F(TransferTest, MalformedChunksAreNotSentOn) {
 }
 
 TEST_F(RelayTest, AKeptConnectionThatSaidSomethingIsNotUsedAgain) {
-  Kept kept(*poll_);
+  std::size_t total = 0;
+  Kept kept(*poll_, total, 2);
   const Host host = Name{"api.test"};
   const auto keep = [&](std::uint32_t generation) {
     auto [ours, theirs] = pair();
@@ -197,6 +198,10 @@ TEST_F(RelayTest, AKeptConnectionThatSaidSomethingIsNotUsedAgain) {
   EXPECT_FALSE(kept.take(host, 80, 1));
   (void)keep(1);  // closed at once
   EXPECT_FALSE(kept.take(host, 80, 1));
+  EXPECT_EQ(total, 0U);
+  const Fd one = keep(1), two = keep(1), three = keep(1);
+  EXPECT_TRUE(at_end(three)) << "others need the descriptor";
+  EXPECT_TRUE(kept.take(host, 80, 1) && kept.take(host, 80, 1));
   const Fd older = keep(1);
   EXPECT_FALSE(kept.take(host, 80, 2)) << "another list may not permit it";
 }
