@@ -1,4 +1,4 @@
-#include "launcher/pid1/directories.h"
+#include "launcher/options/directories.h"
 
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -7,7 +7,6 @@
 #include "launcher/common/base/filesystem_ids.h"
 #include "launcher/common/base/sys.h"
 #include "launcher/common/kernel/caps.h"
-#include "launcher/pid1/session/workspace.h"
 
 namespace caisson {
 namespace {

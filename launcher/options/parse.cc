@@ -1,14 +1,18 @@
-#include "launcher/pid1/options.h"
+#include "launcher/options/parse.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "launcher/common/base/sys.h"
 
 namespace caisson {
 
-const char* const kUsage =
+namespace {
+
+constexpr const char* kUsage =
     R"(usage: caisson-launcher [options]
 
 Builds confined sessions and runs the API agent as an unprivileged child. Meant as a container's entrypoint (PID 1);
@@ -30,7 +34,7 @@ as root on a host it works the same. See also: caisson --help
   --help, --version
 
 environment: SANDBOX_API_KEY (without it a key is generated and printed once), CAISSON_AUTH=none (no key at all), WORKSPACE
-(where clients start), CAISSON_AGENT_UID (990; auditor: the next), CAISSON_READY_SESSIONS (2), CAISSON_MAX_SESSIONS (1024),
+(where clients start), CAISSON_AGENT_UID (990; the next: auditor, courier, door, dialer), CAISSON_READY_SESSIONS (2), CAISSON_MAX_SESSIONS (1024),
 CAISSON_SHUTDOWN_SECONDS (15: for shutdown hooks); RUN_HOOK_INIT, _PRE_SERVICES, _POST_READY (commands, run in sessions);
 of each workspace but the default: CAISSON_WORKSPACE_IDLE_SECONDS (3600), _DISK_MIB (512), _MEMORY_MIB (4096), _PROCESSES (1024),
 _CPU_PERCENT (100 is one core; a quarter of all); of the default: CAISSON_MOUNTS (places whose mounts it gets: /mnt/*:/workspace)
@@ -39,15 +43,22 @@ signals: SIGTERM and SIGINT stop everything, SIGHUP reads the policies again (al
 exit codes: 0 stopped; 2 wrong option or policy; 6 a demand of the policies cannot be met here; 10 a system call failed
 )";
 
-namespace {
+// What settings are made of.
+struct Parsed : Options {
+  unsigned max_workspaces = 16, workspace_idle_seconds = 3600, workspace_disk_mib = 512, workspace_memory_mib = 4096,
+           workspace_processes = 1024;
+  // A quarter of the processors: beside a fork bomb that takes it all the others' commands were seen to be slower by a tenth, and
+  // with a half of them twice as slow.
+  unsigned workspace_cpu_percent = 25 * std::max(1U, std::thread::hardware_concurrency());
+};
 
 struct Row {
   const char* flag;
   const char* environment;
-  std::string Options::* text;
-  unsigned Options::* number = nullptr;
+  std::string Parsed::* text;
+  unsigned Parsed::* number = nullptr;
   std::uint64_t most = 0, least = 0;
-  std::uint64_t Options::* bytes = nullptr;
+  std::uint64_t Parsed::* bytes = nullptr;
 };
 constexpr Row kRows[] = {
     {"--policies", "CAISSON_POLICY_DIR", &Options::policy_dir},
@@ -69,16 +80,16 @@ constexpr Row kRows[] = {
     {nullptr, "CAISSON_READY_SESSIONS", nullptr, &Options::ready_sessions, 64},
     {nullptr, "CAISSON_MAX_SESSIONS", nullptr, &Options::max_sessions, 16384},
     {"--workspaces", "CAISSON_WORKSPACES", &Options::homes},
-    {"--max-workspaces", "CAISSON_MAX_WORKSPACES", nullptr, &Options::max_workspaces, 512, 1},
-    {nullptr, "CAISSON_WORKSPACE_IDLE_SECONDS", nullptr, &Options::workspace_idle_seconds, 604800, 1},
-    {nullptr, "CAISSON_WORKSPACE_DISK_MIB", nullptr, &Options::workspace_disk_mib, 1 << 20, 1},
-    {nullptr, "CAISSON_WORKSPACE_MEMORY_MIB", nullptr, &Options::workspace_memory_mib, 1 << 24, 1},
-    {nullptr, "CAISSON_WORKSPACE_PROCESSES", nullptr, &Options::workspace_processes, 32768, 1},
+    {"--max-workspaces", "CAISSON_MAX_WORKSPACES", nullptr, &Parsed::max_workspaces, 512, 1},
+    {nullptr, "CAISSON_WORKSPACE_IDLE_SECONDS", nullptr, &Parsed::workspace_idle_seconds, 604800, 1},
+    {nullptr, "CAISSON_WORKSPACE_DISK_MIB", nullptr, &Parsed::workspace_disk_mib, 1 << 20, 1},
+    {nullptr, "CAISSON_WORKSPACE_MEMORY_MIB", nullptr, &Parsed::workspace_memory_mib, 1 << 24, 1},
+    {nullptr, "CAISSON_WORKSPACE_PROCESSES", nullptr, &Parsed::workspace_processes, 32768, 1},
     {nullptr, "CAISSON_SHUTDOWN_SECONDS", nullptr, &Options::shutdown_seconds, 3600},
-    {nullptr, "CAISSON_WORKSPACE_CPU_PERCENT", nullptr, &Options::workspace_cpu_percent, 102400, 1},
+    {nullptr, "CAISSON_WORKSPACE_CPU_PERCENT", nullptr, &Parsed::workspace_cpu_percent, 102400, 1},
 };
 
-Status set(Options& options, const Row& row, const char* name, const std::string& value) {
+Status set(Parsed& options, const Row& row, const char* name, const std::string& value) {
   if (row.text != nullptr) {
     options.*row.text = value;
     return {};
@@ -96,15 +107,15 @@ Status set(Options& options, const Row& row, const char* name, const std::string
 }  // namespace
 
 Result<Options> parse_options(int argc, char** argv) {
-  Options options;
+  Parsed options;
   for (const Row& row : kRows)
     if (const char* value = row.environment != nullptr ? std::getenv(row.environment) : nullptr;
         value != nullptr && *value != '\0')
       TRY(set(options, row, row.environment, value));
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
-    if (arg == "--help" || arg == "-h") options.help = true;
-    else if (arg == "--version") options.version = true;
+    if (arg == "--help" || arg == "-h") options.text = kUsage;
+    else if (arg == "--version") options.text = "caisson-launcher " CAISSON_VERSION "\n";
     else {
       const auto equals = arg.find('=');
       const Row* found = nullptr;
@@ -123,11 +134,18 @@ Result<Options> parse_options(int argc, char** argv) {
   if (options.agent.empty()) options.agent = sys::program_path("caisson-agent");
   if (options.init_path.empty()) options.init_path = sys::program_path("caisson-init");
   if (options.tools.empty()) options.tools = sys::program_path("tools");
-  if (options.api_key.empty() && !options.auth_off) {
+  const std::string port = std::to_string(options.port);
+  if (options.auth_off) {
+    options.greeting = "\n  *** CAISSON_AUTH=none: ANYBODY who reaches port " + port + " can run commands. ***\n\n";
+  } else if (options.api_key.empty()) {
     options.api_key = sys::random_hex(24);
-    options.key_generated = true;
+    options.greeting = "\nAPI key (generated, shown once): " + options.api_key +
+                       "\n  curl -H \"X-AIO-API-Key: " + options.api_key + "\" http" +
+                       (std::getenv("CAISSON_TLS_KEY") != nullptr ? "s" : "") + "://localhost:" + port +
+                       "/v1/bash/exec -d '{\"command\":\"id; pwd; ls /\"}'\n\n";
   }
   options.auditor_uid = options.agent_uid + 1;
+  options.door_uid = options.agent_uid + 3;
   options.workspaces = {.most = options.max_workspaces,
                         .disk_bytes = std::uint64_t{options.workspace_disk_mib} << 20,
                         .idle_seconds = options.workspace_idle_seconds,

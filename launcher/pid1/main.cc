@@ -9,10 +9,11 @@
 #include <cstdio>
 
 #include "launcher/common/base/sys.h"
+#include "launcher/common/confine/query.h"
 #include "launcher/common/kernel/caps.h"
+#include "launcher/common/policy/frozen.h"
 #include "launcher/pid1/agent_process.h"
 #include "launcher/pid1/control.h"
-#include "launcher/pid1/directories.h"
 #include "launcher/pid1/options.h"
 #include "launcher/pid1/session/operations.h"
 
@@ -51,24 +52,29 @@ void say_tier(const confine::Features& features) {
   for (const std::string& why : confine::why_not_higher(features)) std::fprintf(stderr, "  %s\n", why.c_str());
 }
 
-void say_key(const Options& o) {
-  const std::string port = std::to_string(o.port);
-  if (o.auth_off) {
-    std::fprintf(stderr, "\n  *** CAISSON_AUTH=none: ANYBODY who reaches port %s can run commands. ***\n\n", port.c_str());
-    return;
-  }
-  if (!o.key_generated) return;
-  std::fprintf(stderr,
-               "\nAPI key (generated, shown once): %s\n  curl -H \"X-AIO-API-Key: %s\" http%s://localhost:%s/v1/bash/exec -d "
-               "'{\"command\":\"id; pwd; ls /\"}'\n\n",
-               o.api_key.c_str(), o.api_key.c_str(), std::getenv("CAISSON_TLS_KEY") ? "s" : "", port.c_str());
+// Of our arguments and our environment.
+Result<Options> read_options(Loop& loop, int argc, char** argv) {
+  confine::Question question{
+      .program = "caisson-options", .arguments = {argv + 1, argv + argc}, .request = {}, .most = 8U << 20, .deadline_ms = 30'000};
+  for (char** variable = environ; *variable != nullptr; ++variable) question.request.append(*variable).push_back('\0');
+  auto asked = confine::ask(loop, std::move(question));
+  TRY(loop.run([&asked] { return asked.done(); }));
+  TRY_ASSIGN(const std::string bytes, asked.take());
+  policy::Reader reader(bytes);
+  std::string mark;
+  OptionsRead read;
+  reader(mark, read);
+  if (mark != policy::frozen_mark() || !reader.whole()) return fail(Code::protocol, "caisson-options is of another version");
+  if (!read.good) return std::unexpected(Error(read.code, read.what, read.sys));
+  return std::move(read.options);
 }
 
-Status run(Options options) {
+Status run(int argc, char** argv) {
   TRY(prepare_process());
-  TRY(settle_directories(options));
-  options.mount_table = sys::read_file("/proc/self/mountinfo", 4U << 20).value_or("");
   TRY_ASSIGN(const auto loop, Loop::create({SIGTERM, SIGINT, SIGHUP}));
+  TRY_ASSIGN(Options options, read_options(*loop, argc, argv));
+  if (!options.text.empty()) return std::fputs(options.text.c_str(), stdout) < 0 ? sys_error("write") : Status();
+  options.mount_table = sys::read_file("/proc/self/mountinfo", 4U << 20).value_or("");
   TRY_ASSIGN(const auto operations, session::Operations::create(options, *loop));
   say_tier(operations->features());
   Fd control;
@@ -80,7 +86,7 @@ Status run(Options options) {
   AgentProcess agent(options, *operations, *loop);
   TRY(agent.start());
   operations->on_restart([&] { agent.restart(); });
-  say_key(options);
+  std::fputs(options.greeting.c_str(), stderr);
 
   bool stopping = false;
   const auto stop = [&] {
@@ -105,10 +111,6 @@ Status run(Options options) {
 }  // namespace caisson
 
 int main(int argc, char** argv) {
-  auto options = caisson::parse_options(argc, argv);
-  if (!options) caisson::die(options.error());
-  if (options->help) return std::fputs(caisson::kUsage, stdout) < 0 ? 10 : 0;
-  if (options->version) return std::puts("caisson-launcher " CAISSON_VERSION) < 0 ? 10 : 0;
-  if (const caisson::Status status = caisson::run(std::move(*options)); !status) caisson::die(status.error());
+  if (const caisson::Status status = caisson::run(argc, argv); !status) caisson::die(status.error());
   return 0;
 }

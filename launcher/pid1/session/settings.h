@@ -19,6 +19,8 @@ struct WorkspaceSettings {
   policy::Limits limits;                  // of all sessions of one: memory_bytes, processes, cpu_percent
 };
 
+inline constexpr uid_t kWorkspaceUid = 20001;  // its sessions', where its home belongs to root or is made by us
+
 struct Settings {
   std::string policy_dir = "/etc/caisson/policies", audit_dir = "/var/log/caisson/audit", run_dir = "/run/caisson";
   std::string home = "/home/gem";                             // what sessions see as their home

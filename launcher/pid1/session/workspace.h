@@ -21,7 +21,6 @@
 namespace caisson::session {
 
 inline constexpr const char* kDefaultWorkspace = "default";
-inline constexpr uid_t kWorkspaceUid = 20001;  // its sessions', where its home belongs to root or is made by us
 
 // A policy made ready in one workspace.
 struct Domain {
