@@ -1,5 +1,5 @@
 // caisson-egress door|dialer: one of the two processes between sessions and the outside. The launcher starts both through
-// caisson-seal and gives each its line as descriptor 3 (common/wire/egress_protocol.h). Each ends when that line does.
+// caisson-seal and gives each its line as descriptor 3 (common/egress/protocol.h). Each ends when that line does.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <string_view>
 
-#include "launcher/common/wire/egress_protocol.h"
+#include "launcher/common/egress/protocol.h"
 #include "launcher/egress/dialer/dialer.h"
 #include "launcher/egress/door/door.h"
 #include "launcher/egress/loop/poll.h"

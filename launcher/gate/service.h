@@ -9,7 +9,7 @@
 #include <string>
 
 #include "launcher/common/base/loop.h"
-#include "launcher/common/wire/egress_protocol.h"
+#include "launcher/common/egress/protocol.h"
 
 namespace caisson::gate {
 

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "launcher/common/base/task.h"
-#include "launcher/common/wire/egress_protocol.h"
+#include "launcher/common/egress/protocol.h"
 #include "launcher/egress/dialer/name_files.h"
 #include "launcher/egress/dialer/resolver.h"
 #include "launcher/egress/list/list.h"

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "launcher/common/base/task.h"
-#include "launcher/common/wire/egress_protocol.h"
+#include "launcher/common/egress/protocol.h"
 #include "launcher/egress/list/host.h"
 #include "launcher/egress/loop/link.h"
 #include "launcher/egress/loop/stream.h"

@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "launcher/common/base/word.h"
+#include "launcher/common/egress/protocol.h"
 #include "launcher/common/telling/token_bucket.h"
-#include "launcher/common/wire/egress_protocol.h"
 #include "launcher/egress/list/host.h"
 #include "launcher/egress/loop/launcher_line.h"
 

@@ -1,4 +1,4 @@
-// The line of door and dialer to the launcher (common/wire/egress_protocol.h): its orders, checked, and what is told to it.
+// The line of door and dialer to the launcher (common/egress/protocol.h): its orders, checked, and what is told to it.
 #pragma once
 
 #include <functional>
@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/common/wire/egress_protocol.h"
+#include "launcher/common/egress/protocol.h"
 #include "launcher/egress/loop/link.h"
 
 namespace caisson::egress {

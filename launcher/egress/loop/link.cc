@@ -2,7 +2,7 @@
 
 #include "launcher/common/base/scm.h"
 #include "launcher/common/base/sys.h"
-#include "launcher/common/wire/egress_protocol.h"
+#include "launcher/common/egress/protocol.h"
 
 namespace caisson::egress {
 namespace {

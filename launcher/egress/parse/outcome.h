@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "launcher/common/wire/egress_protocol.h"
+#include "launcher/common/egress/protocol.h"
 
 namespace caisson::egress {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "launcher/common/base/task.h"
-#include "launcher/common/wire/egress_protocol.h"
+#include "launcher/common/egress/protocol.h"
 #include "launcher/egress/loop/launcher_line.h"
 #include "launcher/egress/loop/link.h"
 #include "launcher/egress/loop/stream.h"

@@ -1,6 +1,6 @@
-// Messages between the launcher and the two processes of caisson-egress, and between these two. Each runs over a SOCK_SEQPACKET pair of its
-// own; fixed native structs, then text. Both ends are built together. What comes is checked: a message that is not one of these ends the
-// connection, and with it the process at the other end.
+// Messages between the launcher (its hand for this, caisson-gate) and the two processes of caisson-egress, and between these two. Each runs
+// over a SOCK_SEQPACKET pair of its own; fixed native structs, then text. Both ends are built together. What comes is checked: a message that
+// is not one of these ends the connection, and with it the process at the other end. The sockets are those of common/capture/capture.h.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct OrderHead {
 // door -> launcher, dialer -> launcher
 enum class Said : std::uint32_t {
   ready = 1,    // sealed; the first message
-  record = 2,   // text: a JSON object, one egress event of the workspace (below)
+  record = 2,   // text: a JSON object, one egress event of the workspace; `refusal` stands in that of a refusal
   dropped = 3,  // text: a JSON object, events that were only counted
   closed = 4,   // the workspace's connections have ended, nothing follows about it
   figures = 5,  // text: a JSON object of counters, at most one a second, of the workspace
