@@ -84,6 +84,14 @@ def list_of(*rules, mode=0, connections=512, per_second=500, bytes_per_second=0,
     return b"egress1\n" + struct.pack("=BIIQII", mode, connections, per_second, bytes_per_second, idle, len(rules)) + b"".join(rules)
 
 
+def bind(files):
+    """In a child, before its exec: these files in the place of the machine's."""
+    stage.call(stage.libc.unshare(CLONE_NEWNS))
+    stage.call(stage.libc.mount(b"none", b"/", None, ctypes.c_ulong(MS_REC_PRIVATE), None))
+    for path, file in files.items():
+        stage.call(stage.libc.mount(os.fsencode(file), path.encode(), None, ctypes.c_ulong(MS_BIND), None))
+
+
 class Service(stage.Service):
     """Door or dialer, sealed as it is in earnest; the test is its launcher."""
 
@@ -92,10 +100,7 @@ class Service(stage.Service):
 
         def prepare():
             net.enter()
-            stage.call(stage.libc.unshare(CLONE_NEWNS))
-            stage.call(stage.libc.mount(b"none", b"/", None, ctypes.c_ulong(MS_REC_PRIVATE), None))
-            for path, file in files.items():
-                stage.call(stage.libc.mount(bytes(file), path.encode(), None, ctypes.c_ulong(MS_BIND), None))
+            bind(files)
             os.dup2(theirs.fileno(), 3)
 
         program = [EGRESS, name] if UNSEALED else [SEAL, name, UIDS[name], EGRESS]
@@ -154,9 +159,16 @@ class World:
         made.settimeout(None)
         return made
 
+    def files(self):
+        return {"/etc/resolv.conf": self.folder / "resolv.conf", "/etc/hosts": self.folder / "hosts"}
+
+    def as_container(self):
+        """In a child, before its exec: it stands where the dialer does."""
+        self.out.enter()
+        bind(self.files())
+
     def start_dialer(self):
-        files = {"/etc/resolv.conf": self.folder / "resolv.conf", "/etc/hosts": self.folder / "hosts"}
-        self.dialer = Service("dialer", self.out, {path: os.fsencode(file) for path, file in files.items()})
+        self.dialer = Service("dialer", self.out, self.files())
 
     def start_door(self):
         self.door = Service("door", self.workspace, {})
