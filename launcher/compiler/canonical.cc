@@ -2,6 +2,7 @@
 
 #include "launcher/common/base/hash.h"
 #include "launcher/common/policy/rows.h"
+#include "launcher/compiler/egress.h"
 
 namespace caisson::policy {
 namespace {
@@ -31,6 +32,7 @@ Value json_of(const Row& row, const List& list) {
   for (const auto& item : list) out.push_back(json_of(row, item));
   return out;
 }
+Value json_of(const Row&, const EgressList& list) { return egress_json(list); }
 Value json_of(const Row&, const std::vector<SyscallSet>& sets) {
   Value out;
   for (const SyscallSet& set : sets) out[set.name] = set.digest;  // what they say is in the files
@@ -47,6 +49,7 @@ Value to_json(const Policy& p) {
   // Absent, so that a policy without them has the digest that it had before there was such a field.
   if (p.preset.empty()) out.erase("preset");
   if (p.published_ports.empty()) out.erase("published_ports");
+  if (!goes_out(p.network)) out.erase("egress"), out.erase("egress_limits");
   return out;
 }
 

@@ -1,7 +1,9 @@
 // What only a whole policy shows: paths that collide, and hidden paths that nothing grants.
 #include <algorithm>
 
+#include "launcher/compiler/egress.h"
 #include "launcher/compiler/stages.h"
+#include "launcher/egress/list/list.h"
 
 namespace caisson::policy {
 namespace {
@@ -70,6 +72,14 @@ void check_policy(Policy& policy, const Source& source, const Sets& sets, Proble
     problems.add(source, "/disable",
                  "\"user_ns\" cannot be switched off: every other namespace and the sessions' uid depend on it, in all domains. "
                  "Switch off single namespaces (\"net_ns\"), or start the container without user namespaces (tier T0)");
+  if (goes_out(policy.network) && policy.files.at(kResolverFile) != kResolver)
+    problems.add(source, "/files/" + json::pointer_token(kResolverFile),
+                 "is made by the launcher where the policy has a way out");
+  if (goes_out(policy.network))
+    if (const auto list = egress::read_list(policy.egress.bytes); !list)
+      problems.add(source, "/egress",
+                   list.error().what + ": with those that deny in the files that it extends, it may have " +
+                       std::to_string(egress::kMaxRules) + " rules and " + std::to_string(egress::kMaxListBytes) + " bytes");
   resolve_sets(policy, source, sets, problems);
 }
 

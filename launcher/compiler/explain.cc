@@ -24,6 +24,24 @@ Value set_summary(const SyscallSet& set) {
   return out;
 }
 
+std::string network(const Policy& p) {
+  const std::string outside =
+      "by the door, which is the workspace's only way out. No session in tiers T0 and T1; private sessions have no way out.";
+  switch (p.network) {
+    case Network::none:
+      return "No internet sockets at all.";
+    case Network::loopback:
+      return "Network: loopback of the workspace only; in tiers T0 and T1 no internet sockets.";
+    case Network::allowlist:
+      return "Network: loopback of the workspace, and what `egress` allows, " + outside;
+    case Network::monitor:
+      return "OPEN TO THE OUTSIDE: every public address that `egress` does not deny, each connection on record, " + outside;
+    case Network::open:
+      return "OPEN TO THE OUTSIDE: every public address that `egress` does not deny, " + outside;
+  }
+  return "";
+}
+
 // Each line is a fact that follows from the policy; what a tier takes away is said with it.
 Value posture(const Policy& p) {
   Value out = Value::array();
@@ -37,8 +55,7 @@ Value posture(const Policy& p) {
     out.push_back("Sessions of one workspace share what the policy does not make private: home is " +
                   std::string(word(words(p.home), static_cast<std::size_t>(p.home))) + ", /tmp is " +
                   std::string(word(words(p.tmp), static_cast<std::size_t>(p.tmp))) + ".");
-  out.push_back(p.network == Network::none ? "No internet sockets at all."
-                                           : "Network: loopback of the workspace only; in tiers T0 and T1 no internet sockets.");
+  out.push_back(network(p));
   if (!p.published_ports.empty())
     out.push_back(
         "OPEN WITHOUT A CREDENTIAL: the published ports of a workspace, to whoever reaches the API's port, while a session of "
@@ -87,7 +104,9 @@ Value explain(const Policy& p) {
     const bool ordered = row.widens != Widens::made && row.widens != Widens::never && row.widens != Widens::grants;
     const bool list = row.pointer.starts_with("/env/") || row.pointer.starts_with("/syscalls/");  // as they stand
     if (!ordered || list) continue;
-    Value& value = out[Value::json_pointer(std::string(row.pointer))];
+    const Value::json_pointer where(std::string(row.pointer));
+    if (!out.contains(where) && row.pointer.starts_with("/egress")) continue;  // no way out
+    Value& value = out[where];
     if (value.is_null()) value = Value::array();  // canonical JSON leaves out published_ports where there are none
     value = explained(value, std::string(row.pointer));
   }

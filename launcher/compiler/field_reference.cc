@@ -49,6 +49,10 @@ Value type_schema(const Field& f) {
       out["uniqueItems"] = true;
       return out;
     }
+    case Type::ranges: {
+      const Value port{{"type", "integer"}, {"minimum", 1}, {"maximum", 65535}};
+      return list_schema(f, Value{{"oneOf", {port, {{"type", "string"}, {"pattern", "^[0-9]{1,5}-[0-9]{1,5}$"}}}}});
+    }
     case Type::map:
     case Type::content: {
       Value item{{"type", "string"}};
@@ -88,15 +92,23 @@ constexpr const char* kKinds[] = {"string",
                                   "",
                                   "list of names",
                                   "list of ports",
+                                  "list of ports and ranges",
                                   "name to string",
                                   "path to text",
                                   "object",
                                   "list of objects",
                                   "list of rows"};
-constexpr const char* kWidening[] = {
-    "", "", "more", "less", "adding", "removing", "more access, or a new path", "nothing: lists are added up"};
+constexpr const char* kWidening[] = {"",
+                                     "",
+                                     "more",
+                                     "less",
+                                     "adding",
+                                     "removing",
+                                     "more access, or a new path",
+                                     "nothing: lists are added up",
+                                     "more that is allowed"};
 static_assert(std::size(kKinds) == static_cast<std::size_t>(Type::rows) + 1 &&
-              std::size(kWidening) == static_cast<std::size_t>(Widens::joins) + 1);
+              std::size(kWidening) == static_cast<std::size_t>(Widens::rules) + 1);
 
 std::string kind(const Field& f) {
   if (f.type == Type::number || f.type == Type::integer) return std::to_string(f.min) + " to " + std::to_string(f.max);

@@ -111,8 +111,31 @@ constexpr Field kPolicy[] = {
           "Where no fresh /proc can be mounted: `true` shows the container's /proc, which lists numbers and command lines of its "
           "other processes; `false` shows none."),
     field("/network",
-          "`loopback`: a network namespace with only lo; without network namespaces, internet sockets are refused. `none`: "
-          "internet sockets are always refused."),
+          "`none`: internet sockets are refused. `loopback`: a network namespace with only lo; without network namespaces, as "
+          "`none`. `allowlist`: also what `egress` names; `monitor`: every public address, each connection on record; `open`: "
+          "every "
+          "public address. The last three need tier T2."),
+    field(
+        "/egress",
+        "What sessions may reach outside, and what not, whatever else is allowed. All domains with a way out must have the same "
+        "rules, limits and `network`. Rules that deny are added to those of the file that it extends."),
+    {"/egress/*/host", text, kAny, "", 1, 255, kRequired, never,
+     "A name (`example.org`), the names below one (`*.example.org`), an address or a block of addresses (`10.1.0.0/16`)."},
+    {"/egress/*/ports", ranges, kAny, "", 1, kMaxEgressPorts, "", never,
+     "Ports, or ranges of them (`\"8000-8010\"`). Without it: 80 and 443 of a name; every port, if the rule denies."},
+    {"/egress/*/deny", boolean, kAny, "", 0, 0, "false", never, "The rule denies, and wins over all that allow."},
+    {"/egress/*/private", boolean, kAny, "", 0, 0, "false", never,
+     "The name may lead to private addresses (10.0.0.0/8, fc00::/7, …). Never to loopback, link-local or metadata addresses."},
+    {"/egress/*/sni", choice, kAny, "required optional", 0, 0, "", never,
+     "Whether a TLS client must name the server: `required` for names, `optional` for addresses, if not said."},
+    {"/egress/*/methods", choice, kAny, "read all", 0, 0, "\"all\"", never,
+     "`read`: plain HTTP with GET, HEAD and OPTIONS only."},
+    {"/egress/*/why", text, kAny, "", 8, kMaxWhy, kRequired, never, "The reason; it stands in records and answers."},
+    {"/egress_limits", object, kAny, "", 0, 0, "{}", never, "Of all connections of a workspace to the outside."},
+    field("/egress_limits/connections", "Connections at once."),
+    field("/egress_limits/connections_per_second", "New connections; four times as many in a burst."),
+    field("/egress_limits/bytes_per_second", "Bytes, both ways together. The default is no limit."),
+    field("/egress_limits/idle_seconds", "After so long without a byte a connection ends."),
     field("/published_ports",
           "Ports of a workspace whose previews need no credential, at most 16, while a session of the domain runs there. Needs a "
           "`weaken` entry, even in base.json."),
@@ -204,8 +227,8 @@ consteval std::size_t members_of() {
 }
 
 // Every member of a policy has a row, each its own, and every row that files have has a field.
-static_assert(std::size(kRows) == members_of<Policy>() - 4 + members_of<Limits>() + members_of<Audit>() +
-                                      members_of<Environment>() + members_of<Syscalls>(),
+static_assert(std::size(kRows) == members_of<Policy>() - 5 + members_of<EgressLimits>() + members_of<Limits>() +
+                                      members_of<Audit>() + members_of<Environment>() + members_of<Syscalls>(),
               "a member of Policy has no row in rows.h");
 static_assert(std::ranges::all_of(kRows,
                                   [](const Row& row) {
@@ -222,12 +245,13 @@ static_assert(std::ranges::all_of(kRows,
 // The fields with the defaults of their rows, which are those of Policy.
 struct Defaults {
   Defaults() {
-    const json::Value policy = to_json(Policy{});
+    const json::Value policy = to_json({.network = Network::open});  // with all that it leaves out where there is no way out
     for (std::size_t i = 0; i < fields.size(); ++i) {
       Field& field = fields[i];
       if (find_row(field.pointer) == nullptr) continue;
       const bool empty = field.type == objects || field.type == ports;  // to_json() leaves out ports where there are none
-      texts[i] = empty ? "[]" : json::dump(policy.at(json::Value::json_pointer(std::string(field.pointer))));
+      if (field.pointer == "/network") texts[i] = "\"loopback\"";
+      else texts[i] = empty ? "[]" : json::dump(policy.at(json::Value::json_pointer(std::string(field.pointer))));
       if (texts[i] != "\"\"") field.fallback = texts[i];
     }
   }

@@ -25,6 +25,7 @@ enum class Type {
   number,   // number: up to 64 bits, as integer or "0x…"
   list,     // of unique strings
   ports,    // list of unique ports
+  ranges,   // list of ports and of texts "first-last"
   map,      // string -> string
   content,  // path -> text, or list of lines
   object,

@@ -13,6 +13,7 @@
 #include "launcher/common/base/hash.h"
 #include "launcher/common/base/sys.h"
 #include "launcher/compiler/canonical.h"
+#include "launcher/compiler/egress.h"
 #include "launcher/compiler/nearest.h"
 #include "launcher/compiler/stages.h"
 
@@ -161,10 +162,25 @@ class Loader {
       else if (const Layer* top = layer(domain, nullptr); ready && !top->merged.is_null())
         result_.policies[domain] = finish(*top, domain);
     }
+    compare_ways_out();
     if (problems_.count() == 0 && result_.policies.empty())
       problem(path_,
               choice_.only.empty() ? "has no domain: the only *.json is base.json" : "has no domain " + quote(choice_.only, 64),
               nearest(choice_.only, domains_of(directory_->names)));
+  }
+
+  // Sessions with a way out share a network namespace in their workspace, and what leaves it has no domain any more.
+  void compare_ways_out() {
+    const Policy* first = nullptr;
+    for (const auto& [domain, policy] : result_.policies) {
+      if (policy == nullptr || !goes_out(policy->network)) continue;
+      if (first == nullptr) first = policy.get();
+      else if (policy->egress != first->egress)
+        problems_.add(*layers_.at(domain).source, policy->network != first->network ? "/network" : "/egress",
+                      "is not what domain " + quote(first->domain, 64) +
+                          " has: domains with a way out share it in a workspace, so they must have the same network, egress and "
+                          "egress_limits. Say them in base.json or in a domain that both extend");
+    }
   }
 
   void problem(const std::string& file, const std::string& what, const std::string& meant = {}) {
@@ -224,9 +240,9 @@ class Loader {
     if (parent != nullptr && parent->files.size() >= 4)
       return problems_.add(*out.source, "/extends", "is the fifth file of a chain; a chain has at most four");
     if (parent != nullptr) out.files = parent->files;
-    // Even base.json must give the reason where it switches a mechanism off or opens a port.
-    static const json::Value kNothing =
-        json::Value::object({{"disable", json::Value::array()}, {"published_ports", json::Value::array()}});
+    // Even base.json must give the reason where it switches a mechanism off, opens a port or a way out.
+    static const json::Value kNothing = json::Value::object(
+        {{"disable", json::Value::array()}, {"published_ports", json::Value::array()}, {"network", "loopback"}});
     check_widening(parent != nullptr ? with_defaults(parent->merged) : kNothing, *out.source,
                    parent != nullptr ? stem(parent->files.back()) : "base", problems_);
     out.merged = parent != nullptr ? merge(parent->merged, out.source->doc) : out.source->doc;
@@ -251,6 +267,12 @@ class Loader {
     if (policy->network == Network::none && !policy->published_ports.empty())
       problems_.add(*top.source, "/published_ports",
                     "opens ports at which nothing can listen, because network is none: say \"published_ports\": []");
+    if (const json::Value* rules = domain != "base" && !goes_out(policy->network) ? at(top.source->doc, "/egress") : nullptr;
+        rules != nullptr && allows_more(json::Value::array(), *rules))
+      problems_.add(*top.source, "/egress",
+                    "permits nothing, because network is " +
+                        std::string(word(words(policy->network), static_cast<std::size_t>(policy->network))) +
+                        ": say \"network\": \"allowlist\", or leave the rules that allow to the files that have it");
     if (preset_ && problems_.count() == before) {
       policy = make(settle(base, apply_preset(base, std::move(doc), preset_->doc)), *preset_, domain, choice_.preset);
       policy->layers = top.files;

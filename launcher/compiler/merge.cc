@@ -4,6 +4,7 @@
 #include <set>
 
 #include "launcher/compiler/canonical.h"
+#include "launcher/compiler/egress.h"
 #include "launcher/compiler/nearest.h"
 #include "launcher/compiler/stages.h"
 
@@ -39,6 +40,7 @@ void read(const Row& row, const Value& value, T& out) {
     value.get_to(out);
   }
 }
+void read(const Row&, const Value&, EgressList&) {}  // made of several fields: build()
 void read(const Row&, const Value& names, std::set<Mechanism>& out) {
   for (const Value& name : names) out.insert(*mechanism_from(name.get<std::string>()));
 }
@@ -89,6 +91,8 @@ bool wider(const Field& field, const Value& parent, const Value& child) {
     case Widens::removed:
       if (field.type == Type::octal) return (octal(parent) & ~octal(child)) != 0;
       return std::ranges::any_of(parent, [&](const Value& v) { return !has(child, v); });
+    case Widens::rules:
+      return allows_more(parent, child);
   }
   return true;
 }
@@ -114,6 +118,7 @@ void check_file(const Source& source, Kind kind, Problems& problems) {
   if (kind == Kind::base && (!at(doc, "/syscalls/allow")))
     problems.add(source, "/syscalls", "field 'allow' is missing: no program can run without it");
 
+  check_egress(source, problems);
   std::map<std::string, std::size_t> seen;
   const json::Value& grants = list_of(doc, "grants");
   for (std::size_t i = 0; i < grants.size(); ++i) {
@@ -132,8 +137,12 @@ void check_file(const Source& source, Kind kind, Problems& problems) {
 
 std::vector<Widening> widenings(const Value& parent, const Value& child, const std::string& parent_name) {
   std::vector<Widening> out;
+  const Value* network = at(parent, "/network");
+  const bool way_out = network != nullptr && *network != "none" && *network != "loopback";
   for (const Field& field : policy_fields()) {
     if (field.widens == Widens::never || field.widens == Widens::grants) continue;
+    // Of a parent without a way out, these permit nothing yet: the entry of /network speaks for the child's.
+    if (!way_out && field.pointer.starts_with("/egress")) continue;
     const std::string pointer(field.pointer);
     const Value *before = at(parent, pointer), *after = at(child, pointer);
     if (before != nullptr && after != nullptr && wider(field, *before, *after))
@@ -202,6 +211,8 @@ Value merge(Value base, const Value& child) {
       }
     } else if (key == "weaken") {
       for (const Value& entry : value) base["weaken"].push_back(entry);
+    } else if (field->widens == Widens::rules) {
+      base[key] = merge_egress(list_of(base, "egress"), value);
     } else if (field->widens == Widens::joins) {
       for (const Value& item : value)
         if (!base.contains(key) || !has(base[key], item)) base[key].push_back(item);
@@ -233,6 +244,8 @@ Policy build(const Value& merged) {
   each_row(p, [&m](const Row& row, auto& value) {
     if (const Value* given = in_files(row) ? at(m, row.pointer) : nullptr) read(row, *given, value);
   });
+  p.egress = compile_egress(list_of(m, "egress"), p);
+  if (goes_out(p.network)) p.files.try_emplace(kResolverFile, kResolver);
   std::ranges::sort(p.grants, {}, &Grant::path);
   if (p.system_packages && !std::ranges::count(p.syscalls.allow, kPackagesSet)) p.syscalls.allow.emplace_back(kPackagesSet);
   return p;

@@ -103,6 +103,8 @@ class Planner {
     shared_namespaces();
 
     plan_.inet = plan_.net_ns && policy_.network != policy::Network::none;
+    if (policy::goes_out(policy_) && place_.own_net)
+      residual("no-way-out", "the session has a network namespace of its own: what `egress` allows cannot be reached from it");
     if (plan_.inet && !place_.own_net)
       residual("loopback-shared",
                "the sessions of a workspace share one loopback network: each can use the servers of the others");

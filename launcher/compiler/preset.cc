@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "launcher/compiler/canonical.h"
+#include "launcher/compiler/egress.h"
 #include "launcher/compiler/stages.h"
 
 namespace caisson::policy {
@@ -72,13 +73,16 @@ void apply_grants(Value& doc, const Value& preset) {
 
 Value apply_preset(const Value& base, Value doc, const Value& preset) {
   doc = with_defaults(std::move(doc));
+  const auto way_out = [](const Value& of) { return of["network"] != "none" && of["network"] != "loopback"; };
+  const bool sent_out = !way_out(doc);  // if it has a way out at all, it has it of the preset
   for (const Field& field : policy_fields()) {
     if (field.widens == Widens::never || field.widens == Widens::grants) continue;
     const Value* wanted = at(preset, field.pointer);
     if (wanted == nullptr) continue;
     const std::string pointer(field.pointer);
     Value& mine = doc[nlohmann::json::json_pointer(pointer)];
-    Value now = joined(field, *at(base, pointer), mine, *wanted);
+    Value now =
+        field.widens == Widens::rules ? egress_under(mine, *wanted, sent_out) : joined(field, *at(base, pointer), mine, *wanted);
     if (now == mine) continue;
     mine = std::move(now);
     doc["why"].erase(pointer);

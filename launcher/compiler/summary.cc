@@ -6,6 +6,7 @@
 
 #include "launcher/common/base/hash.h"
 #include "launcher/compiler/canonical.h"
+#include "launcher/compiler/egress.h"
 #include "launcher/compiler/fields.h"
 
 namespace caisson::policy {
@@ -30,6 +31,40 @@ std::string amount(std::string_view limit, std::uint64_t value) {
   if (unit == "days" && value == 1) unit = "day";
   if (limit.ends_with("_percent")) unit = "%";
   return std::to_string(value) + (unit.empty() ? "" : " " + unit);
+}
+
+std::string_view reach(Network network) {
+  switch (network) {
+    case Network::none:
+      return "nothing: no internet sockets";
+    case Network::loopback:
+      return "loopback of its workspace only";
+    case Network::allowlist:
+      return "loopback of its workspace, and what is allowed here";
+    case Network::monitor:
+      return "every public address; each connection is on record";
+    case Network::open:
+      return "every public address";
+  }
+  return "";
+}
+
+// "allowed at 80, 443, also if private" of a rule in canonical JSON.
+std::string permission(const json::Value& rule) {
+  const bool deny = rule.value("deny", false);
+  std::string out = deny ? "denied" : "allowed";
+  if (rule.contains("ports")) {
+    out += " at";
+    for (const json::Value& port : rule["ports"])
+      out += (out.ends_with(" at") ? " " : ", ") +
+             (port.is_string() ? port.get<std::string>() : std::to_string(port.get<unsigned>()));
+  } else if (!deny) {
+    out += " at 80, 443";
+  }
+  if (rule.contains("private")) out += "; may be private";
+  if (rule.contains("methods")) out += "; GET, HEAD and OPTIONS only";
+  if (rule.contains("sni")) out += "; TLS server name " + rule["sni"].get<std::string>();
+  return out;
 }
 
 std::string scope(Scope scope) { return scope == Scope::private_ ? "of this session alone" : "shared by the workspace"; }
@@ -138,9 +173,19 @@ constexpr Telling kTellings[] = {
              set.why);
      }},
     {"runs", "/syscalls/deny", [](const Policy& p, const Say& say) { say("denied by the policy", joined(p.syscalls.deny)); }},
-    {"reaches", "/network",
+    {"reaches", "/network", [](const Policy& p, const Say& say) { say("network", std::string(reach(p.network))); }},
+    {"reaches", "/egress",
      [](const Policy& p, const Say& say) {
-       say("network", p.network == Network::none ? "nothing: no internet sockets" : "loopback of its workspace only");
+       for (const json::Value& rule : egress_json(p.egress))
+         say(rule["host"].get<std::string>(), permission(rule), rule["why"].get<std::string>());
+     }},
+    {"reaches", "/egress_limits/",
+     [](const Policy& p, const Say& say) {
+       for (const Row& row : kRows)
+         if (const auto* limit = std::get_if<std::uint64_t EgressLimits::*>(&row.member); limit != nullptr && goes_out(p.network))
+           say(std::string(row.name()),
+               p.egress_limits.**limit == kNoIoLimit ? "no limit" : amount(row.name(), p.egress_limits.**limit),
+               reason_of(p, std::string(row.pointer)));
      }},
     {"is reached", "/published_ports",
      [](const Policy& p, const Say& say) {
@@ -267,7 +312,8 @@ std::string presets_text(const std::vector<std::pair<std::string, PolicySet>>& p
   for (std::size_t i = 1; i < presets.size(); ++i) out += "---|";
   out += "\n";
   for (const auto& [domain, p] : presets.front().second) {
-    out += "| `" + domain + "` | " + (p->network == Network::none ? "nothing" : "loopback");
+    out += "| `" + domain + "` | " +
+           (p->network == Network::none ? "nothing" : std::string(word(words(p->network), static_cast<std::size_t>(p->network))));
     for (const Scope s : {p->home, p->tmp}) out += s == Scope::private_ ? " | private" : " | workspace";
     out += std::string(" | ") + (p->exec_writable ? "yes" : "no") + " | " + std::to_string(p->limits.processes) + " | " +
            amount("_bytes", p->limits.memory_bytes) + " | " + amount("_seconds", p->limits.cpu_seconds) + " | " +

@@ -91,6 +91,9 @@ class Validator {
       case Type::ports:
         ports(v, f, at);
         break;
+      case Type::ranges:
+        ranges(v, f, at);
+        break;
       case Type::map:
       case Type::content:
         map(v, f, at);
@@ -153,6 +156,26 @@ class Validator {
       if (port < 1 || port > 65535) add(here, "must be a port: a whole number from 1 to 65535, without quotes");
       else if (!seen.insert(port).second) add(here, "is listed twice: " + std::to_string(port));
     }
+  }
+
+  void ranges(const Value& v, const Field& f, const std::string& at) {
+    if (!counted(v, f, at)) return;
+    for (std::size_t i = 0; i < v.size(); ++i)
+      if (!is_range(v[i]))
+        add(at + "/" + std::to_string(i), "must be a port (443) or a range of them (\"8000-8010\"), from 1 to 65535");
+  }
+
+  static bool is_range(const Value& v) {
+    if (v.is_number_unsigned()) return v.get<std::uint64_t>() >= 1 && v.get<std::uint64_t>() <= 65535;
+    if (!v.is_string()) return false;
+    const auto& text = v.get_ref<const std::string&>();
+    const std::size_t dash = text.find('-');
+    std::uint16_t first = 0, last = 0;
+    const auto whole = [&text](std::size_t from, std::size_t to, std::uint16_t& port) {
+      const auto [end, error] = std::from_chars(text.data() + from, text.data() + to, port);
+      return error == std::errc{} && end == text.data() + to;
+    };
+    return dash != std::string::npos && whole(0, dash, first) && whole(dash + 1, text.size(), last) && first >= 1 && first < last;
   }
 
   void map(const Value& v, const Field& f, const std::string& at) {

@@ -218,7 +218,7 @@ std::string difference(const policy::Policy& policy, const Proposal& proposal) {
   for (const policy::SyscallSet& set : policy.sets)
     if (!proposal.sets.empty() && std::ranges::find(proposal.sets, set.name) == proposal.sets.end())
       out += "- syscalls/allow " + set.name + "\n";
-  if (proposal.network_none) out += "- network loopback -> none\n";
+  if (proposal.network_none) out += "- network -> none\n";
   for (const policy::Row& row : policy::kRows)
     if (const auto* limit = std::get_if<std::uint64_t policy::Limits::*>(&row.member))
       if (const auto at = proposal.limits.find(std::string(row.name())); at != proposal.limits.end())

@@ -41,13 +41,7 @@ inline constexpr std::size_t kMaxProblems = 20;
 // Whether `inner`, at or below `outer`, gives no more than `outer` does: access, execution and the same source.
 [[nodiscard]] bool no_more_than(const Grant& inner, const Grant& outer);
 
-// Whether sessions of the domain reach more than each other, and the compiled list of what (launcher/egress/list).
-[[nodiscard]] inline bool goes_out(const Policy& policy) { return policy.network > Network::loopback; }
-template <class P>
-[[nodiscard]] const std::string& egress_list(const P& policy) {
-  static const std::string none;
-  if constexpr (requires { policy.egress; }) return policy.egress;
-  else return none;
-}
+// Whether sessions of the domain reach more than each other: what, says `egress`.
+[[nodiscard]] inline bool goes_out(const Policy& policy) { return goes_out(policy.network); }
 
 }  // namespace caisson::policy

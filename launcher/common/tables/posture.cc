@@ -71,6 +71,15 @@ class Score {
 
   void rest() {
     take(p_.at("network") == "loopback", 5, "/network", "has internet sockets and reaches its workspace's servers on loopback");
+    for (const auto& [network, points, what] :
+         {std::tuple("allowlist", 10, "has internet sockets and a way out to what its list names"),
+          std::tuple("monitor", 25, "reaches every public address"),
+          std::tuple("open", 30, "reaches every public address, without a record of each")})
+      take(p_.at("network") == network, points, "/network", what);
+    int inside = 0;
+    if (p_.contains("egress"))
+      for (const Value& rule : p_.at("egress")) inside += rule.contains("private") ? 1 : 0;
+    take(inside > 0, 5, "/egress", "has " + std::to_string(inside) + " names that may lead to private addresses");
     const std::size_t ports = p_.contains("published_ports") ? p_.at("published_ports").size() : 0;
     take(ports > 0, 5, "/published_ports", "opens " + std::to_string(ports) + " ports to clients without a credential");
     take(number("limits", "processes") > 1024, 2, "/limits/processes", "may have more than 1024 processes");

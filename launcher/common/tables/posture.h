@@ -20,19 +20,31 @@ struct Deduction {
 };
 // The fields that points are taken for, and those that none are taken for. Every field of a policy is in one of them
 // (compiler/summary.cc looks).
-inline constexpr std::string_view kScored[] = {
-    "/min_tier", "/require",         "/disable",         "/syscalls/allow",       "/home",
-    "/tmp",      "/exec_writable",   "/system_packages", "/proc_shared_fallback", "/grants",
-    "/umask",    "/network",         "/published_ports", "/limits/processes",     "/limits/session_seconds",
-    "/weaken",   "/env/client_deny", "/audit/denials",   "/audit/keep_days",      "/audit/on_full"};
-inline constexpr std::string_view kNotScored[] = {"/description",  "/why",
-                                                  "/hide",         "/protect",
-                                                  "/protect_home", "/files",
-                                                  "/links",        "/devices",
-                                                  "/home_path",    "/hostname",
-                                                  "/env/set",      "/syscalls/deny",
-                                                  "/audit/paths",  "/audit/max_bytes",
-                                                  "/limits/"};  // the others of it
+inline constexpr std::string_view kScored[] = {"/min_tier",
+                                               "/require",
+                                               "/disable",
+                                               "/syscalls/allow",
+                                               "/home",
+                                               "/tmp",
+                                               "/exec_writable",
+                                               "/system_packages",
+                                               "/proc_shared_fallback",
+                                               "/grants",
+                                               "/umask",
+                                               "/network",
+                                               "/egress",
+                                               "/published_ports",
+                                               "/limits/processes",
+                                               "/limits/session_seconds",
+                                               "/weaken",
+                                               "/env/client_deny",
+                                               "/audit/denials",
+                                               "/audit/keep_days",
+                                               "/audit/on_full"};
+inline constexpr std::string_view kNotScored[] = {
+    "/description",    "/why",       "/hide",     "/protect", "/protect_home",  "/files",       "/links",
+    "/devices",        "/home_path", "/hostname", "/env/set", "/syscalls/deny", "/audit/paths", "/audit/max_bytes",
+    "/egress_limits/", "/limits/"};  // the others of it
 [[nodiscard]] constexpr bool score_knows(std::string_view field) {
   const auto is = [field](std::string_view one) { return one == field || (one.ends_with('/') && field.starts_with(one)); };
   return std::ranges::any_of(kScored, is) || std::ranges::any_of(kNotScored, is);

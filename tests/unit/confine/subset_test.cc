@@ -253,6 +253,7 @@ TEST(Subset, APolicyThatIsWiderByAnyFieldIsRefused) {
     else if constexpr (std::same_as<T, std::vector<policy::SyscallSet>>) value.push_back({.name = "another"});
     else if constexpr (std::same_as<T, std::set<Mechanism>>) value.insert(Mechanism::seccomp);
     else if constexpr (std::same_as<T, std::set<std::uint16_t>>) value.insert(8000);
+    else if constexpr (std::same_as<T, policy::EgressList>) value.bytes += "x";
     else if constexpr (std::integral<T>) value += 1;
     else value = static_cast<T>(static_cast<int>(value) + 1);
   };
@@ -283,6 +284,22 @@ TEST(Subset, TheStrictestValuesAreNoWider) {
   bench.place.own_net = true;
   bench.sources["/usr/bin"] = {true, true, 1, 9};
   EXPECT_EQ(wider(**bench.plan(Tier::t3), **domain), std::nullopt);
+}
+
+// What the list permits is not for the launcher to read: a request leaves it as it is, or takes it away with the network.
+TEST(Subset, AWayOutIsTheDomainsOrNone) {
+  Domain bench;
+  bench.policy.network = policy::Network::allowlist;
+  bench.policy.egress = {"a list"};
+  const auto domain = bench.plan(Tier::t3);
+  EXPECT_EQ(wider(**bench.plan(Tier::t3), **domain), std::nullopt);
+  bench.policy.egress = {"another"};
+  EXPECT_EQ(wider(**bench.plan(Tier::t3), **domain), "policy/egress");
+  bench.policy.egress = {};
+  bench.policy.network = policy::Network::none;
+  EXPECT_EQ(wider(**bench.plan(Tier::t3), **domain), std::nullopt);
+  bench.policy.network = policy::Network::open;
+  EXPECT_EQ(wider(**bench.plan(Tier::t3), **domain), "policy/network");
 }
 
 // A domain without limits of disks: a request's need the controller.

@@ -19,6 +19,7 @@ inline Features tier_features(Tier wanted) {
   else f.change_uid = {EPERM, "setresuid"};
   f.user_ns = {EPERM, "unshare(NEWUSER)"};
   if (wanted >= Tier::t2) f.user_ns = f.mount_ns = f.net_ns = f.ipc_ns = f.uts_ns = f.cgroup_ns = {0, ""};
+  if (wanted >= Tier::t2) f.egress_tproxy = {0, ""};
   if (wanted == Tier::t3) f.proc_full = {0, ""};
   else f.proc_full = f.proc_subset = {EPERM, "fsmount proc"};
   return f;

@@ -1,0 +1,269 @@
+#include "launcher/compiler/egress.h"
+
+#include <algorithm>
+#include <charconv>
+#include <variant>
+
+#include "launcher/compiler/stages.h"
+#include "launcher/egress/list/list.h"
+#include "launcher/egress/list/prefix.h"
+
+namespace caisson::policy {
+namespace {
+
+using egress::Address;
+using egress::AddressClass;
+using egress::Name;
+using egress::Ports;
+using json::Value;
+
+static_assert(kMaxEgressRules == egress::kMaxRules && kMaxWhy == egress::kMaxRuleWhy && kMaxEgressPorts == egress::kMaxRulePorts);
+
+// What a rule names.
+struct Place {
+  std::string name, suffix;
+  std::optional<Address> address;
+  unsigned prefix = 0;
+};
+using Read = std::variant<Place, Fault>;
+
+Read not_canonical(std::string meant) { return Fault{"is not canonical", std::move(meant)}; }
+
+Read read_block(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  const auto host = egress::read_host(text.substr(0, slash));
+  const auto* address = host ? std::get_if<Address>(&*host) : nullptr;
+  const std::string_view digits = text.substr(slash + 1);
+  unsigned bits = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), bits);
+  if (address == nullptr || error != std::errc() || end != digits.data() + digits.size() || bits > family_bits(*address))
+    return Fault{"is no block of addresses, such as \"10.1.0.0/16\"", ""};
+  Address first = *address;
+  for (std::size_t bit = bits; bit < 128; ++bit) first.bytes[bit / 8] &= static_cast<std::uint8_t>(~(0x80 >> bit % 8));
+  const std::string meant = first.text() + "/" + std::to_string(bits);
+  if (meant != text) return not_canonical(meant);
+  return Place{.address = first, .prefix = bits};
+}
+
+Read read_place(const std::string& text) {
+  if (const std::size_t scheme = text.find("://"); scheme != std::string::npos)
+    return Fault{"is a URL: a rule names a host, and its ports in 'ports'",
+                 text.substr(scheme + 3, text.find_first_of(":/?", scheme + 3) - scheme - 3)};
+  if (text == "*") return Fault{"is every host: that is what \"network\": \"monitor\" or \"open\" is for", ""};
+  if (text.contains('/')) return read_block(text);
+  const bool below = text.starts_with("*.");
+  const std::string rest = below ? text.substr(2) : text;
+  if (rest.contains('*')) return Fault{"has a '*' that is not in front of a whole name, such as \"*.example.org\"", ""};
+  const auto host = egress::read_host(rest);
+  if (!host) {
+    const std::size_t colon = rest.rfind(':');
+    if (colon != std::string::npos && egress::read_host(rest.substr(0, colon)))
+      return Fault{"names a port: ports stand in 'ports'", text.substr(0, text.rfind(':'))};
+    const bool ascii = std::ranges::all_of(rest, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+    return Fault{ascii ? "is neither a name nor an address" : "has letters that are written as xn--... in names", ""};
+  }
+  const std::string canonical = egress::host_text(*host);
+  const auto* name = std::get_if<Name>(&*host);
+  if (below && name == nullptr) return Fault{"is no name below which others could be", ""};
+  if (canonical != rest) return not_canonical((below ? "*." : "") + canonical);
+  if (name == nullptr) return Place{.address = std::get<Address>(*host), .prefix = family_bits(std::get<Address>(*host))};
+  return below ? Place{.suffix = name->text} : Place{.name = name->text};
+}
+
+// [443, "8000-8010"]; validated.
+std::vector<Ports> read_ports(const Value& list) {
+  std::vector<Ports> out;
+  for (const Value& item : list) {
+    if (item.is_number()) {
+      out.push_back({item.get<std::uint16_t>(), item.get<std::uint16_t>()});
+      continue;
+    }
+    const auto& text = item.get_ref<const std::string&>();
+    Ports ports;
+    std::from_chars(text.data(), text.data() + text.find('-'), ports.first);
+    std::from_chars(text.data() + text.find('-') + 1, text.data() + text.size(), ports.last);
+    out.push_back(ports);
+  }
+  return out;
+}
+
+bool overlap(const std::vector<Ports>& a, const std::vector<Ports>& b) {
+  return std::ranges::any_of(a, [&b](const Ports& x) {
+    return std::ranges::any_of(b, [&x](const Ports& y) { return x.first <= y.last && y.first <= x.last; });
+  });
+}
+
+// Those that a rule without ports stands for.
+std::vector<Ports> ports_of(const Value& rule, const std::vector<Ports>& said) {
+  if (!said.empty()) return said;
+  return rule.value("deny", false) ? std::vector<Ports>{{1, 65535}} : std::vector<Ports>{{80, 80}, {443, 443}};
+}
+
+// The class that no rule permits, where the whole block is of it.
+std::optional<AddressClass> never(const Place& place) {
+  Address last = *place.address;
+  for (std::size_t bit = place.prefix; bit < family_bits(last); ++bit)
+    last.bytes[bit / 8] |= static_cast<std::uint8_t>(0x80 >> bit % 8);
+  const AddressClass kind = class_of(*place.address);
+  const bool alone = place.prefix == family_bits(last);
+  if (kind == AddressClass::global || kind == AddressClass::private_ || kind == AddressClass::shared || class_of(last) != kind)
+    return std::nullopt;
+  return kind == AddressClass::metadata && alone ? std::nullopt : std::optional(kind);
+}
+
+bool denies(const Value& rule) { return rule.value("deny", false); }
+
+class Checker {
+ public:
+  Checker(const Source& source, Problems& problems) : source_(source), problems_(problems) {}
+
+  void all() {
+    const Value& rules = list_of(source_.doc, "egress");
+    for (std::size_t i = 0; i < rules.size(); ++i) {
+      rule_ = &rules[i];
+      at_ = "/egress/" + std::to_string(i);
+      one();
+    }
+  }
+
+ private:
+  void problem(const char* member, const std::string& what, const std::string& meant = {}) {
+    problems_.add(source_, at_ + "/" + member, what, meant);
+  }
+
+  void one() {
+    const auto host = (*rule_)["host"].get<std::string>();
+    const Read read = read_place(host);
+    if (const auto* fault = std::get_if<Fault>(&read)) return problem("host", quote(host) + " " + fault->what, fault->meant);
+    const Place& place = std::get<Place>(read);
+    const auto ports = read_ports(list_of(*rule_, "ports"));
+    for (const char c : (*rule_)["why"].get_ref<const std::string&>())
+      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+        return problem("why", "has a control character: a reason is one line");
+    denies(*rule_) ? denial() : allowance(place, ports);
+    const auto meant = ports_of(*rule_, ports);
+    for (const auto& [other, said] : said_[{host, denies(*rule_)}])
+      if (overlap(said, meant)) return problem("host", "names " + quote(host) + " and a port of it again, after " + other);
+    said_[{host, denies(*rule_)}].emplace_back(at_, meant);
+  }
+
+  void denial() {
+    for (const char* member : {"private", "sni", "methods"})
+      if (rule_->contains(member)) problem(member, "goes with rules that allow: this one denies");
+  }
+
+  void allowance(const Place& place, const std::vector<Ports>& ports) {
+    if (place.address && ports.empty()) problem("host", "is an address: such a rule needs 'ports'");
+    if (place.address && rule_->contains("private"))
+      problem("private", "goes with names: a rule of addresses permits those that it names");
+    if (const auto kind = place.address ? never(*place.address, place.prefix) : std::nullopt)
+      problem("host",
+              "leads to no place that can be reached: " + std::string(word(words(*kind), static_cast<std::size_t>(*kind))));
+    const bool tls = overlap(ports_of(*rule_, ports), {{443, 443}});
+    if (rule_->value("methods", "all") == "read" && tls)
+      problem("methods", "\"read\" holds for plain HTTP, and port 443 carries TLS: say \"ports\": [80]");
+  }
+
+  static std::optional<AddressClass> never(const Address& address, unsigned prefix) {
+    return policy::never({.address = address, .prefix = prefix});
+  }
+
+  const Source& source_;
+  Problems& problems_;
+  const Value* rule_ = nullptr;
+  std::string at_;
+  std::map<std::pair<std::string, bool>, std::vector<std::pair<std::string, std::vector<Ports>>>> said_;
+};
+
+egress::Rule compile(const Value& rule) {
+  const Read read = read_place(rule["host"].get<std::string>());
+  const Place& place = std::get<Place>(read);
+  egress::Rule out{
+      .deny = denies(rule), .name = place.name, .suffix = place.suffix, .address = place.address, .prefix = place.prefix};
+  out.ports = read_ports(list_of(rule, "ports"));
+  out.private_ = rule.value("private", false);
+  // Who connects to an address names no server in TLS (RFC 6066 3).
+  out.sni =
+      rule.value("sni", place.address ? "optional" : "required") == "optional" ? egress::Sni::optional : egress::Sni::required;
+  if (out.deny) out.sni = egress::Sni::required;
+  out.read_only = rule.value("methods", "all") == "read";
+  out.why = rule["why"].get<std::string>();
+  return out;
+}
+
+std::string host_of(const egress::Rule& rule) {
+  if (!rule.name.empty()) return rule.name;
+  if (!rule.suffix.empty()) return "*." + rule.suffix;
+  const std::string text = rule.address->text();
+  return rule.prefix == family_bits(*rule.address) ? text : text + "/" + std::to_string(rule.prefix);
+}
+
+Value rule_json(const egress::Rule& rule) {
+  Value out{{"host", host_of(rule)}, {"why", rule.why}};
+  for (const Ports& ports : rule.ports)
+    if (ports.first == ports.last) out["ports"].push_back(ports.first);
+    else out["ports"].push_back(std::to_string(ports.first) + "-" + std::to_string(ports.last));
+  if (rule.deny) out["deny"] = true;
+  if (rule.private_) out["private"] = true;
+  if (rule.read_only) out["methods"] = "read";
+  if (!rule.deny && (rule.sni == egress::Sni::optional) != rule.address.has_value())
+    out["sni"] = word(words(rule.sni), static_cast<std::size_t>(rule.sni));
+  return out;
+}
+
+bool same_but_why(Value a, Value b) {
+  a.erase("why");
+  b.erase("why");
+  return a == b;
+}
+bool said_in(const Value& rules, const Value& rule) {
+  return std::ranges::any_of(rules, [&rule](const Value& one) { return same_but_why(one, rule); });
+}
+
+}  // namespace
+
+void check_egress(const Source& source, Problems& problems) { Checker(source, problems).all(); }
+
+EgressList compile_egress(const Value& rules, const Policy& policy) {
+  if (!goes_out(policy.network)) return {};
+  egress::List list;
+  list.mode = policy.network == Network::allowlist ? egress::Mode::allowlist
+              : policy.network == Network::monitor ? egress::Mode::monitor
+                                                   : egress::Mode::open;
+  for (const Value& rule : rules) list.rules.push_back(compile(rule));
+  const EgressLimits& limits = policy.egress_limits;
+  list.limits = {.connections = static_cast<std::uint32_t>(limits.connections),
+                 .connections_per_second = static_cast<std::uint32_t>(limits.connections_per_second),
+                 .bytes_per_second = limits.bytes_per_second == kNoIoLimit ? 0 : limits.bytes_per_second,
+                 .idle_seconds = static_cast<std::uint32_t>(limits.idle_seconds)};
+  return {egress::list_bytes(list)};
+}
+
+Value egress_json(const EgressList& list) {
+  Value out = Value::array();
+  if (const auto read = egress::read_list(list.bytes))
+    for (const egress::Rule& rule : read->rules) out.push_back(rule_json(rule));
+  return out;
+}
+
+Value merge_egress(const Value& parent, const Value& child) {
+  Value out = child;
+  for (const Value& rule : parent)
+    if (denies(rule) && !said_in(child, rule)) out.push_back(rule);
+  return out;
+}
+
+bool allows_more(const Value& parent, const Value& child) {
+  return std::ranges::any_of(child, [&parent](const Value& rule) { return !denies(rule) && !said_in(parent, rule); });
+}
+
+Value egress_under(const Value& mine, const Value& preset, bool sent_out) {
+  Value out = Value::array();
+  for (const Value& rule : preset)
+    if (denies(rule) || sent_out || said_in(mine, rule)) out.push_back(rule);
+  for (const Value& rule : mine)
+    if (denies(rule) && !said_in(out, rule)) out.push_back(rule);
+  return out;
+}
+
+}  // namespace caisson::policy

@@ -1,0 +1,33 @@
+// The fields `egress` and `egress_limits` of policy files: what is wrong with their rules, and the list that door and dialer
+// decide by (egress/list/list.h). The launcher has it as bytes.
+#pragma once
+
+#include "launcher/common/base/json.h"
+#include "launcher/common/policy/policy.h"
+#include "launcher/compiler/fields.h"
+
+namespace caisson::policy {
+
+// Names are answered at 127.0.0.53, by the list. Without a search line: with a suffix below an allowed "*.suffix" a name that is
+// refused would be asked again as one that is allowed.
+inline constexpr const char* kResolverFile = "/etc/resolv.conf";
+inline constexpr const char* kResolver = "nameserver 127.0.0.53\noptions ndots:1\n";
+
+// Hosts that are none, rules that could never hold or say less than they seem to. Of a document that is valid by the table of
+// fields.
+void check_egress(const Source& source, Problems& problems);
+// `rules` as a list, with the mode and limits of `policy`. Empty where the policy has no way out. check_policy() looks at the
+// size.
+[[nodiscard]] EgressList compile_egress(const json::Value& rules, const Policy& policy);
+// The rules back, as canonical JSON and for explain.
+[[nodiscard]] json::Value egress_json(const EgressList& list);
+
+// Rules that deny are added up, since they take away only. Those that allow are the child's, where it has rules.
+[[nodiscard]] json::Value merge_egress(const json::Value& parent, const json::Value& child);
+// Whether `child` allows something that `parent` does not say in the same words, its reason apart.
+[[nodiscard]] bool allows_more(const json::Value& parent, const json::Value& child);
+// A domain's rules under a preset's: what both allow, and what one denies. A domain that has no way out of its own (`sent_out` by
+// the preset, with the preset's reason) has the preset's rules.
+[[nodiscard]] json::Value egress_under(const json::Value& mine, const json::Value& preset, bool sent_out);
+
+}  // namespace caisson::policy
