@@ -113,6 +113,11 @@ Task<bool> Connection::dial(Host host, std::uint16_t to_port) {
   co_return true;
 }
 
+Task<bool> Connection::reach(Host host, std::uint16_t to_port) {
+  if (!permitted(host, to_port)) co_return false;
+  co_return co_await dial(std::move(host), to_port);
+}
+
 void Connection::record(std::string_view ended) {
   const Via via = facts.via;
   facts.ended = ended;

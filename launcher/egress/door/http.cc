@@ -123,7 +123,7 @@ Task<After> answer(Connection& connection, Exchange::Asked asked, HostPort place
 
 Task<bool> establish(Connection& connection, HostPort place) {
   connection.facts.via = Via::connect;
-  const bool reached = connection.permitted(place.host, place.port) && co_await connection.dial(place.host, place.port);
+  const bool reached = co_await connection.reach(place.host, place.port);
   if (!reached) co_return co_await turn_away_http(connection);
   const bool told = co_await connection.send(std::string(kEstablished), connection.now_us() + Connection::kHandshakeUs);
   if (!told) co_return co_await turn_away_at_once(connection);

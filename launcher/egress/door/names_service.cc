@@ -150,7 +150,8 @@ Task<bool> talk_names(Connection& connection) {
   for (;;) {
     const Outcome found = find_dns_message(connection.ahead);
     if (!found.done()) {
-      const bool more = !found.refused() && co_await read_more(connection, connection.now_us() + Connection::kHandshakeUs);
+      if (found.refused()) co_return false;
+      const bool more = co_await read_more(connection, connection.now_us() + Connection::kHandshakeUs);
       if (!more) co_return false;
       continue;
     }

@@ -95,7 +95,7 @@ Task<bool> talk_socks(Connection& connection) {
   HostPort place{*request.host, request.port};
   if (const auto* address = std::get_if<Address>(&place.host); address != nullptr)
     if (auto name = connection.workspace.host_at(*address)) place.host = std::move(*name);
-  const bool reached = connection.permitted(place.host, place.port) && co_await connection.dial(place.host, place.port);
+  const bool reached = co_await connection.reach(place.host, place.port);
   if (!reached) {
     const SocksReply reply = socks_reply(connection.facts);
     co_return co_await answer_socks(connection, reply);
@@ -125,7 +125,8 @@ Task<bool> talk_tunnel(Connection& connection, HostPort place) {
   if (place.port == kHttpPort) co_return co_await talk_http(connection, std::move(place));
   if (place.port != kTlsPort) co_return co_await talk_any(connection, std::move(place));
   const bool agrees = co_await hello_agrees(connection, std::move(place));
-  co_return agrees || co_await turn_away(connection);
+  if (agrees) co_return true;
+  co_return co_await turn_away(connection);
 }
 
 Task<bool> talk_transparent(Connection& connection) {
@@ -144,7 +145,8 @@ Task<bool> talk_transparent(Connection& connection) {
   const bool reached = co_await connection.dial(place.host, place.port);
   if (!reached && connection.facts.refusal != Refusal::none) co_return co_await turn_away(connection);
   if (!reached) co_return co_await turn_away_at_once(connection);
-  co_return tls || co_await talk_any(connection, std::move(place));
+  if (tls) co_return true;
+  co_return co_await talk_any(connection, std::move(place));
 }
 
 Task<bool> talk_proxy(Connection& connection) {

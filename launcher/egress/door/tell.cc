@@ -52,8 +52,9 @@ Task<bool> read_more(Connection& connection, std::int64_t deadline_us) {
       co_return true;
     }
     if (got == 0) co_return false;
-    if (errno != EAGAIN && errno != EINTR) co_return false;
-    const bool stirred = errno == EINTR || co_await Stirred(deadline_us, connection.client);
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN) co_return false;
+    const bool stirred = co_await Stirred(deadline_us, connection.client);
     if (!stirred) co_return false;
   }
 }
@@ -93,7 +94,8 @@ Task<bool> turn_away(Connection& connection) {
   const char first = connection.ahead.front();
   if (first == kTlsHandshake) co_return co_await turn_away_tls(connection);
   const bool http = first >= 'A' && first <= 'Z' && !connection.ahead.starts_with("SSH-");
-  co_return co_await (http ? turn_away_http(connection, !connection.ahead.starts_with("HEAD ")) : turn_away_at_once(connection));
+  if (http) co_return co_await turn_away_http(connection, !connection.ahead.starts_with("HEAD "));
+  co_return co_await turn_away_at_once(connection);
 }
 
 }  // namespace caisson::egress
