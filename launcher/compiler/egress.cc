@@ -100,7 +100,7 @@ std::vector<Ports> ports_of(const Value& rule, const std::vector<Ports>& said) {
 }
 
 // The class that no rule permits, where the whole block is of it.
-std::optional<AddressClass> never(const Place& place) {
+std::optional<AddressClass> refused_class(const Place& place) {
   Address last = *place.address;
   for (std::size_t bit = place.prefix; bit < family_bits(last); ++bit)
     last.bytes[bit / 8] |= static_cast<std::uint8_t>(0x80 >> bit % 8);
@@ -156,16 +156,12 @@ class Checker {
     if (place.address && ports.empty()) problem("host", "is an address: such a rule needs 'ports'");
     if (place.address && rule_->contains("private"))
       problem("private", "goes with names: a rule of addresses permits those that it names");
-    if (const auto kind = place.address ? never(*place.address, place.prefix) : std::nullopt)
+    if (const auto kind = place.address ? refused_class(place) : std::nullopt)
       problem("host",
               "leads to no place that can be reached: " + std::string(word(words(*kind), static_cast<std::size_t>(*kind))));
     const bool tls = overlap(ports_of(*rule_, ports), {{443, 443}});
     if (rule_->value("methods", "all") == "read" && tls)
       problem("methods", "\"read\" holds for plain HTTP, and port 443 carries TLS: say \"ports\": [80]");
-  }
-
-  static std::optional<AddressClass> never(const Address& address, unsigned prefix) {
-    return policy::never({.address = address, .prefix = prefix});
   }
 
   const Source& source_;

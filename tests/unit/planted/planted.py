@@ -98,7 +98,7 @@ def policy_field(p: Planted) -> None:
     parts = [p.path(name) for name in names if not p.includes(name) & {"launcher/common/confine/plan.h", "launcher/common/kernel/raw.h"}]
     (p.folder / "all.cc").write_text("".join(f'#include "{part}"\n' for part in [*parts, SOURCE / "tests/unit/planted/policy_field.cc"]))
     said = p.compile(p.folder / "all.cc", "-O0", "-o", str(p.folder / "all"),
-                     *[str(BUILD / f"launcher/libcaisson_{name}.a") for name in ("tables", "base")])
+                     *[str(BUILD / f"launcher/libcaisson_{name}.a") for name in ("tables", "egress_list", "base")])
     assert said == "", said
     subprocess.run([p.folder / "all"], check=True, timeout=60)
 
