@@ -112,20 +112,16 @@ void Gate::settle() {
 }
 
 void Gate::answer(Entry entry, int error, const std::string& what) {
-  const Answer head{error};
   const Fd to = std::move(entry->second.answer), net_ns = std::move(entry->second.net_ns);
+  const std::string text = error == 0 ? "made" : what + ": " + std::string(errno_name(error));
   const int fd = net_ns.get();
-  if (to) {
-    const std::string message = std::string(reinterpret_cast<const char*>(&head), sizeof head) + what;
-    (void)scm::send(to.get(), message.data(), message.size(), &fd, error == 0 ? 1 : 0, MSG_DONTWAIT);
-  } else if (error != 0) {  // made again after a gate before us, so nobody waits
-    failed(entry->second.name, error, what);
-  }
+  if (to) (void)scm::send(to.get(), text.data(), text.size(), &fd, error == 0 ? 1 : 0, MSG_DONTWAIT);
+  else if (error != 0) failed(entry->second.name, text);  // made again after a gate before us, so nobody waits
   if (error != 0) workspaces_.erase(entry);
 }
 
-void Gate::failed(const std::string& workspace, int error, const std::string& what) {
-  (void)tell(Told::exit, JsonText().string("workspace", workspace).string("why", what).string("errno", errno_name(error)).text());
+void Gate::failed(const std::string& workspace, const std::string& why) {
+  (void)tell(Told::exit, JsonText().string("workspace", workspace).string("why", why).text());
 }
 
 // It knows nothing yet, and what ran between the two has failed.

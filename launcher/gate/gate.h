@@ -42,7 +42,7 @@ class Gate {
   void tell_dialer(const Entry& entry);
   void settle();  // answers who waits, once all that it asked for serves
   void answer(Entry entry, int error, const std::string& what);
-  void failed(const std::string& workspace, int error, const std::string& what);
+  void failed(const std::string& workspace, const std::string& why);
   void started(Service& service);
   void heard(egress::Said said, std::uint64_t workspace, std::string_view text);
   void count(Workspace& workspace);

@@ -1,6 +1,6 @@
 // caisson-options: reads the options of caisson-launcher, and makes the directories that they name, so that PID 1 holds none of
 // this code. It gets the launcher's own arguments, and its environment on descriptor 0: NAME=VALUE, each ended by a NUL. On
-// descriptor 1: the launcher's version and Read (pid1/options.h).
+// descriptor 1: the launcher's version and Options (pid1/options.h).
 #include <cstdlib>
 
 #include "launcher/common/base/sys.h"
@@ -25,10 +25,9 @@ caisson::Result<caisson::Options> read(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  caisson::OptionsRead answer;
-  if (auto options = read(argc, argv)) answer.options = std::move(*options);
-  else answer.code = options.error().code, answer.sys = options.error().sys, answer.what = options.error().what;
-  answer.good = answer.what.empty();
+  caisson::Options answer;
+  if (auto options = read(argc, argv)) answer = std::move(*options);
+  else answer.text = "caisson-launcher: " + options.error().text() + "\n", answer.status = code_exit_status(options.error().code);
   caisson::policy::Writer out;
   out(caisson::policy::frozen_mark(), answer);
   return caisson::sys::write_all(1, out.bytes) ? 0 : 1;

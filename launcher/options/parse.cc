@@ -34,10 +34,11 @@ as root on a host it works the same. See also: caisson --help
   --help, --version
 
 environment: SANDBOX_API_KEY (without it a key is generated and printed once), CAISSON_AUTH=none (no key at all), WORKSPACE
-(where clients start), CAISSON_AGENT_UID (990; the next: auditor, courier, door, dialer), CAISSON_READY_SESSIONS (2), CAISSON_MAX_SESSIONS (1024),
-CAISSON_SHUTDOWN_SECONDS (15: for shutdown hooks); RUN_HOOK_INIT, _PRE_SERVICES, _POST_READY (commands, run in sessions);
-of each workspace but the default: CAISSON_WORKSPACE_IDLE_SECONDS (3600), _DISK_MIB (512), _MEMORY_MIB (4096), _PROCESSES (1024),
-_CPU_PERCENT (100 is one core; a quarter of all); of the default: CAISSON_MOUNTS (places whose mounts it gets: /mnt/*:/workspace)
+(where clients start), CAISSON_AGENT_UID (990; auditor, courier, door and dialer: the next), CAISSON_READY_SESSIONS (2),
+CAISSON_MAX_SESSIONS (1024), CAISSON_SHUTDOWN_SECONDS (15: for shutdown hooks); RUN_HOOK_INIT, _PRE_SERVICES,
+_POST_READY (commands, run in sessions); of each workspace but the default: CAISSON_WORKSPACE_IDLE_SECONDS (3600),
+_DISK_MIB (512), _MEMORY_MIB (4096), _PROCESSES (1024), _CPU_PERCENT (100 is one core; a quarter of all); of the default:
+CAISSON_MOUNTS (places whose mounts it gets: /mnt/*:/workspace)
 
 signals: SIGTERM and SIGINT stop everything, SIGHUP reads the policies again (all or none) and replaces a changed agent
 exit codes: 0 stopped; 2 wrong option or policy; 6 a demand of the policies cannot be met here; 10 a system call failed

@@ -62,18 +62,17 @@ Result<Options> read_options(Loop& loop, int argc, char** argv) {
   TRY_ASSIGN(const std::string bytes, asked.take());
   policy::Reader reader(bytes);
   std::string mark;
-  OptionsRead read;
-  reader(mark, read);
+  Options options;
+  reader(mark, options);
   if (mark != policy::frozen_mark() || !reader.whole()) return fail(Code::protocol, "caisson-options is of another version");
-  if (!read.good) return std::unexpected(Error(read.code, read.what, read.sys));
-  return std::move(read.options);
+  if (options.text.empty()) return options;
+  std::exit(std::fputs(options.text.c_str(), options.status == 0 ? stdout : stderr) < 0 ? 10 : options.status);
 }
 
 Status run(int argc, char** argv) {
   TRY(prepare_process());
   TRY_ASSIGN(const auto loop, Loop::create({SIGTERM, SIGINT, SIGHUP}));
   TRY_ASSIGN(Options options, read_options(*loop, argc, argv));
-  if (!options.text.empty()) return std::fputs(options.text.c_str(), stdout) < 0 ? sys_error("write") : Status();
   options.mount_table = sys::read_file("/proc/self/mountinfo", 4U << 20).value_or("");
   TRY_ASSIGN(const auto operations, session::Operations::create(options, *loop));
   say_tier(operations->features());

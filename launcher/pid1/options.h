@@ -17,26 +17,18 @@ struct Options : session::Settings {
   std::string bind = "0.0.0.0";    // --bind, CAISSON_BIND
   unsigned agent_uid = 990;        // CAISSON_AGENT_UID
   unsigned shutdown_seconds = 15;  // CAISSON_SHUTDOWN_SECONDS: what shutdown hooks have before the agent is killed
-  std::string text;                // --help, --version: what is said instead of starting
+  std::string text;                // what is said instead of starting: --help, or what is wrong
+  int status = 0;                  // and the exit status then
   std::string greeting;            // what is said once it serves
 };
 
-// What caisson-options answers with.
-struct OptionsRead {
-  bool good = false;
-  Code code{};  // of what is wrong
-  int sys = 0;
-  std::string what;
-  Options options;
-};
 template <class A>
-void members(A& a, OptionsRead& r) {
-  Options& o = r.options;
+void members(A& a, Options& o) {
   session::WorkspaceSettings& w = o.workspaces;
-  a(r.good, r.code, r.sys, r.what, o.policy_dir, o.audit_dir, o.run_dir, o.home, o.home_in_memory, o.residual, o.init_path,
-    o.tools, o.homes, o.preset, o.mounts, o.default_cwd, o.port, o.auditor_uid, o.door_uid, o.attest_key, o.audit_max_bytes,
-    o.max_sessions, o.ready_sessions, w.most, w.disk_bytes, w.idle_seconds, w.limits.processes, w.limits.memory_bytes,
-    w.limits.cpu_percent, o.agent, o.api_key, o.greeting, o.auth_off, o.bind, o.agent_uid, o.shutdown_seconds, o.text);
+  a(o.text, o.status, o.policy_dir, o.audit_dir, o.run_dir, o.home, o.home_in_memory, o.residual, o.init_path, o.tools, o.homes,
+    o.preset, o.mounts, o.default_cwd, o.port, o.auditor_uid, o.door_uid, o.attest_key, o.audit_max_bytes, o.max_sessions,
+    o.ready_sessions, w.most, w.disk_bytes, w.idle_seconds, w.limits.processes, w.limits.memory_bytes, w.limits.cpu_percent,
+    o.agent, o.api_key, o.greeting, o.auth_off, o.bind, o.agent_uid, o.shutdown_seconds);
 }
 
 }  // namespace caisson

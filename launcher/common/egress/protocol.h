@@ -1,6 +1,7 @@
-// Messages between the launcher (its hand for this, caisson-gate) and the two processes of caisson-egress, and between these two. Each runs
-// over a SOCK_SEQPACKET pair of its own; fixed native structs, then text. Both ends are built together. What comes is checked: a message that
-// is not one of these ends the connection, and with it the process at the other end. The sockets are those of common/capture/capture.h.
+// Messages between the launcher (its hand for this, caisson-gate) and the two processes of caisson-egress, and between these two.
+// Each runs over a SOCK_SEQPACKET pair of its own; fixed native structs, then text. Both ends are built together. What comes is
+// checked: a message that is not one of these ends the connection, and with it the process at the other end. The sockets are
+// those of common/capture/capture.h.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +14,12 @@ inline constexpr std::size_t kMaxText = 16 * 1024;
 
 // launcher -> door, launcher -> dialer
 enum class Order : std::uint32_t {
-  open = 1,   // a workspace gets a list. door: with list (memory file), TCP listeners for IPv4 and IPv6, and the names socket (UDP, 127.0.0.53:53
-              // and every other server's address), in this order; dialer: with the list alone. Sent again: a newer list, then no sockets
+  open = 1,  // a workspace gets a list. door: with list (memory file), TCP listeners for IPv4 and IPv6, and the names socket
+             // (UDP, 127.0.0.53:53 and every other server's address), in this order; dialer: with the list alone. Sent again: a
+             // newer list, then no sockets
   close = 2,  // its connections end; nothing more is accepted of it
-  peer = 3,   // with one end of a SOCK_SEQPACKET pair, whose other end goes to the other process. Workspace and generation are 0. Sent again
-              // when that process was started anew: what ran over the old pair has failed
+  peer = 3,   // with one end of a SOCK_SEQPACKET pair, whose other end goes to the other process. Workspace and generation are 0.
+             // Sent again when that process was started anew: what ran over the old pair has failed
 };
 struct OrderHead {
   Order order;
@@ -49,21 +51,39 @@ struct DialRequest {
 // dialer -> door; with the connected socket where `error` is 0.
 struct DialAnswer {
   std::uint32_t id;
-  std::int32_t error;         // errno of the connection, or 0
-  std::int32_t rule;          // which rule decided, -1: none did
-  std::uint32_t refusal;      // a Refusal, 0: none
-  std::uint8_t address[16];   // where it leads, or where it failed
+  std::int32_t error;        // errno of the connection, or 0
+  std::int32_t rule;         // which rule decided, -1: none did
+  std::uint32_t refusal;     // a Refusal, 0: none
+  std::uint8_t address[16];  // where it leads, or where it failed
   std::uint8_t v6;
   std::uint8_t reserved[7];
 };
 
 // Why a connection is refused: the words of records, answers and metrics.
 enum class Refusal : std::uint32_t {
-  none, rule, not_listed, port, address, rebinding, unresolved, no_such_name, sni, ech_or_fronting, not_tls, framing, method, host_differs,
-  limit, rate, timeout, dialer, canary,
+  none,
+  rule,
+  not_listed,
+  port,
+  address,
+  rebinding,
+  unresolved,
+  no_such_name,
+  sni,
+  ech_or_fronting,
+  not_tls,
+  framing,
+  method,
+  host_differs,
+  limit,
+  rate,
+  timeout,
+  dialer,
+  canary,
 };
 constexpr std::string_view words(Refusal) {
-  return "none rule not_listed port address rebinding unresolved no_such_name sni ech_or_fronting not_tls framing method host_differs limit rate "
+  return "none rule not_listed port address rebinding unresolved no_such_name sni ech_or_fronting not_tls framing method "
+         "host_differs limit rate "
          "timeout dialer canary";
 }
 

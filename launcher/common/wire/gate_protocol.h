@@ -22,10 +22,7 @@ struct Order {
   std::uint64_t workspace;   // a number that is never used again
 };
 
-// The answer to `make`: with the network namespace, and not before door and dialer serve; or with text that says what went wrong.
-struct Answer {
-  std::int32_t error;  // its errno; 0: nothing went wrong
-};
+// `make` is answered with the network namespace, and not before door and dialer serve; or with text that says what went wrong.
 
 // gate -> launcher: a record for the launcher's log, a JSON object's text, in the order of audit::Event.
 enum class Told : std::uint32_t { connection, refused, dropped, start, exit };

@@ -46,17 +46,11 @@ Task<Status> Egress::open(const Workspace& workspace, std::string list) {
   CO_TRY(send(gate::Op::make, workspace, way, fds));
   answer.second.reset();
   const bool ready = co_await Readable(loop_, answer.first.get(), sys::monotonic_us() + kAnswerUs);
-  char text[256];
-  gate::Answer head{ETIMEDOUT};
-  const scm::Received came = ready ? scm::receive(answer.first.get(), text, sizeof text, MSG_DONTWAIT) : scm::Received();
+  char text[256] = {};
+  const scm::Received came = ready ? scm::receive(answer.first.get(), text, sizeof text - 1, MSG_DONTWAIT) : scm::Received();
   Fd net_ns(came.count == 1 ? came.fds[0] : -1);
-  if (came.size < static_cast<ssize_t>(sizeof head))
-    co_return fail(Code::unavailable, "the way out: caisson-gate gave no answer");
-  std::memcpy(&head, text, sizeof head);
-  if (head.error != 0 || !net_ns) {
-    const std::string what(text + sizeof head, static_cast<std::size_t>(came.size) - sizeof head);
-    co_return fail(Code::unavailable, "the way out: " + what + ": " + std::string(errno_name(head.error)));
-  }
+  if (!net_ns)
+    co_return fail(Code::unavailable, std::string("the way out: ") + (came.size > 0 ? text : "caisson-gate gave no answer"));
   workspace.place.out_ns = std::move(net_ns);
   ways_.emplace(&workspace, way);
   co_return Status();
@@ -109,7 +103,12 @@ Status Egress::launch() {
     restart_later();
   });
   // One message a turn: what sessions do out there must not keep the loop from the others.
-  return loop_.watch(socket_.get(), EPOLLIN, [this](std::uint32_t) { hear(); });
+  TRY(loop_.watch(socket_.get(), EPOLLIN, [this](std::uint32_t) { hear(); }));
+  for (const auto& [workspace, way] : ways_) {  // of a gate before this one
+    TRY_ASSIGN(const Fd list, sealed(way.list));
+    TRY(send(gate::Op::open, *workspace, way, {workspace->place.user_ns.get(), list.get(), workspace->place.out_ns.get()}));
+  }
+  return {};
 }
 
 void Egress::hear() {
@@ -131,14 +130,7 @@ void Egress::hear() {
 void Egress::restart_later() {
   const bool settled = sys::monotonic_us() - started_us_ > kSettledUs;
   loop_.after(settled ? 0 : kRestartUs, [this] {
-    Status done = pid_ != 0 || ways_.empty() ? Status() : launch();
-    for (const auto& [workspace, way] : ways_) {
-      const auto file = sealed(way.list);
-      if (done && !file) done = std::unexpected(file.error());
-      if (done)
-        done =
-            send(gate::Op::open, *workspace, way, {workspace->place.user_ns.get(), file->get(), workspace->place.out_ns.get()});
-    }
+    const Status done = pid_ != 0 || ways_.empty() ? Status() : launch();
     if (done) return;
     sys::say("caisson-launcher: caisson-gate cannot be started: " + done.error().text());
     restart_later();

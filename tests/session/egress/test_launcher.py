@@ -1,0 +1,153 @@
+"""A launcher whose policies go out: which sessions reach what, what stands in its log, and that it goes on when a process of it ends."""
+
+import json
+import os
+import signal
+
+import pytest
+from harness import Refused, below, edit, eventually
+from world import OTHER, PUBLIC, echo
+
+REACHED = """
+def get(host, port=80):
+    try:
+        s = socket.create_connection((host, port), 10)
+        s.sendall(b"GET / HTTP/1.1\\r\\nHost: %s\\r\\nConnection: close\\r\\n\\r\\n" % host.encode())
+        text = b""
+        while data := s.recv(4096): text += data
+        return text.split(b"\\r\\n\\r\\n", 1)[-1].decode() if b" 200 " in text.split(b"\\r\\n")[0] else text.split(b"\\r\\n")[0].decode()
+    except socket.gaierror: return "no name"
+    except OSError as e: return name(e.errno) if e.errno else type(e).__name__
+print(json.dumps(get(*sys.argv[1:2])))
+"""
+PROGRAM = "import ctypes, errno, json, os, socket, sys\ndef name(number): return errno.errorcode.get(number, str(number))\n" + REACHED
+RULES = {
+    "network": "allowlist",
+    "egress": [{"host": "api.test", "ports": [80], "why": "a test"}, {"host": "denied.test", "deny": True, "why": "a test"}],
+    "weaken": [{"field": "/network", "why": "a test"}],
+}
+
+
+def reach(control, session, host):
+    return json.loads(control.output(session, "/usr/bin/python3", "-I", "-c", PROGRAM, host))
+
+
+def handle(connection):
+    connection.recv(4096)
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\nserved")
+
+
+@pytest.fixture
+def outside(fresh, internet):
+    """A launcher, not yet started, that stands where the internet is; its bash goes out, its shell does not."""
+    internet.names.zone.update({"api.test": [PUBLIC], "denied.test": [OTHER]})
+    internet.serve(PUBLIC, 80, handle)
+    internet.elsewhere = internet.serve(OTHER, 80, echo)
+    edit(fresh.policies / "bash.json", **RULES)
+    binds = "".join(f"mount --bind {file} {path} && " for path, file in internet.files().items())
+    fresh.wrapper = ["nsenter", f"--net=/proc/{internet.out.holder.pid}/ns/net", "unshare", "--mount", "--", "sh", "-c", binds + 'exec "$@"', "sh"]
+    return fresh
+
+
+@pytest.fixture
+def out(outside):
+    outside.start(wrapper=outside.wrapper)
+    control = outside.control()
+    if control.hello["tier"] not in ("T2", "T3"):
+        pytest.skip("without a network namespace there is no way out")
+    return outside
+
+
+def records(launcher, event, **members):
+    return [r for r in launcher.records() if r["event"] == event and all(r.get(k) == v for k, v in members.items())]
+
+
+def test_a_session_reaches_what_its_list_permits_and_nothing_else(out, internet):
+    control = out.control()
+    session = control.create()
+    assert reach(control, session, "api.test") == "served"
+    assert reach(control, session, "denied.test") == "no name"
+    assert "403" in reach(control, session, "unknown.test")
+    assert "403" in reach(control, session, "169.254.169.254")
+    assert internet.elsewhere == []
+    eventually(lambda: records(out, "egress_connection", host="api.test", workspace="default"), 10, "the connection is on record")
+    eventually(lambda: records(out, "egress_refused", refusal="canary"), 10, "the refusal is on record")
+
+
+def test_a_domain_with_the_loopback_alone_has_no_way_out(out):
+    control = out.control()
+    assert reach(control, control.create(), "api.test") == "served"
+    for session in (control.create("shell"), control.create(narrow={"network": "none"}), control.create(isolation="private")):
+        assert reach(control, session, PUBLIC) in ("ENETUNREACH", "EPERM", "EACCES", "EAFNOSUPPORT")
+
+
+def test_reports_say_which_network_a_session_has(out):
+    control = out.control()
+    networks = [control.call("session_stat", session=control.create(*a, **k))[0]["network"] for a, k in (([], {}), (["shell"], {}), ([], {"isolation": "private"}))]
+    assert networks == ["allowlist", "loopback", "loopback"]
+
+
+def test_a_workspace_has_a_way_of_its_own(out):
+    control = out.control()
+    control.call("workspace_create", name="other", disk_bytes=1 << 22)
+    session = control.create(workspace="other")
+    assert reach(control, session, "api.test") == "served"
+    eventually(lambda: records(out, "egress_connection", workspace="other"), 10, "the connection is on record")
+    control.call("workspace_destroy", workspace="other")
+    assert reach(control, control.create(), "api.test") == "served"
+
+
+@pytest.mark.parametrize("which", ["caisson-gate", "door", "dialer"])
+def test_sessions_go_on_when_a_process_of_the_way_ends(out, which):
+    control = out.control()
+    session = control.create()
+    assert reach(control, session, "api.test") == "served"
+    started = records(out, "egress_start", process=which.removeprefix("caisson-"))
+    os.kill(started[-1]["pid"], signal.SIGKILL)
+    eventually(lambda: records(out, "egress_exit", process=which.removeprefix("caisson-")), 10, "its end is on record")
+    eventually(lambda: reach(control, session, "api.test") == "served", 20, "the next one serves")
+    assert len(records(out, "egress_start", process=which.removeprefix("caisson-"))) == len(started) + 1
+
+
+def test_a_reload_changes_the_list_of_sessions_that_run(out):
+    control = out.control()
+    session = control.create()
+    assert reach(control, session, "api.test") == "served"
+    edit(out.policies / "bash.json", egress=[{"host": "api.test", "deny": True, "why": "not any more"}])
+    out.reload()
+    eventually(lambda: reach(control, session, "api.test") == "no name", 10, "the newer list counts")
+
+
+def test_a_reload_that_takes_the_way_out_away_closes_it(out):
+    control = out.control()
+    session = control.create()
+    assert reach(control, session, "api.test") == "served"
+    edit(out.policies / "bash.json", network="loopback", egress=[], weaken=[])
+    out.reload()
+    eventually(lambda: reach(control, session, PUBLIC) == "ECONNREFUSED", 10, "nothing answers any more")
+    assert reach(control, control.create(), PUBLIC) == "ENETUNREACH"
+
+
+def test_nothing_of_it_runs_where_no_policy_goes_out(fresh):
+    fresh.start()
+    fresh.control().create()
+    assert not records(fresh, "egress_start") and below(fresh.pid, "caisson-gate") is None
+
+
+def test_without_its_programs_such_a_domain_is_refused_and_says_why(outside):
+    (outside.own_programs(outside.base / "programs") / "caisson-egress").unlink()
+    outside.start(wrapper=outside.wrapper)
+    control = outside.control()
+    with pytest.raises(Refused, match="the way out"):
+        control.create()
+    assert control.output(control.create("shell"), "echo", "on") == "on\n"
+
+
+def test_the_processes_of_the_way_have_users_of_their_own(out):
+    control = out.control()
+    assert reach(control, control.create(), "api.test") == "served"
+    for name, uid in (("door", 993), ("dialer", 994)):
+        pid = records(out, "egress_start", process=name)[-1]["pid"]
+        status = dict(line.split(":\t", 1) for line in open(f"/proc/{pid}/status").read().splitlines() if ":\t" in line)
+        assert status["Uid"].split() == [str(uid)] * 4 and int(status["CapEff"], 16) == int(status["CapBnd"], 16) == 0
+        assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2"
