@@ -15,6 +15,9 @@ constexpr std::uint16_t kHttpPort = 80, kTlsPort = 443;
 bool same_server(Connection& connection, const ClientHello& hello, const HostPort& place) {
   const auto* name = std::get_if<Name>(&place.host);
   if (connection.verdict.sni == Sni::optional && (!hello.server || name == nullptr)) return true;
+  // Where the mode permits every host, it permits every server name as well but the denied ones.
+  const bool by_mode = connection.verdict.rule < 0;
+  if (by_mode && (!hello.server || decide(*connection.list, *hello.server, place.port).kind == Verdict::Kind::allow)) return true;
   if (!hello.server) return connection.refuse(Refusal::sni, "the ClientHello names no server"), false;
   if (name != nullptr && *hello.server == *name) return true;
   // Browsers always send an ECH extension. Only with another outer name it may be real, and hide a third one.

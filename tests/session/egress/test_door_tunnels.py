@@ -88,6 +88,14 @@ def test_no_server_name_passes_where_the_rule_says_so(tls):
     assert read_all(client) == DENIED
 
 
+def test_where_everything_public_is_permitted_only_denied_names_are_not(tls):
+    tls.set_list(rule("denied.test", deny=True), mode=1, generation=2)
+    for name, passes in (("api.test", True), (None, True), ("denied.test", False)):
+        client = tls.connect(PUBLIC, 443)
+        client.sendall(client_hello(name))
+        assert client.recv(65536).startswith(b"\x16") == passes, name
+
+
 def test_a_client_hello_in_segments_of_one_byte(tls):
     for name, expected in (("api.test", b"\x16"), ("denied.test", b"\x15")):
         client = tls.connect("api.test", 443)
