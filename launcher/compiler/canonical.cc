@@ -23,6 +23,7 @@ Value json_of(const Row& row, const T& value) {
   if constexpr (std::is_enum_v<T>) return word(words(value), static_cast<std::size_t>(value));
   else if constexpr (std::same_as<T, unsigned>) return octal_text(value);
   else if constexpr (std::same_as<T, bool>) return row.words.empty() ? Value(value) : Value(word(row.words, value ? 1 : 0));
+  else if constexpr (std::same_as<T, std::string>) return row.widens == Widens::rules ? egress_json(value) : Value(value);
   else return value;
 }
 template <class List>
@@ -32,7 +33,6 @@ Value json_of(const Row& row, const List& list) {
   for (const auto& item : list) out.push_back(json_of(row, item));
   return out;
 }
-Value json_of(const Row&, const EgressList& list) { return egress_json(list); }
 Value json_of(const Row&, const std::vector<SyscallSet>& sets) {
   Value out;
   for (const SyscallSet& set : sets) out[set.name] = set.digest;  // what they say is in the files
@@ -49,7 +49,8 @@ Value to_json(const Policy& p) {
   // Absent, so that a policy without them has the digest that it had before there was such a field.
   if (p.preset.empty()) out.erase("preset");
   if (p.published_ports.empty()) out.erase("published_ports");
-  if (!goes_out(p.network)) out.erase("egress"), out.erase("egress_limits");
+  if (goes_out(p.network)) out["egress_limits"] = egress_limits_json(p.egress);
+  else out.erase("egress");
   return out;
 }
 

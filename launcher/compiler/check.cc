@@ -76,7 +76,7 @@ void check_policy(Policy& policy, const Source& source, const Sets& sets, Proble
     problems.add(source, "/files/" + json::pointer_token(kResolverFile),
                  "is made by the launcher where the policy has a way out");
   if (goes_out(policy.network))
-    if (const auto list = egress::read_list(policy.egress.bytes); !list)
+    if (const auto list = egress::read_list(policy.egress); !list)
       problems.add(source, "/egress",
                    list.error().what + ": with those that deny in the files that it extends, it may have " +
                        std::to_string(egress::kMaxRules) + " rules and " + std::to_string(egress::kMaxListBytes) + " bytes");

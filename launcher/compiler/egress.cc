@@ -17,7 +17,7 @@ using egress::Name;
 using egress::Ports;
 using json::Value;
 
-static_assert(kMaxEgressRules == egress::kMaxRules && kMaxWhy == egress::kMaxRuleWhy && kMaxEgressPorts == egress::kMaxRulePorts);
+static_assert(find_row("/egress")->most == egress::kMaxRules && kMaxWhy == egress::kMaxRuleWhy && egress::kMaxRulePorts == 16);
 
 // What a rule names.
 struct Place {
@@ -220,26 +220,36 @@ bool said_in(const Value& rules, const Value& rule) {
 
 void check_egress(const Source& source, Problems& problems) { Checker(source, problems).all(); }
 
-EgressList compile_egress(const Value& rules, const Policy& policy) {
-  if (!goes_out(policy.network)) return {};
+std::string compile_egress(const Value& rules, const Value& limits, Network network) {
+  if (!goes_out(network)) return {};
   egress::List list;
-  list.mode = policy.network == Network::allowlist ? egress::Mode::allowlist
-              : policy.network == Network::monitor ? egress::Mode::monitor
-                                                   : egress::Mode::open;
+  list.mode = network == Network::allowlist ? egress::Mode::allowlist
+              : network == Network::monitor ? egress::Mode::monitor
+                                            : egress::Mode::open;
   for (const Value& rule : rules) list.rules.push_back(compile(rule));
-  const EgressLimits& limits = policy.egress_limits;
-  list.limits = {.connections = static_cast<std::uint32_t>(limits.connections),
-                 .connections_per_second = static_cast<std::uint32_t>(limits.connections_per_second),
-                 .bytes_per_second = limits.bytes_per_second == kNoIoLimit ? 0 : limits.bytes_per_second,
-                 .idle_seconds = static_cast<std::uint32_t>(limits.idle_seconds)};
-  return {egress::list_bytes(list)};
+  const auto bytes = limits["bytes_per_second"].get<std::uint64_t>();
+  list.limits = {.connections = limits["connections"].get<std::uint32_t>(),
+                 .connections_per_second = limits["connections_per_second"].get<std::uint32_t>(),
+                 .bytes_per_second = bytes == kNoIoLimit ? 0 : bytes,
+                 .idle_seconds = limits["idle_seconds"].get<std::uint32_t>()};
+  return egress::list_bytes(list);
 }
 
-Value egress_json(const EgressList& list) {
+Value egress_json(std::string_view list) {
   Value out = Value::array();
-  if (const auto read = egress::read_list(list.bytes))
+  if (const auto read = egress::read_list(list))
     for (const egress::Rule& rule : read->rules) out.push_back(rule_json(rule));
   return out;
+}
+
+Value egress_limits_json(std::string_view list) {
+  const auto read = egress::read_list(list);
+  if (!read) return Value::object();
+  const std::uint64_t bytes = read->limits.bytes_per_second;
+  return {{"connections", read->limits.connections},
+          {"connections_per_second", read->limits.connections_per_second},
+          {"bytes_per_second", bytes == 0 ? kNoIoLimit : bytes},
+          {"idle_seconds", read->limits.idle_seconds}};
 }
 
 Value merge_egress(const Value& parent, const Value& child) {

@@ -16,11 +16,11 @@ inline constexpr const char* kResolver = "nameserver 127.0.0.53\noptions ndots:1
 // Hosts that are none, rules that could never hold or say less than they seem to. Of a document that is valid by the table of
 // fields.
 void check_egress(const Source& source, Problems& problems);
-// `rules` as a list, with the mode and limits of `policy`. Empty where the policy has no way out. check_policy() looks at the
-// size.
-[[nodiscard]] EgressList compile_egress(const json::Value& rules, const Policy& policy);
+// The list's bytes; empty where the network is none that goes out. check_policy() looks at the size.
+[[nodiscard]] std::string compile_egress(const json::Value& rules, const json::Value& limits, Network network);
 // The rules back, as canonical JSON and for explain.
-[[nodiscard]] json::Value egress_json(const EgressList& list);
+[[nodiscard]] json::Value egress_json(std::string_view list);
+[[nodiscard]] json::Value egress_limits_json(std::string_view list);  // an empty object of no list
 
 // Rules that deny are added up, since they take away only. Those that allow are the child's, where it has rules.
 [[nodiscard]] json::Value merge_egress(const json::Value& parent, const json::Value& child);

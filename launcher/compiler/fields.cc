@@ -118,10 +118,11 @@ constexpr Field kPolicy[] = {
     field(
         "/egress",
         "What sessions may reach outside, and what not, whatever else is allowed. All domains with a way out must have the same "
-        "rules, limits and `network`. Rules that deny are added to those of the file that it extends."),
+        "rules, limits and `network`. Rules that deny are added to those of the file that it extends.",
+        kAny, {}, objects),
     {"/egress/*/host", text, kAny, "", 1, 255, kRequired, never,
      "A name (`example.org`), the names below one (`*.example.org`), an address or a block of addresses (`10.1.0.0/16`)."},
-    {"/egress/*/ports", ranges, kAny, "", 1, kMaxEgressPorts, "", never,
+    {"/egress/*/ports", ranges, kAny, "", 1, 16, "", never,
      "Ports, or ranges of them (`\"8000-8010\"`). Without it: 80 and 443 of a name; every port, if the rule denies."},
     {"/egress/*/deny", boolean, kAny, "", 0, 0, "false", never, "The rule denies, and wins over all that allow."},
     {"/egress/*/private", boolean, kAny, "", 0, 0, "false", never,
@@ -132,10 +133,13 @@ constexpr Field kPolicy[] = {
      "`read`: plain HTTP with GET, HEAD and OPTIONS only."},
     {"/egress/*/why", text, kAny, "", 8, kMaxWhy, kRequired, never, "The reason; it stands in records and answers."},
     {"/egress_limits", object, kAny, "", 0, 0, "{}", never, "Of all connections of a workspace to the outside."},
-    field("/egress_limits/connections", "Connections at once."),
-    field("/egress_limits/connections_per_second", "New connections; four times as many in a burst."),
-    field("/egress_limits/bytes_per_second", "Bytes, both ways together. The default is no limit."),
-    field("/egress_limits/idle_seconds", "After so long without a byte a connection ends."),
+    {"/egress_limits/connections", integer, kAny, "", 1, 16384, "512", larger, "Connections at once."},
+    {"/egress_limits/connections_per_second", integer, kAny, "", 1, 10000, "50", larger,
+     "New connections; four times as many in a burst."},
+    {"/egress_limits/bytes_per_second", integer, kAny, "", 1024, kNoIoLimit, "1125899906842624", larger,
+     "Bytes, both ways together. The default is no limit."},
+    {"/egress_limits/idle_seconds", integer, kAny, "", 1, 86400, "300", larger,
+     "After so long without a byte a connection ends."},
     field("/published_ports",
           "Ports of a workspace whose previews need no credential, at most 16, while a session of the domain runs there. Needs a "
           "`weaken` entry, even in base.json."),
@@ -227,8 +231,8 @@ consteval std::size_t members_of() {
 }
 
 // Every member of a policy has a row, each its own, and every row that files have has a field.
-static_assert(std::size(kRows) == members_of<Policy>() - 5 + members_of<EgressLimits>() + members_of<Limits>() +
-                                      members_of<Audit>() + members_of<Environment>() + members_of<Syscalls>(),
+static_assert(std::size(kRows) == members_of<Policy>() - 4 + members_of<Limits>() + members_of<Audit>() +
+                                      members_of<Environment>() + members_of<Syscalls>(),
               "a member of Policy has no row in rows.h");
 static_assert(std::ranges::all_of(kRows,
                                   [](const Row& row) {

@@ -40,7 +40,10 @@ void read(const Row& row, const Value& value, T& out) {
     value.get_to(out);
   }
 }
-void read(const Row&, const Value&, EgressList&) {}  // made of several fields: build()
+// egress is made of several fields: build().
+void read(const Row& row, const Value& value, std::string& out) {
+  if (row.widens != Widens::rules) value.get_to(out);
+}
 void read(const Row&, const Value& names, std::set<Mechanism>& out) {
   for (const Value& name : names) out.insert(*mechanism_from(name.get<std::string>()));
 }
@@ -244,7 +247,7 @@ Policy build(const Value& merged) {
   each_row(p, [&m](const Row& row, auto& value) {
     if (const Value* given = in_files(row) ? at(m, row.pointer) : nullptr) read(row, *given, value);
   });
-  p.egress = compile_egress(list_of(m, "egress"), p);
+  p.egress = compile_egress(list_of(m, "egress"), m["egress_limits"], p.network);
   if (goes_out(p.network)) p.files.try_emplace(kResolverFile, kResolver);
   std::ranges::sort(p.grants, {}, &Grant::path);
   if (p.system_packages && !std::ranges::count(p.syscalls.allow, kPackagesSet)) p.syscalls.allow.emplace_back(kPackagesSet);

@@ -201,7 +201,7 @@ Result<std::shared_ptr<const Policy>> narrow(const std::shared_ptr<const Policy>
     if (const auto* asked = std::get_if<bool Narrowing::*>(&row.asked); asked != nullptr && by.**asked)
       kMakeStrictest(row, value);
   });
-  if (!goes_out(out->network)) out->egress = {};
+  if (!goes_out(out->network)) out->egress.clear();
   if (by.grants) {
     TRY_ASSIGN(out->grants, narrow_grants(*out, *by.grants));
     std::erase_if(out->hide, [&](const std::string& path) { return out_of_sight(*policy, out->grants, path); });

@@ -179,13 +179,12 @@ constexpr Telling kTellings[] = {
        for (const json::Value& rule : egress_json(p.egress))
          say(rule["host"].get<std::string>(), permission(rule), rule["why"].get<std::string>());
      }},
-    {"reaches", "/egress_limits/",
+    {"reaches", "/egress_limits",
      [](const Policy& p, const Say& say) {
-       for (const Row& row : kRows)
-         if (const auto* limit = std::get_if<std::uint64_t EgressLimits::*>(&row.member); limit != nullptr && goes_out(p.network))
-           say(std::string(row.name()),
-               p.egress_limits.**limit == kNoIoLimit ? "no limit" : amount(row.name(), p.egress_limits.**limit),
-               reason_of(p, std::string(row.pointer)));
+       const json::Value limits = egress_limits_json(p.egress);  // outlives the loop: items() only refers to it
+       for (const auto& [name, limit] : limits.items())
+         say(name, limit == kNoIoLimit ? "no limit" : amount(name, limit.get<std::uint64_t>()),
+             reason_of(p, "/egress_limits/" + name));
      }},
     {"is reached", "/published_ports",
      [](const Policy& p, const Say& say) {

@@ -40,10 +40,6 @@ void members(A& a, SyscallSet& s) {
   a(s.name, s.why, s.needs, s.digest, s.rules);
 }
 template <class A>
-void members(A& a, EgressList& e) {
-  a(e.bytes);
-}
-template <class A>
 void members(A& a, Policy& p) {
   each_row(p, [&a](const Row&, auto& value) { a(value); });
 }

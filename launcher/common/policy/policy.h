@@ -49,21 +49,6 @@ constexpr bool goes_out(Network network) { return network >= Network::allowlist;
 // Faster than any disk: the value of an absent limit, so that every other value is smaller.
 inline constexpr std::uint64_t kNoIoLimit = 1ULL << 50;
 
-// What sessions may reach outside, compiled by caisson-policies (egress/list/list.h). The launcher compares the bytes and hands
-// them on; door and dialer read them. Empty: no way out.
-struct EgressList {
-  std::string bytes;
-  bool operator==(const EgressList&) const = default;
-};
-inline constexpr std::size_t kMaxEgressRules = 1024, kMaxEgressPorts = 16;
-// Of a workspace's connections to the outside.
-struct EgressLimits {
-  std::uint64_t connections = 512;  // at once
-  std::uint64_t connections_per_second = 50;
-  std::uint64_t bytes_per_second = kNoIoLimit;  // both ways together
-  std::uint64_t idle_seconds = 300;
-};
-
 struct Limits {                                         // all hard; 0 is never "unlimited": absent limits do not exist
   std::uint64_t processes = 512;                        // tasks (threads count) of one session
   std::uint64_t memory_bytes = 2ULL << 30;              // cgroup memory.max; without cgroup: watchdog on the sum of PSS
@@ -165,8 +150,9 @@ struct Policy {
   bool proc_shared_fallback = false;  // where no fresh /proc can be mounted: show the container's (true) or none (false)
 
   Network network = Network::loopback;
-  EgressList egress;  // of mode, rules and limits together
-  EgressLimits egress_limits;
+  // What sessions may reach outside, compiled by caisson-policies (egress/list/list.h): mode, rules and limits together. The
+  // launcher compares the bytes and hands them on; door and dialer read them. Empty: no way out.
+  std::string egress;
   // Open to clients without a credential. It is the agent's alone: no wall of a session is made of it.
   std::set<std::uint16_t> published_ports;
   Limits limits;

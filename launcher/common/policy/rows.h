@@ -22,9 +22,8 @@ using Map = std::map<std::string, std::string>;
 using Member =
     std::variant<std::string Policy::*, Words Policy::*, Map Policy::*, bool Policy::*, unsigned Policy::*, Tier Policy::*,
                  std::set<Mechanism> Policy::*, std::vector<Grant> Policy::*, Scope Policy::*, Network Policy::*,
-                 std::vector<SyscallSet> Policy::*, EgressList Policy::*, std::uint64_t EgressLimits::*, std::uint64_t Limits::*,
-                 bool Audit::*, std::uint64_t Audit::*, OnFull Audit::*, std::set<std::uint16_t> Policy::*, Map Environment::*,
-                 Words Environment::*, Words Syscalls::*>;
+                 std::vector<SyscallSet> Policy::*, std::uint64_t Limits::*, bool Audit::*, std::uint64_t Audit::*,
+                 OnFull Audit::*, std::set<std::uint16_t> Policy::*, Map Environment::*, Words Environment::*, Words Syscalls::*>;
 // Where a Narrowing has what a request asks for: the strictest value, more names, smaller limits, or grants.
 using Asked = std::variant<std::monostate, bool Narrowing::*, Words Narrowing::*, Limited Narrowing::*,
                            std::optional<std::vector<Grant>> Narrowing::*>;
@@ -70,11 +69,7 @@ inline constexpr Row kRows[] = {
     {"/hostname", &Policy::hostname},
     {"/proc_shared_fallback", &Policy::proc_shared_fallback, Widens::larger},
     {"/network", &Policy::network, Widens::larger, &Narrowing::network_none},
-    {"/egress", &Policy::egress, Widens::rules, {}, 0, kMaxEgressRules},
-    {"/egress_limits/connections", &EgressLimits::connections, Widens::larger, {}, 1, 16384},
-    {"/egress_limits/connections_per_second", &EgressLimits::connections_per_second, Widens::larger, {}, 1, 10000},
-    {"/egress_limits/bytes_per_second", &EgressLimits::bytes_per_second, Widens::larger, {}, 1024, kNoIoLimit},
-    {"/egress_limits/idle_seconds", &EgressLimits::idle_seconds, Widens::larger, {}, 1, 86400},
+    {"/egress", &Policy::egress, Widens::rules, {}, 0, 1024},
     {"/published_ports", &Policy::published_ports, Widens::added, {}, 0, 16},
     limit_row("/limits/processes", &Limits::processes, 1, 65536),
     limit_row("/limits/memory_bytes", &Limits::memory_bytes, 16ULL << 20, 1ULL << 44),
@@ -102,7 +97,6 @@ inline constexpr Row kRows[] = {
 };
 
 constexpr auto& value_of(auto& policy, auto Policy::* member) { return policy.*member; }
-constexpr auto& value_of(auto& policy, auto EgressLimits::* member) { return policy.egress_limits.*member; }
 constexpr auto& value_of(auto& policy, auto Limits::* member) { return policy.limits.*member; }
 constexpr auto& value_of(auto& policy, auto Audit::* member) { return policy.audit.*member; }
 constexpr auto& value_of(auto& policy, auto Environment::* member) { return policy.env.*member; }

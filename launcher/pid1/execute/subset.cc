@@ -37,7 +37,8 @@ bool no_wider(const Row& row, const T& narrowed, const T& domain) {
   if (row.member == Member(&Policy::digest)) return true;
   // A request takes the way out away with the network, or leaves it as it is: what the bytes permit is not for the launcher to
   // read.
-  if constexpr (std::same_as<T, policy::EgressList>) return narrowed.bytes.empty() || narrowed == domain;
+  if constexpr (std::same_as<T, std::string>)
+    if (row.member == Member(&Policy::egress)) return narrowed.empty() || narrowed == domain;
   if constexpr (std::same_as<T, policy::Words>)
     if (row.member == Member(&Policy::hide))
       return std::ranges::all_of(narrowed, [&](const auto& path) { return std::ranges::find(domain, path) != domain.end(); });

@@ -172,7 +172,7 @@ Task<Result<Domain>> Domains::prepare_domain(const Workspace& workspace, Domain 
   while (!domain.prepared) {
     if (!domain.plan) CO_TRY(co_await plan_domain(workspace, domain, by));
     if (by == nullptr && policy::goes_out(*domain.plan->policy))
-      CO_TRY(co_await host_.egress->open(workspace, domain.plan->policy->egress.bytes));
+      CO_TRY(co_await host_.egress->open(workspace, domain.plan->policy->egress));
     std::string culprit;
     auto prepared = co_await builder_.make_template(loop_, domain.plan,
                                                     by != nullptr && by->own != nullptr ? *by->own : workspace.place, &culprit);

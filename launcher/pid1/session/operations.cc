@@ -135,7 +135,7 @@ Task<Status> Operations::reload_and_tell(std::string by, std::function<void(cons
 Task<Operations::Problems> Operations::load_again(std::string by) {
   Problems problems = co_await domains_.reload(std::move(by));
   const auto out = std::ranges::find_if(domains_.in_force(), [](const auto& d) { return policy::goes_out(*d.second.policy); });
-  host_.egress->renew(out != domains_.in_force().end() ? &out->second.policy->egress.bytes : nullptr);
+  host_.egress->renew(out != domains_.in_force().end() ? &out->second.policy->egress : nullptr);
   if (!problems.empty()) co_return problems;
   workspaces_.forget_domains();
   sessions_.end_ready("policy_reload");
