@@ -23,8 +23,8 @@ print(json.dumps(get(*sys.argv[1:2])))
 PROGRAM = "import ctypes, errno, json, os, socket, sys\ndef name(number): return errno.errorcode.get(number, str(number))\n" + REACHED
 RULES = {
     "network": "allowlist",
-    "egress": [{"host": "api.test", "ports": [80], "why": "a test"}, {"host": "denied.test", "deny": True, "why": "a test"}],
-    "weaken": [{"field": "/network", "why": "a test"}],
+    "egress": [{"host": "api.test", "ports": [80], "why": "what a test needs"}, {"host": "denied.test", "deny": True, "why": "what a test needs"}],
+    "weaken": [{"field": "/network", "why": "what a test needs"}],
 }
 
 
@@ -43,6 +43,10 @@ def outside(fresh, internet):
     internet.names.zone.update({"api.test": [PUBLIC], "denied.test": [OTHER]})
     internet.serve(PUBLIC, 80, handle)
     internet.elsewhere = internet.serve(OTHER, 80, echo)
+    base = fresh.policies / "base.json"
+    policy = json.loads(base.read_text())
+    policy["files"].pop("/etc/resolv.conf", None)  # the launcher's, where a policy goes out
+    base.write_text(json.dumps(policy))
     edit(fresh.policies / "bash.json", **RULES)
     binds = "".join(f"mount --bind {file} {path} && " for path, file in internet.files().items())
     fresh.wrapper = ["nsenter", f"--net=/proc/{internet.out.holder.pid}/ns/net", "unshare", "--mount", "--", "sh", "-c", binds + 'exec "$@"', "sh"]
@@ -113,7 +117,7 @@ def test_a_reload_changes_the_list_of_sessions_that_run(out):
     control = out.control()
     session = control.create()
     assert reach(control, session, "api.test") == "served"
-    edit(out.policies / "bash.json", egress=[{"host": "api.test", "deny": True, "why": "not any more"}])
+    edit(out.policies / "bash.json", egress=[{"host": "api.test", "deny": True, "why": "not any more, a test says"}])
     out.reload()
     eventually(lambda: reach(control, session, "api.test") == "no name", 10, "the newer list counts")
 
