@@ -14,12 +14,12 @@ inline constexpr std::size_t kMaxText = 16 * 1024;
 
 // launcher -> door, launcher -> dialer
 enum class Order : std::uint32_t {
-  open = 1,  // a workspace gets a list. door: with list (memory file), TCP listeners for IPv4 and IPv6, and the names socket
-             // (UDP, 127.0.0.53:53 and every other server's address), in this order; dialer: with the list alone. Sent again: a
-             // newer list, then no sockets
+  open = 1,   // a workspace gets a list. door: with list (memory file), TCP listeners for IPv4 and IPv6, and the names socket
+              // (UDP, 127.0.0.53:53 and every other server's address), in this order; dialer: with the list alone. Sent again: a
+              // newer list, then no sockets
   close = 2,  // its connections end; nothing more is accepted of it
   peer = 3,   // with one end of a SOCK_SEQPACKET pair, whose other end goes to the other process. Workspace and generation are 0.
-             // Sent again when that process was started anew: what ran over the old pair has failed
+              // Sent again when that process was started anew: what ran over the old pair has failed
 };
 struct OrderHead {
   Order order;
