@@ -228,7 +228,8 @@ def test_a_slow_viewer_gets_a_gap_instead_of_slowing_the_others(api):
             await slow.until("en1d")
             return fast, slow
     fast, slow = go(use())
-    assert not fast.gaps and len(slow.gaps) == 1 and slow.offset <= fast.offset
+    # Behind the last word each may have come a different way into the prompt.
+    assert not fast.gaps and len(slow.gaps) == 1 and slow.gaps[0]["to"] <= fast.offset
 
 
 @pytest.mark.parametrize("spelling", ["1", "true", "", "yes"])
