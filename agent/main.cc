@@ -40,7 +40,7 @@ constexpr int kCourierFd = 0, kLauncherFd = 3;
 // The launcher kills the agent 6 s after the time that shutdown hooks have (launcher/pid1/agent_process.cc). Half a second of it
 // is for load balancers, 5 s are for requests under way, and most of what is left is for their spans.
 constexpr std::chrono::seconds kGrace{5}, kAnswering{1};
-constexpr std::chrono::milliseconds kDraining{500}, kLastSpans{400};
+constexpr std::chrono::milliseconds kDraining{500}, kLastSpans{2'000};
 
 // Exits without destructors: coroutines of requests may still hold references into main's frame.
 [[noreturn]] void leave(int status) { ::_exit(status); }

@@ -11,6 +11,8 @@ import socket
 # What a home begins with, as it is listed.
 SKEL = sorted(e.name for e in os.scandir("/etc/skel") if e.is_file(follow_symlinks=False)) if os.path.isdir("/etc/skel") else []
 
+PATIENCE = 240  # seconds: npm, go or a flood of calls say nothing for a minute where something else has the processors
+
 
 class Refused(RuntimeError):
     """The launcher's error reply; .error is its object: code, what, and step and errno where they apply."""
@@ -23,7 +25,7 @@ class Refused(RuntimeError):
 class Control:
     def __init__(self, path, hello=True):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.socket.settimeout(30)
+        self.socket.settimeout(PATIENCE)
         self.socket.connect(str(path))
         self.next_id = 1
         self.events = []
@@ -102,7 +104,7 @@ class Control:
         out = {fds[-2]: b"", fds[-1]: b""}
         live = set(out)
         while live:
-            for fd in select.select(list(live), [], [], 60)[0] or _late(argv):
+            for fd in select.select(list(live), [], [], PATIENCE)[0] or _late(argv):
                 chunk = os.read(fd, 65536)
                 out[fd] += chunk
                 if not chunk:
@@ -120,6 +122,14 @@ class Control:
     def destroy(self, session):
         self.call("session_destroy", session=session)
 
+    def end(self, session):
+        """Destroys it, unless it has ended already: a list may still name one that has."""
+        try:
+            self.destroy(session)
+        except Refused as gone:
+            if gone.error["code"] != "not_found":
+                raise
+
 
 def _late(argv):
-    raise TimeoutError(f"no output and no end of {argv} within 60 s")
+    raise TimeoutError(f"no output and no end of {argv} within {PATIENCE} s")

@@ -23,6 +23,7 @@ Status (*g_check_signature)(const std::string& key, const std::string& text, con
 namespace {
 
 constexpr unsigned kIndexUs = 200'000;  // for the launcher's record of an end, behind the session's own
+constexpr int kLooks = 15;              // for that record, on a busy machine
 constexpr int kTries = 10;              // to find the directory at rest while logs are deleted
 
 // Options of `verify`.
@@ -114,11 +115,16 @@ void broken(Checked& outcome, const std::string& path, std::string what) {
 Status check_unknown(Checked& outcome, const std::string& directory, const std::map<std::string, std::string>& unknown,
                      const audit::Verification& own) {
   if (unknown.empty() || own.spilled != 0) return {};
-  ::usleep(kIndexUs);  // one that ends just now
-  TRY_ASSIGN(const audit::Index index, audit::read_index(directory));
-  for (const auto& [name, last_time] : unknown)
-    if (last_time >= own.first_time && !index.ended.contains(name))
-      broken(outcome, directory + "/" + name, "not in the launcher's log: it was cut, or this one is not the launcher's");
+  audit::Index index;
+  const auto absent = [&](const auto& log) { return log.second >= own.first_time && !index.ended.contains(log.first); };
+  int looks = 0;
+  do {
+    ::usleep(kIndexUs);  // one may end just now
+    TRY_ASSIGN(index, audit::read_index(directory));
+  } while (++looks < kLooks && std::ranges::any_of(unknown, absent));
+  for (const auto& log : unknown)
+    if (absent(log))
+      broken(outcome, directory + "/" + log.first, "not in the launcher's log: it was cut, or this one is not the launcher's");
   return {};
 }
 

@@ -2,7 +2,7 @@
 # Virtual machines for what this host's own kernel cannot show: pure cgroup v2, AppArmor, a real Docker engine, other Landlock
 # ABIs. Emulated (TCG), so that no KVM is needed. Sourced by scripts/test.
 
-GUEST_BOOT_S=${CAISSON_GUEST_BOOT_S:-1650}   # hard limit of one boot with all its tests
+GUEST_BOOT_S=${CAISSON_GUEST_BOOT_S:-2700}   # hard limit of one boot with all its tests
 
 # guest_why_not: prints why no guest can run here; fails when one can.
 guest_why_not() {

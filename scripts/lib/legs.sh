@@ -41,7 +41,7 @@ ctest_leg() {
   local leg=$1 status=0 counts
   shift
   mkdir -p "$RESULTS/$leg"
-  GTEST_OUTPUT="xml:$RESULTS/$leg/" ctest --test-dir "$ROOT/build/$(preset)" --output-on-failure --timeout 300 \
+  GTEST_OUTPUT="xml:$RESULTS/$leg/" ctest --test-dir "$ROOT/build/$(preset)" --output-on-failure --timeout 900 \
     --output-junit "$RESULTS/$leg.xml" --no-tests=ignore "$@" ${EXTRA[@]+"${EXTRA[@]}"} >&2 || status=$?
   counts=$(/usr/bin/python3 "$ROOT/scripts/lib/results.py" ctest "$RESULTS/$leg.xml" "$RESULTS/$leg")
   # shellcheck disable=SC2086  # three numbers
@@ -57,11 +57,11 @@ leg_session() {
 }
 
 # pytest_leg LEG FOLDER [PYTHON]: by default with the SDK in a virtual environment of our own over Debian's packages. What is
-# broken for every test, or hangs, must not cost hours: a leg ends at its 40th failure and after 50 minutes, and has failed.
+# broken for every test, or hangs, must not cost hours: a leg ends at its 40th failure and after 75 minutes, and has failed.
 pytest_leg() {
   local leg=$1 status=0 counts python
   python=${3:-$(test_python)}
-  CAISSON_BUILD_DIR=$ROOT/build/$(preset) PYTHONDONTWRITEBYTECODE=1 timeout --foreground --signal INT --kill-after 60 3000 \
+  CAISSON_BUILD_DIR=$ROOT/build/$(preset) PYTHONDONTWRITEBYTECODE=1 timeout --foreground --signal INT --kill-after 60 4500 \
     "$python" -m pytest -q -ra "$ROOT/$2" --maxfail 40 --junitxml "$RESULTS/$leg.xml" -p no:cacheprovider \
     ${EXTRA[@]+"${EXTRA[@]}"} >&2 || status=$?
   if [ "$status" = 5 ]; then say "    no tests collected"; tally 0 0 0; return 0; fi

@@ -17,7 +17,7 @@ sys.path[:0] = [str(pathlib.Path(__file__).parent), str(pathlib.Path(__file__).p
 import sdk  # noqa: E402
 from contract import Contract  # noqa: E402
 from control import SKEL  # noqa: E402, F401
-from launcher_process import BUILD, PROGRAMS, Launcher  # noqa: E402
+from launcher_process import BUILD, PROGRAMS, Launcher, free_port  # noqa: E402
 from raw_http import Raw  # noqa: E402
 
 
@@ -31,11 +31,13 @@ def connect(*arguments, real=socket.create_connection, **options):
 
 
 socket.create_connection = connect
+# What a client of httpx waits for when its test says nothing: five seconds would be about the machine, not about the server.
+httpx._config.DEFAULT_TIMEOUT_CONFIG.__init__(120)
 HEADER = "X-Caisson-Workspace"
 NOT_FOUND = {"success": False, "message": "Session not found", "data": None}
 
 
-def eventually(fact, seconds=15.0):
+def eventually(fact, seconds=60.0):
     """Waits until fact() is true and returns what it was."""
     end = time.monotonic() + seconds
     while True:
@@ -116,7 +118,7 @@ class Api:
         head = [f"{line} HTTP/1.1", "Host: test", f"X-AIO-API-Key: {self.key}", *length, *headers, "", ""]
         return "\r\n".join(head).encode() + content
 
-    def raw(self, timeout=10.0) -> Raw:
+    def raw(self, timeout=60.0) -> Raw:
         return Raw(self.url, timeout)
 
 
@@ -248,7 +250,8 @@ def chromium():
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1280,900"):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(service=webdriver.chrome.service.Service(programs[1]), options=options)
+    driver = webdriver.Chrome(service=webdriver.chrome.service.Service(programs[1], port=free_port()), options=options)
+    driver.set_script_timeout(120)
     yield driver
     driver.quit()
 

@@ -80,7 +80,7 @@ class Server:
         self.url = f"{'https' if context else 'http'}://127.0.0.1:{self.http.server_port}{path}"
         threading.Thread(target=self.http.serve_forever, args=(0.05,), daemon=True).start()
 
-    def wait_for(self, count: int, seconds=20.0) -> list[Asked]:
+    def wait_for(self, count: int, seconds=60.0) -> list[Asked]:
         with self.changed:
             assert self.changed.wait_for(lambda: len(self.asked) >= count, seconds), f"{len(self.asked)} requests, not {count}"
             return list(self.asked)

@@ -1,5 +1,6 @@
 """A launcher of our own on this host: installed copies of the built programs in a temporary folder, a free port, its own home,
 audit log and control socket. Nothing of it is left when close() returns."""
+import contextlib
 import json
 import os
 import pathlib
@@ -24,9 +25,12 @@ ANY_CERTIFICATE = ssl._create_unverified_context()  # its tests look at it
 
 
 def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """Not one of those that the kernel gives to clients: there are thousands of them, and one could have it before it is listened on."""
+    while True:
+        port = 20000 + secrets.randbelow(12000)
+        with contextlib.suppress(OSError), socket.socket() as s:
+            s.bind(("127.0.0.1", port))
+            return port
 
 
 class Launcher:
@@ -61,6 +65,7 @@ class Launcher:
         self.start()
 
     def start(self):
+        self.started = time.monotonic()
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
                 [*self.before, self.dir / "bin/caisson-launcher", "--policies", self.dir / "policies", "--audit", self.dir / "audit", "--run",
@@ -73,7 +78,7 @@ class Launcher:
             self.close()
             raise
 
-    def wait_ready(self, seconds=30):
+    def wait_ready(self, seconds=120):
         end = time.monotonic() + seconds
         while True:
             try:
@@ -112,17 +117,21 @@ class Launcher:
             status = pathlib.Path(f"/proc/{pid}/status").read_text()
             return int(status.split("\nVmHWM:")[1].split()[0]) * 1024
 
-        workers = [int(comm.parent.name) for comm in pathlib.Path("/proc").glob("[0-9]*/comm") if comm.read_text() == "caisson-file-wo\n"]
-        return {"launcher": peak(self.pid), "agent": peak(self.agent_pid), "workers": sum(peak(pid) for pid in workers if self.owns(pid))}
+        workers = 0
+        for comm in pathlib.Path("/proc").glob("[0-9]*/comm"):
+            with contextlib.suppress(OSError):  # others end meanwhile
+                if comm.read_text() == "caisson-file-wo\n" and self.owns(int(comm.parent.name)):
+                    workers += peak(int(comm.parent.name))
+        return {"launcher": peak(self.pid), "agent": peak(self.agent_pid), "workers": workers}
 
     def stop(self):
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:
-                self.process.wait(15)
+                self.process.wait(60)
             except subprocess.TimeoutExpired:
                 self.process.kill()
-                self.process.wait(15)
+                self.process.wait(60)
 
     def restart(self):
         self.stop()

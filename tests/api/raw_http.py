@@ -19,7 +19,7 @@ class Answer:
 class Raw:
     """One TCP connection to the server."""
 
-    def __init__(self, url: str, timeout=10.0):
+    def __init__(self, url: str, timeout=60.0):
         parts = urllib.parse.urlsplit(url)
         self.host = f"{parts.hostname}:{parts.port}"
         self.socket = socket.create_connection((parts.hostname, parts.port), timeout)
@@ -79,7 +79,7 @@ class Raw:
             answer.body = self.exactly(int(answer.headers["content-length"]))
         return answer
 
-    def closed(self, within=5.0) -> bool:
+    def closed(self, within=30.0) -> bool:
         """Whether the server ends the connection in that time, without another byte."""
         self.socket.settimeout(within)
         try:

@@ -41,7 +41,7 @@ class Stream:
         # Not httpx: it keeps a line back until the next one begins.
         request = urllib.request.Request(f"{api.url}{BASE}/{id}?{urllib.parse.urlencode(query)}",
                                          headers={"Accept": "text/event-stream", "X-AIO-API-Key": api.key, **headers})
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=120) as answer:
             event = {}
             while raw := answer.readline():
                 line = raw.decode().rstrip("\n")
@@ -148,14 +148,17 @@ def test_a_stream_gives_the_lines_byte_for_byte_as_they_come_and_ends_with_the_s
 def test_a_record_is_there_sooner_than_a_tenth_of_a_second(api, session):
     stream = Stream(api, session)
     eventually(lambda: len(stream.got) >= 2)
-    delays = []
-    for _ in range(5):
+    fast = []
+    for _ in range(20):
         before = len(stream.got)
         api.data("/v1/bash/exec", {"session_id": session, "command": "true"})
         eventually(lambda: len(stream.got) >= before + 3)
-        delays += [at - time.mktime(time.strptime(json.loads(d)["time"][:19], "%Y-%m-%dT%H:%M:%S")) + time.timezone
+        delays = [at - time.mktime(time.strptime(json.loads(d)["time"][:19], "%Y-%m-%dT%H:%M:%S")) + time.timezone
                    - float("0." + json.loads(d)["time"][20:26]) for at, _, _, d in stream.got[before:]]
-    assert min(delays) < 0.1, delays  # the fastest: others share this machine
+        fast.append(min(delays))
+        if sorted(fast)[4:5] and sorted(fast)[4] < 0.1:  # the fastest five: others share this machine
+            break
+    assert sorted(fast)[4] < 0.1, fast
 
 
 def test_a_stream_resumes_behind_the_last_event_id(api, log):

@@ -53,7 +53,7 @@ def test_no_case_fails_through_the_preview_proxy(suite, api):
         pytest.skip(f"{ECHO} is not built")
     api.http.post("/v1/file/upload", data={"path": "/home/gem/websocket-echo"}, files={"file": ECHO.read_bytes()})
     started = api.bash("chmod +x ~/websocket-echo; (~/websocket-echo 9902 >/dev/null 2>&1 &); "
-                       "for i in $(seq 50); do grep -qi :26AE /proc/net/tcp && break; sleep .1; done")
+                       "for i in $(seq 300); do grep -qi :26AE /proc/net/tcp && break; sleep .1; done")
     try:
         assert failures(suite(f"ws{api.url[4:]}/proxy/9902/?api_key={api.key}")) == {}
     finally:

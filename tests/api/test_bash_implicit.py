@@ -26,7 +26,7 @@ def listed(client) -> set[str]:
 def ended(client) -> str:
     """One that exec has made and that is over: whoever was idle before it has been looked at."""
     session = client.bash("true")["session_id"]
-    eventually(lambda: session not in living(client), 30)
+    eventually(lambda: session not in living(client))
     return session
 
 
@@ -39,7 +39,7 @@ def test_its_output_can_be_read_and_its_id_used_again(client):
     session = made["session_id"]
     asked = {"session_id": session, "command_id": made["command_id"]}
     before = client.data("/v1/bash/output", asked)
-    eventually(lambda: session not in living(client), 30)
+    eventually(lambda: session not in living(client))
     after = client.data("/v1/bash/output", asked)
     assert after == before and (after["stdout"], after["stderr"], after["command"]["exit_code"]) == ("out\n", "err\n", 3)
     client.bash("pwd; cat", session_id=session, async_mode=True)
@@ -71,7 +71,7 @@ def test_what_lives_on_in_it_keeps_it(client):
 
 def test_it_ends_once_what_lived_on_has_ended(client):
     session = client.bash("sleep 4 </dev/null >/dev/null 2>&1 &")["session_id"]
-    eventually(lambda: session not in living(client), 30)
+    eventually(lambda: session not in living(client))
 
 
 def test_a_session_that_was_created_stays(client):
@@ -84,5 +84,5 @@ def test_a_session_that_was_created_stays(client):
 def test_an_agent_that_follows_ends_it_as_well(brief, client):
     session = client.bash("true")["session_id"]
     kill_agent(brief)
-    eventually(lambda: session not in living(client), 30)
+    eventually(lambda: session not in living(client))
     assert session not in listed(client)

@@ -61,7 +61,7 @@ def port(server, operator):
 
 @pytest.fixture
 def browser(server):
-    with httpx.Client(base_url=server.url, timeout=30, trust_env=False, headers=NAVIGATION) as made:
+    with httpx.Client(base_url=server.url, timeout=120, trust_env=False, headers=NAVIGATION) as made:
         yield made
 
 
@@ -252,7 +252,7 @@ def test_an_address_of_a_terminal_is_made_by_no_reader(server, operator):
 
 def test_wrong_keys_that_a_web_page_sends_lock_nobody_out(launch):
     launcher = launch()
-    with httpx.Client(base_url=launcher.url, timeout=30, trust_env=False) as http:
+    with httpx.Client(base_url=launcher.url, timeout=120, trust_env=False) as http:
         with contextlib.ExitStack() as stack:
             raws = [stack.enter_context(Api(launcher.url, "").raw(60)) for _ in range(40)]
             for raw in raws:  # without waiting for the answers, which are delayed

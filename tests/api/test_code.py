@@ -135,7 +135,7 @@ def test_input_is_at_its_end(run):
                                             ("python", "print('part')\nwhile True: pass"),
                                             ("javascript", "console.log('part'); while (true);")])
 def test_a_timeout_keeps_what_was_written(run, language, code):
-    done = run(code, language, timeout=1)
+    done = run(code, language, timeout=5)
     assert (done["status"], done["exit_code"], done["stdout"]) == ("timeout", 124, "part\n")
 
 
@@ -156,7 +156,7 @@ def test_a_run_whose_client_has_gone_is_ended(native, api, run):
     with api.raw() as raw:
         raw.send(api.request("POST /v1/code/execute", body, "Content-Type: application/json"))
         eventually(lambda: processes_with(mark))
-    eventually(lambda: not processes_with(mark), 30)
+    eventually(lambda: not processes_with(mark))
 
 
 def test_a_flood_is_bounded_and_its_end_is_kept(run):
@@ -166,8 +166,8 @@ def test_a_flood_is_bounded_and_its_end_is_kept(run):
 
 
 def test_forks_stop_at_the_limit_and_the_neighbours_go_on(api, run):
-    code = "import os, time\nfor _ in range(400):\n  if os.fork() == 0:\n    time.sleep(60); os._exit(0)\ntime.sleep(25)\nprint('all')"
-    done = run(code, timeout=30)  # without cgroup v2 the watchdog counts, and needs a moment
+    code = "import os, time\nfor _ in range(400):\n  if os.fork() == 0:\n    time.sleep(90); os._exit(0)\ntime.sleep(50)\nprint('all')"
+    done = run(code, timeout=60)  # without cgroup v2 the watchdog counts, and needs a moment
     assert done["status"] == "error" and "all" not in done["stdout"]
     assert api.bash("echo fine")["stdout"] == "fine\n" and run("print(1)")["stdout"] == "1\n"
 
@@ -242,10 +242,12 @@ def test_without_prepared_sessions_all_is_as_with_them(launch, contract):
     api = Api(launcher.url, launcher.key, contract)
     assert api.data("/v1/code/execute", {"language": "python", "code": "print(1)"})["stdout"] == "1\n"
     eventually(lambda: not code_sessions(api))
-    thread = threading.Thread(target=api.post, args=("/v1/code/execute", {"language": "python", "code": "import time; time.sleep(5)"}))
+    code = "import os, time\nwhile not os.path.exists('over'): time.sleep(0.05)"
+    thread = threading.Thread(target=api.post, args=("/v1/code/execute", {"language": "python", "code": code, "timeout": 120}))
     thread.start()
     eventually(lambda: code_sessions(api))
     assert "MAX_CODE_SESSIONS" in api.fails("/v1/code/execute", {"language": "python", "code": "1"})["message"]
+    api.bash("touch over")
     thread.join()
 
 
@@ -281,7 +283,7 @@ def test_state_survives_a_timeout(run, language, endless):
 def test_a_session_that_cannot_be_interrupted_is_ended_and_says_so(api):
     name = secrets.token_hex(4)
     code = "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('part', flush=True)\ntime.sleep(600)"
-    answer = api.post("/v1/code/execute", {"language": "python", "code": code, "session_id": name, "timeout": 1}).json()
+    answer = api.post("/v1/code/execute", {"language": "python", "code": code, "session_id": name, "timeout": 5}).json()
     assert (answer["data"]["status"], answer["data"]["stdout"]) == ("timeout", "part\n") and "gone" in answer["hint"]
     again = api.post("/v1/code/execute", {"language": "python", "code": "1", "session_id": name}).json()
     assert again["data"]["status"] == "ok" and "new session" in again["hint"]

@@ -245,8 +245,7 @@ def test_a_worker_that_is_killed_is_started_again(api, native, place):
 
 def test_the_workers_session_is_one_of_the_domain_file(api, place):
     write(api, f"{place}/k", "x")
-    sessions = [s for s in api.sessions() if s["domain"] == "file"]
-    assert len(sessions) == 1
+    eventually(lambda: len([s for s in api.sessions() if s["domain"] == "file"]) == 1)  # that of a killed one may still end
 
 
 def test_workspaces_have_files_of_their_own(api, place):

@@ -57,7 +57,7 @@ def test_a_name_that_changes_its_kind_is_answered_as_one_of_them(api, place, mak
             texts[:] = [d["data"].get("content") or d["data"].get("output") or "" for d in done if d["success"]]
             return {d["success"] for d in done} | {"2 levels deep" in t for t in texts} == {True, False}
 
-        eventually(both_kinds, 30)
+        eventually(both_kinds)
         assert operation not in ("read", "str_replace_editor") or all("text" in t or "2 levels deep" in t for t in texts)
 
 

@@ -43,7 +43,7 @@ def test_files_are_read_written_listed_and_watched(lower):
     assert [e["name"] for e in lower.data("/v1/file/list", {"path": "in"})["files"]] == ["a.txt"]
     watcher = lower.post("/v1/file/watch", {"path": "in", "debounce": 50}).json()["watcher_id"]
     lower.bash("touch ~/in/b")
-    assert lower.post(f"/v1/file/watch/{watcher}/poll", {"timeout": 20}).json()["events"][0]["relative_path"] == "b"
+    assert lower.post(f"/v1/file/watch/{watcher}/poll", {"timeout": 60}).json()["events"][0]["relative_path"] == "b"
 
 
 def test_what_is_not_granted_is_refused(lower):

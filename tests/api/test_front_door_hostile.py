@@ -103,12 +103,12 @@ def test_slow_senders_are_cut_and_hinder_nobody(api):
         raw.send(start)
     began = time.monotonic()
     while not all(raw.socket.fileno() < 0 or select.select([raw.socket], [], [], 0)[0] for raw in slow):
-        assert time.monotonic() - began < 25
+        assert time.monotonic() - began < 60
         for raw in slow:
             with contextlib.suppress(OSError):
                 raw.send(b"a")
         asked = time.monotonic()
-        assert api.http.get("/v1/ping").status_code == 200 and time.monotonic() - asked < 5
+        assert api.http.get("/v1/ping").status_code == 200 and time.monotonic() - asked < 20
         time.sleep(1)
     for raw in slow:
         raw.socket.close()

@@ -11,7 +11,7 @@ from test_auth import NAVIGATION, UPGRADE, log_in, status, token_in, upgraded
 from test_auth_tokens import answers, by, mint
 
 RUN = {"command": "cat ~/secret"}
-WITHIN = 15
+WITHIN = 20
 
 
 @pytest.fixture

@@ -199,7 +199,7 @@ def test_names_and_contents_that_are_hostile_stay_text(home, alone):
 
 def test_ports_that_listen_are_found(home, alone):
     [session] = open_sessions(alone, 1)
-    alone.bash("(python3 -m http.server 8123 >/dev/null 2>&1 &); for i in $(seq 50); do grep -q :1FBB /proc/net/tcp && break; sleep .1; done",
+    alone.bash("(python3 -m http.server 8123 >/dev/null 2>&1 &); for i in $(seq 300); do grep -q :1FBB /proc/net/tcp && break; sleep .1; done",
                session_id=session)
     home.open("ports")
     home.click("#find-ports")

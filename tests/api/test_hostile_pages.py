@@ -93,9 +93,9 @@ def test_hostile_programs_and_commands_are_shown_as_text(page, alone):
     [session] = open_sessions(alone, 1)
     python(alone, DENIED, session_id=session)
     shell = alone.data("/v1/shell/sessions/create")["session_id"]
-    alone.data("/v1/shell/exec", {"id": shell, "command": f": '{UNSEEN[:2]}<img src=x onerror={RUN}>'; sleep 30", "async_mode": True})
+    alone.data("/v1/shell/exec", {"id": shell, "command": f": '{UNSEEN[:2]}<img src=x onerror={RUN}>'; sleep 600", "async_mode": True})
     page.open()
-    eventually(lambda: "mount" in page.text("#refused"), 30)
+    eventually(lambda: "mount" in page.text("#refused"))
     page.keep("hostile-refused")
     page.click("#refused button")
     eventually(lambda: "syscall=mount" in page.text("#denials"))
@@ -195,8 +195,8 @@ def test_a_preview_opens_in_a_window_of_its_own_that_knows_no_opener(page, alone
     [session] = open_sessions(alone, 1)
     python(alone, f"import os\nos.makedirs('web', exist_ok=True)\nopen('web/index.html', 'w').write('<!doctype html><title>owned?</title><h1>hello</h1>"
                   f"<script>try {{ opener.pwned = 1 }} catch (e) {{}} {RUN}</script>')")
-    alone.bash("(cd ~/web && python3 -m http.server 8124 >/dev/null 2>&1 &); for i in $(seq 50); do grep -q :1FBC /proc/net/tcp && break; sleep .1; done",
-               session_id=session)
+    alone.bash("(cd ~/web && python3 -m http.server 8124 >/dev/null 2>&1 &); "
+               "for i in $(seq 300); do grep -q :1FBC /proc/net/tcp && break; sleep .1; done", session_id=session)
     page.open("ports")
     page.click("#find-ports")
     eventually(lambda: "8124" in page.text("#ports"))

@@ -226,16 +226,16 @@ def test_a_session_keeps_its_kernel(api, cells):
 
 def test_a_cell_beyond_its_timeout_is_interrupted_and_keeps_what_it_printed(cells):
     began = time.monotonic()
-    body = cells.whole("import time\nprint('partial', flush=True)\ntime.sleep(120)", timeout=1)
-    assert time.monotonic() - began < 60
+    body = cells.whole("import time\nprint('partial', flush=True)\ntime.sleep(120)", timeout=5)
+    assert time.monotonic() - began < 100
     done = body["data"]
-    assert done["status"] == "timeout" and text_of(done) == "partial\n" and "interrupted after 1 s" in body["hint"]
+    assert done["status"] == "timeout" and text_of(done) == "partial\n" and "interrupted after 5 s" in body["hint"]
     assert cells.value("1 + 1") == "2"  # the same kernel
 
 
 def test_a_cell_that_ignores_the_interrupt_is_killed_with_its_kernel(cells):
     cells.run("x = 1")
-    body = cells.whole("import time\nprint('partial', flush=True)\nwhile True:\n  try: time.sleep(9)\n  except KeyboardInterrupt: pass", timeout=1)
+    body = cells.whole("import time\nprint('partial', flush=True)\nwhile True:\n  try: time.sleep(9)\n  except KeyboardInterrupt: pass", timeout=5)
     assert body["data"]["status"] == "timeout" and text_of(body["data"]) == "partial\n"
     assert error_of(body["data"])["ename"] == "DeadKernelError"
     assert cells.session not in cells.api.data("/v1/jupyter/sessions", method="GET")["sessions"]
@@ -287,10 +287,10 @@ def test_a_client_that_leaves_ends_neither_its_cell_nor_the_session(cells):
 def test_a_session_that_is_deleted_while_it_runs_answers(cells):
     cells.run("pass")
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        running = pool.submit(cells.run, "import time\nprint('began', flush=True)\nopen('/tmp/began', 'w')\ntime.sleep(100)")
+        running = pool.submit(cells.run, "import time\nprint('began', flush=True)\ntime.sleep(3)\nopen('/tmp/began', 'w')\ntime.sleep(100)")
         eventually(lambda: cells.api.bash("rm /tmp/began")["exit_code"] == 0)
         assert cells.api.http.delete(f"/v1/jupyter/sessions/{cells.session}").json()["success"] is True
-        done = running.result(30)
+        done = running.result(60)
     assert done["status"] == "error" and error_of(done)["ename"] == "DeadKernelError" and text_of(done) == "began\n"
 
 

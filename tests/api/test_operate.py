@@ -128,13 +128,18 @@ def test_every_kind_of_denial_is_a_series_from_the_start(api):
 
 def test_the_steps_of_a_session_s_confinement_are_timed(api):
     steps = ("pid_ns", "seccomp", "landlock")
-    before = {step: figure(api, "caisson_session_step_duration_seconds_count", step=step) for step in steps}
-    whole = figure(api, "caisson_session_create_duration_seconds_count")
+
+    def counts() -> dict[str, float]:  # of one moment: prepared sessions may come between two questions
+        now = samples(api.http.get("/metrics").text)
+        made = sum(value for (of, _), value in now.items() if of == "caisson_session_create_duration_seconds_count")
+        name = "caisson_session_step_duration_seconds_count"
+        return {"made": made} | {step: sum(v for (of, has), v in now.items() if of == name and ("step", step) in has) for step in steps}
+
+    before = counts()
     api.data("/v1/bash/sessions/create", {})
-    made = figure(api, "caisson_session_create_duration_seconds_count") - whole
-    assert made >= 1
-    for step in steps:
-        assert figure(api, "caisson_session_step_duration_seconds_count", step=step) == before[step] + made
+    after = counts()
+    assert after["made"] > before["made"]
+    assert {after[step] - before[step] for step in steps} == {after["made"] - before["made"]}
     took = figure(api, "caisson_session_step_duration_seconds_sum")
     assert 0 < took < 60
     assert figure(api, "caisson_session_step_duration_seconds_count", step="other") == 0
@@ -143,21 +148,21 @@ def test_the_steps_of_a_session_s_confinement_are_timed(api):
 def test_memory_and_processes_of_sessions_are_summed_by_domain(api):
     session = api.data("/v1/bash/sessions/create", {})["session_id"]
     api.post("/v1/bash/exec", {"command": "sleep 100 & sleep 100 &", "session_id": session})
-    assert figure(api, "caisson_sessions_processes", domain="bash") >= 3
+    eventually(lambda: figure(api, "caisson_sessions_processes", domain="bash") >= 3)
     assert 1e5 < figure(api, "caisson_sessions_memory_bytes", domain="bash") < 1e11
     api.http.post(f"/v1/bash/sessions/{session}/close")
 
 
 def test_metrics_do_not_wait_for_a_launcher_that_is_silent(launch):
     launcher = launch()
-    with httpx.Client(base_url=launcher.url, headers={"X-AIO-API-Key": launcher.key}, timeout=10) as http:
+    with httpx.Client(base_url=launcher.url, headers={"X-AIO-API-Key": launcher.key}, timeout=60) as http:
         http.post("/v1/bash/sessions/create", json={})
         assert "caisson_sessions_memory_bytes{" in http.get("/metrics").text
         os.kill(launcher.pid, signal.SIGSTOP)
         try:
             began = time.monotonic()
             text = http.get("/metrics").text
-            assert 1 < time.monotonic() - began < 6
+            assert 1 < time.monotonic() - began < 30
             assert re.search(r"^caisson_launcher_requests_pending [1-9]", text, re.MULTILINE) and "caisson_sessions_memory_bytes{" not in text
         finally:
             os.kill(launcher.pid, signal.SIGCONT)
@@ -185,6 +190,7 @@ def test_watches_are_a_number(api):
 
 
 def test_figures_of_the_process_and_of_its_budgets_are_plausible(api):
+    eventually(lambda: figure(api, "caisson_http_requests_active") == 1)  # streams of tests before may still end
     all_of_it = samples(api.http.get("/metrics").text)
     of = {name: value for (name, labels), value in all_of_it.items() if not labels}
     assert 0 < of["process_cpu_seconds_total"] < 3600 and 1e5 < of["process_heap_bytes"] < 1e9

@@ -14,6 +14,11 @@ def here(launch):
     return launch()
 
 
+def begun(client, file):
+    """Waits until code has made this file."""
+    eventually(lambda: client.bash(f"test -e {file}")["exit_code"] == 0)
+
+
 @pytest.fixture
 def client(here, contract):
     return Api(here.url, here.key, contract)
@@ -37,8 +42,8 @@ def test_a_kernel_goes_on_with_an_agent_that_the_operator_asked_for(here, client
     session = f"restart-{secrets.token_hex(3)}"
     cell(client, session, "x = 'kept'")
     before = here.agent_pid
-    subprocess.run([here.dir / "bin/caisson", "--run", here.dir / "run", "agent", "restart"], check=True, timeout=20)
-    eventually(lambda: now_serving(here, before), 30)
+    subprocess.run([here.dir / "bin/caisson", "--run", here.dir / "run", "agent", "restart"], check=True, timeout=60)
+    eventually(lambda: now_serving(here, before))
     assert printed(cell(client, session, "print(x)")) == "kept\n"
 
 
@@ -46,8 +51,9 @@ def test_a_cell_goes_on_without_the_agent_that_was_asked_and_the_next_one_waits(
     session, mark = f"cell-{secrets.token_hex(3)}", f"/tmp/{secrets.token_hex(4)}"
     cell(client, session, "import time; n = 0")
     asked = in_the_background(lambda: client.post("/v1/jupyter/execute", {"session_id": session, "timeout": 30, "code": (
-        f"for i in range(30):\n  n += 1; print('not yours', i); time.sleep(0.1)\nopen({mark!r}, 'w').write('done')")}))
-    time.sleep(0.8)
+        f"open('{mark}.begun', 'w')\nfor i in range(30):\n  n += 1; print('not yours', i); time.sleep(0.1)\nopen({mark!r}, 'w').write('done')")}))
+    begun(client, mark + ".begun")
+    time.sleep(0.3)
     kill_agent(here)
     asked.join(10)
     got = cell(client, session, f"print(n, open({mark!r}).read())")
@@ -72,11 +78,11 @@ def test_the_timeout_of_a_cell_holds_without_the_agent_that_was_asked(here, clie
     cell(client, session, "import time; x = 'kept'")
     asked = in_the_background(lambda: client.post("/v1/jupyter/execute", {"session_id": session, "timeout": 2, "code": "time.sleep(60)"}))
     time.sleep(0.5)
-    begun = time.monotonic()
+    killed = time.monotonic()
     kill_agent(here)
     asked.join(10)
     assert printed(cell(client, session, "print(x)")) == "kept\n"
-    assert time.monotonic() - begun < 15
+    assert time.monotonic() - killed < 45
 
 
 def test_a_kernel_that_dies_meanwhile_is_gone(here, client):
@@ -91,10 +97,10 @@ def test_a_kernel_that_dies_meanwhile_is_gone(here, client):
 def test_a_kernel_that_was_being_given_a_cell_is_lost_and_the_next_one_says_so(here, client):
     session = f"torn-{secrets.token_hex(3)}"
     cell(client, session, "import os, signal; x = 1; bridge = os.getppid()")
-    cell(client, session, "import threading; threading.Timer(0.3, os.kill, (bridge, signal.SIGSTOP)).start()")
-    time.sleep(0.6)
+    cell(client, session, "import threading; threading.Timer(3, os.kill, (bridge, signal.SIGSTOP)).start()")
+    time.sleep(5)
     asked = in_the_background(lambda: client.post("/v1/jupyter/execute", {"session_id": session, "code": "#" * 500_000}))
-    time.sleep(0.5)
+    time.sleep(3)
     kill_agent(here)
     asked.join(10)
     hints = [client.post("/v1/jupyter/execute", {"session_id": session, "code": "x"}).json()["hint"] for _ in range(2)]
@@ -117,10 +123,13 @@ def test_code_with_state_keeps_its_variables(here, client, language):
     run("x = 40" if language == "python" else "let x = 40")
     kill_agent(here)
     assert run(said("x + 2"))["stdout"] == "42\n"
-    slow = "import time\nfor i in range(20): time.sleep(0.1); x += 1; print('not yours')" if language == "python" else (
+    mark = f"/home/gem/{secrets.token_hex(4)}"
+    slow = f"import time; open('{mark}', 'w')\nfor i in range(20): time.sleep(0.1); x += 1; print('not yours')" if language == "python" else (
+        f"require('fs').writeFileSync('{mark}', '')\n"
         "for (let i = 0; i < 20; i++) { await new Promise(r => setTimeout(r, 100)); x += 1; console.log('not yours') }")
     asked = in_the_background(lambda: run(slow))
-    time.sleep(0.6)
+    begun(client, mark)
+    time.sleep(0.3)
     kill_agent(here)
     asked.join(10)
     assert run(said("x"))["stdout"] == "60\n"

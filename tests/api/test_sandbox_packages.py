@@ -81,7 +81,7 @@ def test_many_who_ask_at_once_share_one_list(api, native):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(120)
     assert len(answers) == 12 and all(a == answers[0] for a in answers)
     assert sessions() - before <= 2
 

@@ -74,11 +74,11 @@ def test_watching(file, place):
     watcher = file.watch_create(path=place, debounce=50)["watcher_id"]
     assert watcher in [w["watcher_id"] for w in file.watch_list()["watchers"]]
     file.write_file(file=f"{place}/seen", content="x")
-    got = file.watch_poll(watcher, since=0, limit=10, timeout=20)
+    got = file.watch_poll(watcher, since=0, limit=10, timeout=60)
     assert "seen" in [e["relative_path"] for e in got["events"]]
     assert file.watch_poll(watcher)["watcher_id"] == watcher
     assert len(file.watch_events(watcher)["events"]) >= 1
-    assert file.watch_wait(path=f"{place}/seen", timeout=5)["event"]["type"] == "create"
+    assert file.watch_wait(path=f"{place}/seen", timeout=20)["event"]["type"] == "create"
     assert file.watch_stop(watcher)["stopped"] is True
 
 

@@ -11,7 +11,7 @@ def view(api, shell) -> dict:
     return api.data("/v1/shell/view", {"id": shell})
 
 
-def wait(api, shell, seconds=20) -> str:
+def wait(api, shell, seconds=60) -> str:
     return api.data("/v1/shell/wait", {"id": shell, "seconds": seconds})["status"]
 
 
@@ -27,9 +27,9 @@ def test_trap_05_timeout_answers_running_and_the_command_goes_on(api, shell):
 
 def test_trap_05_no_change_timeout_counts_silence_only(api, shell):
     began = time.monotonic()
-    done = api.shell("for i in 1 2 3 4 5 6; do echo $i; read -t 0.4; done; sleep 60", id=shell, no_change_timeout=1)
+    done = api.shell("for i in 1 2 3 4 5 6; do echo $i; read -t 0.7; done; sleep 60", id=shell, no_change_timeout=3)
     assert done["status"] == "no_change_timeout"
-    assert time.monotonic() - began > 2.4
+    assert time.monotonic() - began > 4.2
 
 
 def test_trap_05_after_no_change_timeout_the_command_takes_input(api, shell):
@@ -45,7 +45,7 @@ def test_trap_05_after_no_change_timeout_the_command_can_be_killed(api, shell):
 
 
 def test_trap_05_hard_timeout_kills_and_keeps_partial_output(api, shell):
-    done = api.shell("echo partial; sleep 60", id=shell, hard_timeout=0.5)
+    done = api.shell("echo partial; sleep 60", id=shell, hard_timeout=3)
     assert done["status"] == "hard_timeout"
     assert done["output"].splitlines()[0] == "partial"
 
@@ -128,7 +128,8 @@ def test_write_without_enter_leaves_the_line_open(api, shell):
 
 
 def test_control_c_can_be_written(api, shell):
-    api.shell("sleep 60", id=shell, timeout=0.3)
+    api.shell("echo begun; sleep 60", id=shell, async_mode=True)
+    eventually(lambda: "begun" in view(api, shell)["output"].splitlines())
     api.data("/v1/shell/write", {"id": shell, "input": "\x03", "press_enter": False})
     assert wait(api, shell) != "running"
     assert view(api, shell)["exit_code"] == 130
@@ -167,7 +168,7 @@ def test_the_waiting_exec_is_answered_when_its_command_is_killed(api, shell):
         waiting = pool.submit(api.shell, "echo begun; sleep 60", id=shell)
         eventually(lambda: "begun" in view(api, shell)["output"].splitlines())
         api.data("/v1/shell/kill", {"id": shell})
-        assert waiting.result(20)["status"] == "terminated"
+        assert waiting.result(60)["status"] == "terminated"
 
 
 # --- view, truncation, floods ---
@@ -206,7 +207,7 @@ def test_truncate_false_keeps_everything(api, shell):
 
 def test_a_flood_does_not_grow_the_agent_nor_the_launcher(api, native, shell):
     before = native.memory_peaks()
-    done = api.shell("yes $(printf %0200d 0) | head -c 100M; echo end", id=shell, timeout=120)
+    done = api.shell("yes $(printf %0200d 0) | head -c 100M; echo end", id=shell, timeout=170)
     assert done["output"].endswith("end")
     grown = {name: peak - before[name] for name, peak in native.memory_peaks().items()}
     assert grown["launcher"] < 4 << 20 and grown["agent"] < 80 << 20, grown
@@ -256,9 +257,13 @@ def test_output_is_streamed_before_the_command_ends(api, shell):
 
 
 def test_view_as_a_stream_ends_with_the_command(api, shell):
-    api.shell("echo begun; read -t 1 x", id=shell, async_mode=True)
-    answer = api.post("/v1/shell/view", {"id": shell}, headers={"Accept": "text/event-stream"})
-    seen = list(events(answer.text))
+    api.shell("echo begun; read x", id=shell, async_mode=True)
+    with api.http.stream("POST", "/v1/shell/view", json={"id": shell}, headers={"Accept": "text/event-stream"}) as answer:
+        pieces = answer.iter_text()
+        text = next(pieces)
+        api.data("/v1/shell/write", {"id": shell, "input": "", "press_enter": True})
+        text += "".join(pieces)
+    seen = list(events(text))
     assert (seen[0], seen[-1][0]) == (("status", {"status": "running"}), "done")
 
 

@@ -19,14 +19,14 @@ class Terminal:
         self.text = ""
 
     async def __aenter__(self):
-        self.ws = await websockets.connect(self.address, max_size=None)
+        self.ws = await websockets.connect(self.address, max_size=None, open_timeout=60, ping_interval=None)
         return self
 
     async def __aexit__(self, *_):
         await self.ws.close()
 
     async def message(self) -> dict:
-        frame = await asyncio.wait_for(self.ws.recv(), 20)
+        frame = await asyncio.wait_for(self.ws.recv(), 60)
         assert isinstance(frame, str)  # trap 20: text frames
         return json.loads(frame)
 

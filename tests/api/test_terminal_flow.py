@@ -23,7 +23,7 @@ class Flow(Terminal):
         self.session, self.offset = first["data"], self.ready["offset"]
         return self.ready
 
-    async def take(self, seconds=20.0):
+    async def take(self, seconds=60.0):
         message = json.loads(await asyncio.wait_for(self.ws.recv(), seconds))
         if message["type"] == "output":
             assert message["offset"] >= self.offset + len(message["data"].encode()) > self.offset
@@ -158,19 +158,25 @@ def test_without_acknowledgements_a_window_is_sent_and_the_program_waits(api):
             await t.send(type="ack", data={"offset": t.offset})
             begun = t.offset
             await t.run("seq 300000; echo en$((1))d")
+            while t.offset < begun + WINDOW - 4:
+                await t.take()
             await t.quiet()
             stood = t.offset
-            async with Flow(api, t.session, "&readonly=1") as looker:
-                ends = [(await looker.greeting())["end"]]
-                await looker.quiet(0.5)
-                ends.append(looker.offset)
+            ends = []
+            while len(ends) < 2 or ends[-2] != ends[-1]:  # on a slow machine it takes a while until all has been read that is
+                async with Flow(api, t.session, "&readonly=1") as looker:
+                    end = (await looker.greeting())["end"]
+                    while looker.offset < end:
+                        await looker.take()
+                    await looker.quiet(0.5)
+                    ends += [end, looker.offset]
             t.acknowledges = True
             await t.send(type="ack", data={"offset": t.offset})
             await t.until("en1d")
             return begun, stood, ends, t
     begun, stood, ends, t = go(use())
     assert WINDOW - 4 <= stood - begun <= WINDOW
-    assert ends[0] == ends[1] < begun + 2 * WINDOW
+    assert ends[-1] < begun + 2 * WINDOW
     assert "299999\r\n300000\r\n" in t.text and not t.gaps
 
 
@@ -222,7 +228,8 @@ def test_a_slow_viewer_gets_a_gap_instead_of_slowing_the_others(api):
             await slow.until("en1d")
             return fast, slow
     fast, slow = go(use())
-    assert not fast.gaps and len(slow.gaps) == 1 and slow.offset <= fast.offset
+    # Behind the last word each may have come a different way into the prompt.
+    assert not fast.gaps and len(slow.gaps) == 1 and slow.gaps[0]["to"] <= fast.offset
 
 
 @pytest.mark.parametrize("spelling", ["1", "true", "", "yes"])
@@ -264,7 +271,7 @@ def test_a_stalled_viewer_does_not_slow_a_command_of_the_api(api):
     async def use():
         async with Flow(api, acknowledges=False) as t:
             await t.prompt()
-            done = await asyncio.to_thread(api.shell, "seq 200000 | tail -c 1000000; echo en$((1))d", id=t.session, timeout=20)
+            done = await asyncio.to_thread(api.shell, "seq 200000 | tail -c 1000000; echo en$((1))d", id=t.session, timeout=25)
             t.cut()  # it has not read
             return done
     done = go(use())
@@ -277,6 +284,7 @@ def test_200_mb_of_output_and_a_stalled_reader_leave_the_memory_flat(launch, flo
     command's output (8 MiB by default) is kept small, so that what is seen is the viewer's."""
     here = launch(CAISSON_OUTPUT_CAP_BYTES="65536")
     api, agent = Api(here.url, here.key), here.agent_pid
+    api.http.timeout = 900
 
     async def use():
         async with Flow(api, acknowledges=False) if flow else Terminal(api) as t:

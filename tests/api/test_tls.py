@@ -125,12 +125,12 @@ def api(server, contract):
 @pytest.fixture
 def client(server):
     """Answers of previews are no part of the contract."""
-    with httpx.Client(base_url=server.url, headers={"X-AIO-API-Key": server.key}, timeout=30, trust_env=False,
+    with httpx.Client(base_url=server.url, headers={"X-AIO-API-Key": server.key}, timeout=120, trust_env=False,
                       verify=trusting(server)) as made:
         yield made
 
 
-def shake_hands(server, context=None, timeout=10.0) -> ssl.SSLSocket:
+def shake_hands(server, context=None, timeout=60.0) -> ssl.SSLSocket:
     plain = socket.create_connection(("127.0.0.1", server.port), timeout)
     return (context or trusting(server)).wrap_socket(plain, server_hostname="localhost")
 
@@ -174,7 +174,7 @@ def test_tls_1_2_and_1_3_are_spoken(server, version):
 def test_a_client_without_protocols_is_served(server):
     with shake_hands(server, trusting(server, protocols=())) as tls:
         tls.sendall(b"GET /v1/ping HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n")
-        assert ends(tls, 5).startswith(b"HTTP/1.1 200 ")
+        assert ends(tls, 60).startswith(b"HTTP/1.1 200 ")
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1])
@@ -201,20 +201,20 @@ def test_a_request_without_tls_gets_400_and_no_more(server):
 @pytest.mark.parametrize("bytes_", [b"\x00" * 64, b"\x80\x2e\x01\x03\x01" + b"\x00" * 64, b"\x16\x03\x01\x00\x05\x02" + b"\x00" * 64,
                                     b"\x16\x03\x01\x40\x00\x01\x01\xff\xff" + b"\x00" * 64], ids=["zeros", "sslv2", "no hello", "128 KiB"])
 def test_what_is_no_hello_ends_the_connection_at_once(server, bytes_):
-    with socket.create_connection(("127.0.0.1", server.port), 5) as plain:
+    with socket.create_connection(("127.0.0.1", server.port), 60) as plain:
         plain.sendall(bytes_)
-        assert not ends(plain, 5).startswith(b"HTTP")
+        assert not ends(plain, 8).startswith(b"HTTP")  # a handshake that does not end has ten seconds
 
 
 def test_renegotiation_is_refused(server):
     """s_client asks for it at a line with R."""
     with subprocess.Popen(["openssl", "s_client", "-connect", f"127.0.0.1:{server.port}", "-tls1_2", "-CAfile", server.root],
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as asking:
-        time.sleep(1)
-        asking.stdin.write(b"R\n")
+        asking.stdin.write(b"R\n")  # read once the hands are shaken
         asking.stdin.flush()
-        time.sleep(1)
-        said = asking.communicate(timeout=20)[0].decode()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            asking.wait(60)  # a refusal ends it
+        said = asking.communicate(timeout=60)[0].decode()
     assert "Secure Renegotiation IS supported" in said and "RENEGOTIATING" in said and "no renegotiation" in said, said
 
 
@@ -222,7 +222,7 @@ def test_a_session_is_resumed(server):
     context = trusting(server, ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_2)
     with shake_hands(server, context) as first:
         session = first.session
-    plain = socket.create_connection(("127.0.0.1", server.port), 5)
+    plain = socket.create_connection(("127.0.0.1", server.port), 60)
     with context.wrap_socket(plain, server_hostname="localhost", session=session) as second:
         assert second.session_reused
 
@@ -246,27 +246,30 @@ def test_pipelined_requests_are_answered_in_order(server):
     with shake_hands(server) as tls:
         request = f"GET /v1/sandbox HTTP/1.1\r\nHost: localhost\r\nX-AIO-API-Key: {server.key}\r\n"
         tls.sendall((request + "\r\n" + request + "Connection: close\r\n\r\n").encode())
-        assert ends(tls, 10).count(b"HTTP/1.1 200 OK") == 2
+        assert ends(tls, 60).count(b"HTTP/1.1 200 OK") == 2
 
 
 def test_a_terminal_speaks_wss(server):
     async def talk():
         address = f"wss://localhost:{server.port}/v1/shell/ws?api_key={server.key}"
-        async with websockets.connect(address, max_size=None, ssl=trusting(server)) as ws:
+        async with websockets.connect(address, max_size=None, open_timeout=60, ssl=trusting(server)) as ws:
             text = ""
             await ws.send(json.dumps({"type": "input", "data": "echo $((6*7))x; seq 20000\n"}))
             while "42x" not in text or "\n20000" not in text:
-                message = json.loads(await asyncio.wait_for(ws.recv(), 20))
+                message = json.loads(await asyncio.wait_for(ws.recv(), 60))
                 text += message["data"] if message["type"] == "output" else ""
     asyncio.run(talk())
 
 
-def test_events_come_as_they_happen(client):
-    body = {"command": "echo first; sleep 2; echo last"}
+def test_events_come_as_they_happen(api, client):
+    session = api.data("/v1/shell/sessions/create")["session_id"]
+    body = {"id": session, "command": "echo first; read x; echo last"}
     with client.stream("POST", "/v1/shell/exec", json=body, headers={"Accept": "text/event-stream"}) as answer:
-        came = [(time.monotonic(), line) for line in answer.iter_lines() if "first" in line or "last" in line]
-    assert answer.headers["content-type"].startswith("text/event-stream")
-    assert came[-1][0] - came[0][0] > 1
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        lines = answer.iter_lines()
+        assert any("first" in line for line in lines)
+        api.data("/v1/shell/write", {"id": session, "input": "", "press_enter": True})
+        assert any("last" in line for line in lines)
 
 
 def test_a_preview_knows_that_it_is_https(api, client):
@@ -290,11 +293,11 @@ def test_a_preview_has_websockets(server, api):
 
     async def talk(port):
         address = f"wss://localhost:{server.port}/proxy/{port}/"
-        async with websockets.connect(address, max_size=None, ssl=trusting(server),
+        async with websockets.connect(address, max_size=None, open_timeout=60, ssl=trusting(server),
                                       extra_headers={"X-AIO-API-Key": server.key}) as ws:
             for message in ("hello", b"\x00" * 1_000_000):
                 await ws.send(message)
-                assert await asyncio.wait_for(ws.recv(), 20) == message
+                assert await asyncio.wait_for(ws.recv(), 60) == message
 
     with app(api, SOCKETS) as port:
         asyncio.run(talk(port))
@@ -307,7 +310,7 @@ def test_a_client_that_leaves_is_noticed(server, api):
         tls.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nX-AIO-API-Key: {server.key}\r\n\r\n".encode())
         time.sleep(0.5)
         tls.close()
-        line = eventually(lambda: access(server, path), 20)[0]
+        line = eventually(lambda: access(server, path))[0]
     assert line["status"] is None and line["ms"] < 15_000
 
 
@@ -332,27 +335,33 @@ def test_a_handshake_has_a_time_limit(server):
         trusting(server).wrap_bio(ssl.MemoryBIO(), hello, server_hostname="localhost").do_handshake()
     begun = hello.read()[:40]
     with contextlib.ExitStack() as kept, concurrent.futures.ThreadPoolExecutor(2) as both:
-        waiting = [kept.enter_context(socket.create_connection(("127.0.0.1", server.port), 5)) for _ in range(2)]
-        waiting[1].sendall(begun)
         started = time.monotonic()
-        assert list(both.map(lambda one: ends(one, 20), waiting)) == [b"", b""]
-        assert 8 < time.monotonic() - started < 14
+        waiting = [kept.enter_context(socket.create_connection(("127.0.0.1", server.port), 60)) for _ in range(2)]
+        waiting[1].sendall(begun)
+        assert list(both.map(lambda one: ends(one, 40), waiting)) == [b"", b""]
+        assert 8 < time.monotonic() - started < 30
 
 
 def test_unfinished_handshakes_do_not_stop_others(server, client):
-    with contextlib.ExitStack() as kept:
-        for i in range(200):
-            half = kept.enter_context(socket.create_connection(("127.0.0.1", server.port), 5))
-            if i % 2:
-                half.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
-        took = []
+    def took() -> float:
+        """A request with its handshake, the middle one of 20."""
+        each = []
         for _ in range(20):
             started = time.monotonic()
             with shake_hands(server) as tls:
                 tls.sendall(b"GET /v1/ping HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n")
-                assert ends(tls, 5).startswith(b"HTTP/1.1 200 ")
-            took.append(time.monotonic() - started)
-        assert sorted(took)[10] < 0.5, took
+                assert ends(tls, 60).startswith(b"HTTP/1.1 200 ")
+            each.append(time.monotonic() - started)
+        return sorted(each)[10]
+
+    alone = took()
+    with contextlib.ExitStack() as kept:
+        for i in range(200):
+            half = kept.enter_context(socket.create_connection(("127.0.0.1", server.port), 60))
+            if i % 2:
+                half.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
+        beside = took()
+        assert beside < max(0.5, 10 * alone), (beside, alone)
         assert client.get("/v1/sandbox").status_code == 200
 
 
@@ -429,11 +438,11 @@ def words_at_start(server, environment: dict) -> str:
                                   str(free_port()), "--bind", "127.0.0.1"], stdout=out, stderr=out, stdin=subprocess.DEVNULL,
                                  env={"PATH": os.environ["PATH"], "SANDBOX_API_KEY": "k" * 32, **environment}, cwd="/")
     try:
-        eventually(lambda: "the agent ended (status 2)" in log.read_text(), 30)
+        eventually(lambda: "the agent ended (status 2)" in log.read_text())
         return log.read_text()
     finally:
         other.kill()
-        other.wait(15)
+        other.wait(60)
 
 
 def test_requests_under_way_are_answered_when_the_server_stops(server):
@@ -444,6 +453,5 @@ def test_requests_under_way_are_answered_when_the_server_stops(server):
                      f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}").encode())
         time.sleep(0.7)
         server.process.terminate()
-        tls.settimeout(15)
-        assert b"done\\n" in ends(tls, 15)
-    assert server.process.wait(20) == 0
+        assert b"done\\n" in ends(tls, 60)
+    assert server.process.wait(60) == 0

@@ -95,8 +95,8 @@ async def first_message(client: Api, session: str) -> dict:
     address = client.url.replace("http", "ws") + f"/v1/shell/ws?session_id={session}"
     newer = int(websockets.__version__.split(".")[0]) >= 14  # where the argument has another name
     given = {"additional_headers" if newer else "extra_headers": headers}
-    async with websockets.connect(address, **given) as socket:
-        return json.loads(await asyncio.wait_for(socket.recv(), 10))
+    async with websockets.connect(address, open_timeout=60, **given) as socket:
+        return json.loads(await asyncio.wait_for(socket.recv(), 60))
 
 
 def test_a_terminal_over_a_websocket_is_found_through_its_workspace_alone(api, named):
@@ -198,7 +198,7 @@ def test_a_request_under_way_ends_with_its_workspace(named):
         running = pool.submit(lambda: one.post("/v1/bash/exec", {"command": "echo x > /tmp/begun; sleep 1000"}))
         eventually(lambda: one.bash("cat /tmp/begun")["stdout"] == "x\n")
         other.http.delete(f"/v1/workspaces/{one.workspace}")
-        answer = running.result(20)
+        answer = running.result(60)
     assert answer.status_code == 200 and answer.json()["data"]["exit_code"] != 0
 
 

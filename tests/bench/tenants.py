@@ -56,7 +56,7 @@ class Tier:
 
     def settle(self):
         close_all(self.keep)
-        eventually(lambda: steady(self.process), 30, "the counts stay as they are")
+        eventually(lambda: steady(self.process), what="the counts stay as they are")
 
     def use(self, number):
         for _ in range(number):
@@ -77,7 +77,7 @@ class Tier:
     def finish(self):
         kib = resident_kib(self.process)
         try:
-            eventually(lambda: self.seen() == self.before, 30)
+            eventually(lambda: self.seen() == self.before)
         except AssertionError:
             pass
         after = self.seen()

@@ -40,7 +40,7 @@ class Served:
     def __init__(self, engine: str, name: str, started: dict, log: str):
         self.engine, self.name, self.started, self.log = engine, name, started, log
         headers = {"X-AIO-API-Key": started["api_key"]} if started["api_key"] else {}
-        self.http = httpx.Client(base_url=started["url"], headers=headers, timeout=30)
+        self.http = httpx.Client(base_url=started["url"], headers=headers, timeout=120)
 
     @property
     def port(self) -> str:
@@ -68,7 +68,7 @@ class Served:
     def running(self) -> bool:
         return sh(self.engine, "inspect", "-f", "{{.State.Running}}", self.name).stdout.strip() == "true"
 
-    def eventually(self, fact, seconds=30):
+    def eventually(self, fact, seconds=120):
         end = time.monotonic() + seconds
         while not fact():
             assert time.monotonic() < end, f"not within {seconds} s; log:\n{self.logs()[-3000:]}"
@@ -84,7 +84,7 @@ def engine_run(engine: str, image: str, check=True):
 
 def remove(engine: str, name: str) -> None:
     """podman may still be cleaning up a container that has just ended, and refuses to remove it (EBUSY): tries again."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while (done := sh(engine, "rm", "-f", "-t", "0", name, check=False)).returncode != 0 and "no such container" not in done.stderr.lower():
         assert time.monotonic() < end, done.stderr
         time.sleep(0.2)
@@ -139,7 +139,7 @@ def start(engine, image):
     def run(*options, **environment) -> Served:
         name = f"caisson-test-{os.getpid()}-{len(names)}"
         names.append(name)
-        done = sh(RUN, "--engine", engine, "--json", "--name", name, "--port", free_port(), "--wait", 30, *options, env=environment)
+        done = sh(RUN, "--engine", engine, "--json", "--name", name, "--port", free_port(), "--wait", 120, *options, env=environment)
         return Served(engine, name, json.loads(done.stdout), done.stderr)
 
     yield run

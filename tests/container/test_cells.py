@@ -38,7 +38,7 @@ def cell(request, engine, image):
     if "--userns=auto:size=70000" in flags:
         sh("bash", "-c", f'. {ROOT}/scripts/lib/common.sh; . {ROOT}/scripts/lib/tiers.sh; ensure_id_range || die "$TIER_WHY"')
     with with_flags(engine, image, "caisson-cell-" + re.sub("[^a-z]+", "-", request.param.lower()).strip("-"), flags) as served:
-        served.eventually(served.ready, 60)
+        served.eventually(served.ready)
         served.tiers, served.residual = tiers, residual
         yield served
 

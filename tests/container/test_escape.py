@@ -21,7 +21,7 @@ import catalogue  # noqa: E402
 import harness  # noqa: E402
 import verdicts  # noqa: E402
 
-CELL_SECONDS, NOT_HERE = 200, 77
+CELL_SECONDS, NOT_HERE = 900, 77
 LEAST = ["--cap-drop=ALL", "--cap-add=SETUID", "--cap-add=SETGID", "--cap-add=KILL"]
 PROFILE = ["--security-opt", f"seccomp={ROOT}/image/seccomp.json"]
 USER = ["--user", "1000:1000", "--cap-drop=ALL", "--security-opt", "no-new-privileges"]
@@ -80,13 +80,13 @@ class Dockerd:
         client = [shutil.which("docker", path=self.path), "-H", socket]
 
         def up():
-            return self.process.poll() is not None or sh(*client, "info", check=False, timeout=20).returncode == 0
+            return self.process.poll() is not None or sh(*client, "info", check=False, timeout=60).returncode == 0
 
-        harness.eventually(up, 40, "dockerd answers")
+        harness.eventually(up, what="dockerd answers")
         if self.process.poll() is not None:
             return Engine(problem="dockerd does not start here: " + (self.folder / "log").read_text().strip().splitlines()[-1])
         load = f"podman save {image} | {client[0]} -H {socket} load"
-        done = subprocess.run(["bash", "-o", "pipefail", "-c", load], capture_output=True, text=True, timeout=240, check=False)
+        done = subprocess.run(["bash", "-o", "pipefail", "-c", load], capture_output=True, text=True, timeout=900, check=False)
         if done.returncode != 0:
             return Engine(problem=f"the image cannot be loaded into it: {done.stderr.strip()[-300:]}")
         name = done.stdout.strip().splitlines()[-1].split(": ", 1)[1]
@@ -95,7 +95,7 @@ class Dockerd:
     def stop(self):
         if self.process and self.process.poll() is None:
             self.process.terminate()
-            self.process.wait(30)
+            self.process.wait(180)
 
 
 def first_of_range():
@@ -128,7 +128,7 @@ def part(argv, out):
             status = one.wait(CELL_SECONDS)
         except subprocess.TimeoutExpired:
             one.terminate()  # it removes its container, or ends its launcher
-            status = one.wait(60)
+            status = one.wait(180)
     said = out.with_suffix(".log").read_text()
     last = (said.strip().splitlines() or ["without a word"])[-1]
     if status == NOT_HERE:
@@ -140,7 +140,7 @@ def part(argv, out):
 @pytest.fixture(scope="module")
 def matrix(image, docker_default, tmp_path_factory):
     """name -> verdicts.Tier, or why that cell cannot be had here."""
-    probe = harness.cli("probe", "--json", timeout=60)
+    probe = harness.cli("probe", "--json", timeout=180)
     if json.loads(probe.stdout)["tier"] != "T3":
         pytest.skip("the controls need a native launcher of tier T3, which this host does not give")
     out, program = tmp_path_factory.mktemp("cells"), catalogue.program(tmp_path_factory.mktemp("program"))

@@ -34,7 +34,7 @@ def upstream() -> pathlib.Path:
         pytest.skip("moby's profile is not at hand: set CAISSON_MOBY_PROFILE, or install Go")
     record = upstream_record()
     done = subprocess.run(["go", "mod", "download", "-json", f"{record['module']}@{record['version']}"], cwd="/",
-                          capture_output=True, text=True, timeout=120, check=False)
+                          capture_output=True, text=True, timeout=600, check=False)
     if done.returncode != 0:
         pytest.skip(f"moby's profile cannot be fetched: {done.stderr.strip()[:120]}")
     return pathlib.Path(json.loads(done.stdout)["Dir"]) / record["file"]
@@ -75,5 +75,5 @@ def test_apparmor_profile_compiles():
     parser = shutil.which("apparmor_parser", path=os.environ["PATH"] + ":/usr/sbin:/sbin")
     if not parser:
         pytest.skip("apparmor_parser is not installed")
-    done = subprocess.run([parser, "-Q", "-K", "-S", IMAGE / "apparmor.profile"], capture_output=True, timeout=60, check=False)
+    done = subprocess.run([parser, "-Q", "-K", "-S", IMAGE / "apparmor.profile"], capture_output=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr.decode()

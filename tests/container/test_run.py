@@ -10,9 +10,9 @@ from conftest import ROOT, RUN, remove, sh
 
 def test_a_key_is_generated_and_needed(served):
     assert len(served.started["api_key"]) >= 20
-    bare = httpx.post(served.started["url"] + "/v1/bash/exec", json={"command": "true"}, timeout=30)
+    bare = httpx.post(served.started["url"] + "/v1/bash/exec", json={"command": "true"}, timeout=120)
     assert bare.status_code == 401, bare.text
-    wrong = httpx.post(served.started["url"] + "/v1/bash/exec", json={"command": "true"}, timeout=30,
+    wrong = httpx.post(served.started["url"] + "/v1/bash/exec", json={"command": "true"}, timeout=120,
                        headers={"X-AIO-API-Key": served.started["api_key"][:-1] + "#"})
     assert wrong.status_code == 401, wrong.text
 

@@ -22,7 +22,7 @@ def run(start, tmp_path_factory):
     tests = [ROOT / "tests/api" / name for name in ("test_sdk.py", "test_sdk_file.py", "test_javascript.py")]
     environment = {**os.environ, "CAISSON_URL": served.started["url"], "CAISSON_KEY": served.started["api_key"]}
     done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml", results, *tests],
-                          env=environment, capture_output=True, text=True, timeout=600, check=False)
+                          env=environment, capture_output=True, text=True, timeout=1800, check=False)
     assert results.is_file(), done.stdout + done.stderr
     table = done.stdout.partition("methods of the SDK, what they called")[2].splitlines()[1:]
     TABLE[:] = [line for line in table if " valid)" in line or line.endswith("a file")]

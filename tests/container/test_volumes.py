@@ -20,7 +20,7 @@ def served(request, engine, image):
        "chmod 777 /mnt/user-data/* /mnt/skills /workspace && echo skill > /mnt/skills/file")
     try:
         with with_flags(engine, image, name, [*CELLS[request.param], *mounts]) as one:
-            one.eventually(one.ready, 60)
+            one.eventually(one.ready)
             one.granted = request.param != "off"
             yield one
     finally:

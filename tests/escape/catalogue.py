@@ -58,7 +58,7 @@ def program(directory):
 
 
 def cases(path):
-    done = subprocess.run([path, "--list"], capture_output=True, text=True, check=True, timeout=20)
+    done = subprocess.run([path, "--list"], capture_output=True, text=True, check=True, timeout=60)
     return [Case(**json.loads(line)) for line in done.stdout.splitlines()]
 
 
@@ -84,7 +84,7 @@ def in_session(control, session, path, chosen, places):
     if err.strip():
         print(err, file=sys.stderr)
     # Without an answer the session is at its end, though perhaps not yet off the list.
-    until = time.monotonic() + (0 if out else 2)
+    until = time.monotonic() + (0 if out else 10)
     while session in [s["session"] for s in control.call("session_list")[0]["sessions"]]:
         if time.monotonic() >= until:
             return parse(out), None
@@ -93,7 +93,7 @@ def in_session(control, session, path, chosen, places):
     return parse(out), over.get("reason") or ended.get("reason") or "ended"
 
 
-def unconfined(path, chosen, places, where, prefix=(), own_mounts=True, preexec=None, environment=None, pass_fds=(), timeout=300):
+def unconfined(path, chosen, places, where, prefix=(), own_mounts=True, preexec=None, environment=None, pass_fds=(), timeout=600):
     """The same program without a session, as root, with mounts of its own."""
     argv = [*(("unshare", "--mount", "--") if own_mounts else ()), *prefix, str(path), *(["--only", ",".join(chosen)] if chosen else []), *arguments(places)]
     out, _ = bounded([str(a) for a in argv], timeout, cwd=where, preexec_fn=preexec, env=environment, pass_fds=pass_fds)

@@ -40,7 +40,7 @@ class ContainerLauncher:
         self.name = f"caisson-test-cell-{os.getpid()}"
 
     def engine(self, *argv, check=True):
-        return subprocess.run([*self.spec["engine"], *argv], capture_output=True, text=True, timeout=60, check=check).stdout.strip()
+        return subprocess.run([*self.spec["engine"], *argv], capture_output=True, text=True, timeout=240, check=check).stdout.strip()
 
     def start(self):
         """Returns its root as it is seen from here; from now on this process is in its network, IPC and host name."""
@@ -61,7 +61,7 @@ class ContainerLauncher:
                 if libc.setns(namespace.fileno(), kind) != 0:
                     raise OSError(ctypes.get_errno(), f"setns {name}")
         if not host_address():  # without a network: an address of its own, so that the attacks that need one mean something
-            subprocess.run(["ip", "addr", "add", "192.0.2.2/24", "dev", "lo"], check=True, timeout=20)
+            subprocess.run(["ip", "addr", "add", "192.0.2.2/24", "dev", "lo"], check=True, timeout=60)
         harness.eventually(lambda: not self.alive() or self.answers(), 60, "the container answers")
         assert self.alive(), self.engine("logs", self.name)
         return self.root

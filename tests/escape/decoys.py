@@ -59,9 +59,8 @@ class Servers:
 
     def __init__(self, directory, name):
         self.sockets = []
-        self.tcp, self.udp = free_port(), free_port()
-        self.path = directory / "socket"
-        assert self.tcp_server(self.tcp), "a free port was taken meanwhile"
+        self.tcp = next(port for port in iter(free_port, None) if self.tcp_server(port))  # the next one, if it was taken meanwhile
+        self.udp, self.path = free_port(), directory / "socket"
         for family, host in ((socket.AF_INET, ""), (socket.AF_INET6, "::")):
             server = self.keep(socket.socket(family, socket.SOCK_DGRAM))
             if family == socket.AF_INET6:

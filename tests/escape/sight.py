@@ -56,9 +56,10 @@ import subprocess, sys, time
 quiet = dict(stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 victim = subprocess.Popen(["sleep", "60"], **quiet)
 subprocess.Popen(sys.argv[1:], start_new_session=True, **quiet)
-time.sleep(1.5)
-stat = open(f"/proc/{victim.pid}/stat").read()
-sys.exit(7 if stat[stat.rindex(")") + 2] in "TtZX" else 0)
+for _ in range(150):
+    time.sleep(0.1)
+    stat = open(f"/proc/{victim.pid}/stat").read()
+    if stat[stat.rindex(")") + 2] in "TtZX": sys.exit(7)
 """
 
 
@@ -87,7 +88,7 @@ class CarelessLauncher(Launcher):
         return False
 
 
-def patiently(act, seconds=20):
+def patiently(act, seconds=60):
     """What is refused for a moment succeeds later: processes of the same user may still be ending."""
     end = time.monotonic() + seconds
     while True:
@@ -203,10 +204,10 @@ class Sight:
 
     def private_server(self):
         """The port of a server in the other session; 0 where a session has no network."""
-        server = "import os, socket; s = socket.create_server(('127.0.0.1', 0)); n = os.path.expanduser('~/port'); " \
-            "open(n + '.new', 'w').write(str(s.getsockname()[1])); os.rename(n + '.new', n); s.accept(); s.accept()"
+        server = "import os, socket\ntry: s = socket.create_server(('127.0.0.1', 0)); port = s.getsockname()[1]\nexcept OSError: port = 0\n" \
+            "n = os.path.expanduser('~/port'); open(n + '.new', 'w').write(str(port)); os.rename(n + '.new', n)\nif port: s.accept(); s.accept()"
         self.control.start(self.other, "/usr/bin/python3", "-c", server)
-        wait = 'for _ in $(seq 40); do [ -s "$HOME/port" ] && break; sleep 0.1; done; cat "$HOME/port" 2>/dev/null || echo 0'
+        wait = 'for _ in $(seq 300); do [ -s "$HOME/port" ] && break; sleep 0.1; done; cat "$HOME/port" 2>/dev/null || echo 0'
         return int(self.control.output(self.other, "/bin/sh", "-c", wait))
 
     def number(self, pid):
@@ -438,7 +439,7 @@ class Sight:
     def control_everybody(self, case, given):
         """In a PID namespace of its own, with a victim in it. Whoever attacks everybody may end or stop itself, too."""
         argv = [*BOX, "/usr/bin/python3", "-c", WITNESS, str(self.program), "--only", case.id, *catalogue.arguments(self.places)]
-        _, status = catalogue.bounded(argv, 30, cwd=given["where"])
+        _, status = catalogue.bounded(argv, 60, cwd=given["where"])
         return {"verdict": "open" if status == 7 else "undecided", "sign": "", "note": f"status {status}"}
 
     def close(self):

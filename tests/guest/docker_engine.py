@@ -12,7 +12,7 @@ IMAGE = "caisson"
 
 
 def docker(*argv, check=True):
-    done = subprocess.run(["docker", *map(str, argv)], capture_output=True, text=True, timeout=180, check=False)
+    done = subprocess.run(["docker", *map(str, argv)], capture_output=True, text=True, timeout=600, check=False)
     assert not check or done.returncode == 0, f"docker {argv}: {done.stdout}{done.stderr}"
     return done
 
@@ -28,13 +28,13 @@ class Engine:
 
     def wait(self):
         answers = lambda: docker("info", check=False).returncode == 0  # noqa: E731
-        eventually(lambda: self.process.poll() is not None or answers(), 120, "dockerd answers")
+        eventually(lambda: self.process.poll() is not None or answers(), 400, "dockerd answers")
         assert self.process.poll() is None, self.log.read_text()
         return self
 
     def stop(self):
         self.process.terminate()
-        self.process.wait(60)
+        self.process.wait(180)
 
 
 def make_image(folder):
@@ -56,7 +56,7 @@ def make_image(folder):
     programs = [p.relative_to(tree) for p in tree.glob("usr/**/*") if p.is_file() and p.parent != tools]
     folders = ["etc/caisson/policies", "usr/lib/caisson/tools"]
     append = ["tar", "-C", tree, "--owner=0", "--group=0", "--numeric-owner", "-rf", whole, *folders, *programs]
-    subprocess.run(append, check=True, timeout=120)
+    subprocess.run(append, check=True, timeout=400)
     docker("import", "--change", 'ENTRYPOINT ["/usr/lib/caisson/caisson-launcher"]', whole, IMAGE)
     whole.unlink()
 
@@ -70,7 +70,7 @@ class Container:
         self.pid = docker("inspect", "-f", "{{.State.Pid}}", name).stdout.strip()
         # Not by asking Docker again and again: its command line takes seconds of an emulated processor.
         gone = lambda: not pathlib.Path("/proc", self.pid, "root").exists()  # noqa: E731
-        eventually(lambda: gone() or self.http("/readyz").returncode == 0, 120, f"{name} answers")
+        eventually(lambda: gone() or self.http("/readyz").returncode == 0, 400, f"{name} answers")
         assert not gone(), self.logs()
         self.probe = json.loads(docker("exec", name, "caisson", "probe", "--json").stdout)
 
@@ -79,7 +79,7 @@ class Container:
         argv = ["nsenter", "-t", self.pid, "-n", "curl", "-sf", "-H", f"X-AIO-API-Key: {API_KEY}", f"http://127.0.0.1:8080{path}"]
         if body is not None:
             argv += ["-H", "Content-Type: application/json", "-d", json.dumps(body)]
-        return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(argv, capture_output=True, text=True, timeout=180, check=False)
 
     def bash(self, command):
         done = self.http("/v1/bash/exec", {"command": command})

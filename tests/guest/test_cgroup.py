@@ -42,7 +42,7 @@ def end_record(launcher, session):
         found = launcher.records(session)[-1]
         return found if found["event"] == "session_end" else None
 
-    return eventually(last, 10, "session_end is on record")
+    return eventually(last, what="session_end is on record")
 
 
 def test_the_limits_of_the_policy_are_the_cgroups(control, group):
@@ -110,7 +110,7 @@ def test_nodes_of_workspaces_of_a_killed_launcher_are_removed_by_the_next(fresh)
     fresh.process.kill()
     fresh.process.wait()
     # Not within seconds on an emulated machine that builds a session ahead at the same time.
-    eventually(lambda: "populated 0" in (node / "cgroup.events").read_text(), 60, "the old workspace is empty")
+    eventually(lambda: "populated 0" in (node / "cgroup.events").read_text(), what="the old workspace is empty")
     fresh.cgroup = fresh.cgroup / "caisson-launcher"
     fresh.start()
     assert list(sessions.glob("w-*")) == []
@@ -225,7 +225,7 @@ def test_processor_time_is_capped(control, group):
         stat = dict(line.split() for line in read(group(session), "cpu.stat").splitlines())
         return int(stat["nr_throttled"]) > 2
 
-    eventually(throttled, 30, "the session is throttled")
+    eventually(throttled, what="the session is throttled")
     control.destroy(session)
 
 

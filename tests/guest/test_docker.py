@@ -38,7 +38,7 @@ def engine(guest, tmp_path_factory):
     folder = tmp_path_factory.mktemp("docker")
     one = Engine(folder).wait()
     make_image(folder)
-    subprocess.run(["apparmor_parser", "-r", ROOT / "image" / "apparmor.profile"], check=True, timeout=120)
+    subprocess.run(["apparmor_parser", "-r", ROOT / "image" / "apparmor.profile"], check=True, timeout=400)
     yield one
     one.stop()
 

@@ -100,7 +100,7 @@ def spaces(pid):
 
 def outside(launcher):
     """Two sessions as root sees them: whose namespaces they share, what their first process holds."""
-    one, other = eventually(lambda: (lambda p: p[:2] if len(p) >= 2 else None)(first_processes(launcher)), 5, "two sessions")
+    one, other = eventually(lambda: (lambda p: p[:2] if len(p) >= 2 else None)(first_processes(launcher)), what="two sessions")
     mine, first, second = spaces(launcher.pid), spaces(one), spaces(other)
     held = []
     for fd in os.listdir(f"/proc/{one}/fd"):

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CHAINS = 100, LINKS = 20000, SECONDS = 30 };
+enum { CHAINS = 100, LINKS = 20000, SECONDS = 90 };
 static atomic_int* links;
 static time_t until;
 

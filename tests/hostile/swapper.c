@@ -1,12 +1,12 @@
-/* swapper A B: exchanges the two names: as fast as it can, then with pauses in which a session can be built. Ends after a
-   minute. */
+/* swapper A B: exchanges the two names: as fast as it can, then with pauses in which a session can be built. Ends after five
+   minutes. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
 int main(int argc, char** argv) {
-  alarm(60);
+  alarm(300);
   if (argc != 3 || renameat2(AT_FDCWD, argv[1], AT_FDCWD, argv[2], RENAME_EXCHANGE) != 0) return 1;
   puts("swapping"), fflush(stdout);
   for (unsigned i = 0;; ++i) {

@@ -154,11 +154,11 @@ def test_a_step_at_the_launchers_start_fails(tier, tmp_path, step):
         running = set(of_this_build())
         one.fault.set(f"fail:{step}")
         one.spawn()
-        assert one.process.wait(30) != 0
+        assert one.process.wait(60) != 0
         said = one.log.read_text()
         assert re.search(rf"\b{step}\b", said) and "No space left" in said, said
         assert not (one.run / "control.sock").exists()
-        eventually(lambda: set(of_this_build()) <= running, 2, "nothing runs any more")
+        eventually(lambda: set(of_this_build()) <= running, what="nothing runs any more")
         mounted = open("/proc/self/mountinfo").read()
         assert str(tmp_path) not in mounted
     finally:
@@ -181,10 +181,10 @@ def test_a_step_of_a_command_of_its_own_fails(tier, tmp_path, step):
         edit(policies / "run.json", protect=[".git/config"], protect_home=True)
         argv = [FAULTY_CLI, "--policies", policies, "run", "--", "/bin/echo", "ran"]
         environment = {"PATH": os.environ["PATH"], "CAISSON_FAULT": str(fault.path)}
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False, env=environment)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False, env=environment)
         assert fault.text == "", "the fault did not happen"
         assert done.returncode != 0 and "ran" not in done.stdout
         assert re.search(rf"\b{step}\b", done.stderr) and "No space left" in done.stderr, done.stderr
-        eventually(lambda: set(of_this_build()) <= running, 2, "nothing runs any more")
+        eventually(lambda: set(of_this_build()) <= running, what="nothing runs any more")
     finally:
         fault.close()

@@ -21,7 +21,7 @@ def on_tmpfs(launcher, program, place, options):
 
 def remount(launcher, place, options):
     enter = ["nsenter", "-t", str(launcher.pid), "-m", "--"]
-    subprocess.run([*enter, "mount", "-o", f"remount,{options}", str(place)], check=True, timeout=20)
+    subprocess.run([*enter, "mount", "-o", f"remount,{options}", str(place)], check=True, timeout=60)
 
 
 def seen(launcher, place):

@@ -1,5 +1,6 @@
 """What outlives the agent, in the hands of a hostile one: what it asks the launcher to hold, and what it leaves for the next."""
 
+import contextlib
 import json
 import mmap
 import os
@@ -116,7 +117,7 @@ def test_an_end_that_nobody_heard_is_told_again(fresh, agent):
     started = agent.ask("session_exec", session=kept, argv=["sh", "-c", "sleep 0.1; exit 6"], keep=True)["exec"]
     following = successor(fresh, agent)
     os.close(opened(following))
-    time.sleep(0.3)
+    eventually(lambda: [r for r in fresh.records(kept) if r["event"] == "exec_exit"], what="it has ended")
     assert following.ask("session_adopt")["session"] == kept
     following.ask("exec_adopt", session=kept, exec=started)
     following.ask("session_list")
@@ -188,12 +189,17 @@ def test_sessions_without_word_for_the_next_end_with_their_agent(fresh, agent):
 class Serving(Launcher):
     def keep_file(self):
         for fd in pathlib.Path(f"/proc/{self.pid}/fd").iterdir():
-            if "caisson-keep" in os.readlink(fd):
-                return fd
+            with contextlib.suppress(OSError):  # closed meanwhile
+                if "caisson-keep" in os.readlink(fd):
+                    return fd
         raise AssertionError("the launcher holds no file")
 
     def records(self):
-        return [json.loads(line) for line in (self.dir / "audit/launcher.ndjson").read_text().splitlines()]
+        whole, _, _ = (self.dir / "audit/launcher.ndjson").read_text().rpartition("\n")  # the last line may be half written
+        return [json.loads(line) for line in whole.splitlines()]
+
+    def wait_ready(self, seconds=120):
+        super().wait_ready(seconds)
 
     def without_agent(self, change):
         """The agent is killed, and before there is another one, this is done."""
@@ -214,7 +220,7 @@ class Serving(Launcher):
         request = urllib.request.Request(self.url + path, json.dumps(body or {}).encode(),
                                          {"X-AIO-API-Key": self.key, "Content-Type": "application/json"})
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
+            with urllib.request.urlopen(request, timeout=120) as answer:
                 return answer.status, json.loads(answer.read())
         except urllib.error.HTTPError as refused:
             return refused.code, json.loads(refused.read())
@@ -286,7 +292,7 @@ def test_agents_that_die_of_what_they_find_do_so_three_times(serving):
     binary.rename(away)
     shutil.copy("/bin/false", binary)
     os.kill(before, signal.SIGKILL)
-    dropped = eventually(lambda: [r for r in serving.records() if r["event"] == "agent_violation" and "dropped" in r["what"]], 30)
+    dropped = eventually(lambda: [r for r in serving.records() if r["event"] == "agent_violation" and "dropped" in r["what"]])
     assert len(dropped) >= 1
     binary.unlink()
     away.rename(binary)

@@ -55,7 +55,7 @@ class Escape:
         command = ["cc", "-std=gnu17", "-D_GNU_SOURCE", "-O1", "-static", "-o", self.program, *sorted(self.FOLDER.glob("*.c"))]
         subprocess.run(command, check=True, timeout=120)
         self.decoys = decoys.Decoys(base, self.program, UID)
-        listed = subprocess.run([self.program, "--list"], capture_output=True, check=True, timeout=20).stdout.splitlines()
+        listed = subprocess.run([self.program, "--list"], capture_output=True, check=True, timeout=60).stdout.splitlines()
         # Not those that exhaust something (seconds each), nor those that would end their own session.
         self.chosen = [r["id"] for r in map(json.loads, listed) if r["area"] != "resources" and not {"alone", "spare"} & set(r["flags"])]
 
@@ -112,7 +112,7 @@ def mutant(base, fault, escape):
     one.fault.set(fault)
     # Of what a careless parent leaves open it inherits a descriptor (harness.Launcher).
     one.spawn()
-    eventually(lambda: one.process.poll() is not None or one.answers(), 30, "the launcher answers or ends")
+    eventually(lambda: one.process.poll() is not None or one.answers(), what="the launcher answers or ends")
     return one
 
 
@@ -166,7 +166,7 @@ def test_a_wall_that_is_left_out_is_noticed(base, escape, sound, mutation):
     finally:
         one.stop()
     TABLE.append((mutation, noticed, cases))
-    eventually(lambda: set(of_this_build()) <= running, 5, "nothing runs any more")
+    eventually(lambda: set(of_this_build()) <= running, what="nothing runs any more")
     assert (blind is not None) if mutation in NO_SESSION_WITHOUT else cases, f"no case fails; a launcher that goes on: {blind}"
     assert noticed or cases, "nobody notices"
     assert noticed or mutation not in BY_THE_LAUNCHER, "the launcher does not notice"

@@ -88,5 +88,5 @@ def test_a_wall_between_workspaces_that_is_left_out_is_noticed(base, program, so
     blind, open_ = seen(base, program, tier_, f"blind,skip:{mutation}")
     cases = sorted((open_ or set()) - sound[tier_])
     TABLE.append((f"{tier_} {mutation}", noticed, cases))
-    eventually(lambda: set(of_this_build()) <= running, 5, "nothing runs any more")
+    eventually(lambda: set(of_this_build()) <= running, what="nothing runs any more")
     assert noticed or cases, f"nobody notices; a launcher that goes on: {blind}"

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import platform
+import random
 import shutil
 import signal
 import socket
@@ -27,7 +28,7 @@ API_KEY = "decoy-0123456789abcdef-api-key"
 SESSION_UID = 20001
 
 
-def eventually(fact, seconds=10.0, what="the fact"):
+def eventually(fact, seconds=60.0, what="the fact"):
     """Waits until fact() is true and returns its value."""
     end = time.monotonic() + seconds
     while True:
@@ -47,7 +48,7 @@ def state_of(pid):
     return text[text.rindex(")") + 2]
 
 
-def ended(pids, seconds=5):
+def ended(pids, seconds=60):
     """Waits until none of these processes runs. A zombie has ended: when the machine's PID 1 reaps it is not ours to say."""
 
     def running():
@@ -82,9 +83,12 @@ def own_cgroup():
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """Below those that the kernel gives away (ip_local_port_range): until it is used nobody else, in another leg, is given it."""
+    for port in random.SystemRandom().sample(range(20000, 32000), 200):
+        with contextlib.suppress(OSError), socket.socket() as s:
+            s.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no free port")
 
 
 def copy_policies(to):
@@ -174,7 +178,7 @@ class Launcher:
         try:
             self.control()
             return True
-        except OSError:
+        except (OSError, EOFError):  # EOFError: it has ended before it answered
             return False
 
     @property
@@ -207,7 +211,7 @@ class Launcher:
         """SIGHUP; its policies are taken."""
         before = self.log.read_text().count("policies reloaded")
         self.process.send_signal(signal.SIGHUP)
-        eventually(lambda: self.log.read_text().count("policies reloaded") > before, 20, "the policies are reloaded")
+        eventually(lambda: self.log.read_text().count("policies reloaded") > before, what="the policies are reloaded")
 
     def __enter__(self):
         return self
@@ -222,7 +226,7 @@ class Launcher:
             return
         self.process.send_signal(signal.SIGTERM)
         try:
-            self.process.wait(20)
+            self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

@@ -200,7 +200,7 @@ def small_disk(fresh):
 
 
 def fill(launcher):
-    subprocess.run(["dd", "if=/dev/zero", f"of={launcher.disk}/full", "bs=1k"], capture_output=True, check=False, timeout=20)
+    subprocess.run(["dd", "if=/dev/zero", f"of={launcher.disk}/full", "bs=1k"], capture_output=True, check=False, timeout=60)
 
 
 def test_no_session_starts_when_the_disk_of_the_log_is_full(small_disk):
@@ -229,6 +229,6 @@ def test_sessions_start_again_when_there_is_room(small_disk):
     with pytest.raises(Refused):
         for _ in range(10):
             control.create()
-    subprocess.run(["rm", f"{small_disk.disk}/full"], check=True, timeout=20)
+    subprocess.run(["rm", f"{small_disk.disk}/full"], check=True, timeout=60)
     session = control.create()
     assert eventually(lambda: control.output(session, "echo", "on")) == "on\n"

@@ -33,7 +33,7 @@ def connect(control, workspace, port):
 
 def asked(connection):
     connection.setblocking(True)
-    connection.settimeout(10)
+    connection.settimeout(60)
     connection.sendall(b"one")
     return connection.recv(100)
 

@@ -247,5 +247,5 @@ def test_flaw_04_more_mounts_than_a_session_can_have_are_refused_with_a_sentence
     own(fresh.base / "data")
     domain(fresh, [writable(fresh)], hide=["/srv/data" + "/d" * 300 + "/hidden"])
     fresh.spawn()
-    assert fresh.process.wait(30) != 0
+    assert fresh.process.wait(60) != 0
     assert "needs more than 256 mounts: grant less, or hide and grant less deep inside what is writable" in fresh.log.read_text()

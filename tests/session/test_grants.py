@@ -323,7 +323,7 @@ def test_case_16_a_home_that_is_a_symlink_is_refused(fresh):
     real = fresh.base / "real"
     fresh.home.rename(real)
     fresh.home.symlink_to(real)
-    assert fresh.spawn().process.wait(20) != 0 and str(fresh.home) in fresh.log.read_text()
+    assert fresh.spawn().process.wait(60) != 0 and str(fresh.home) in fresh.log.read_text()
 
 
 # Case 17.
@@ -341,7 +341,7 @@ def test_case_17_a_grant_that_need_not_be_there_is_reported_as_absent(control, s
 
 def test_case_17_a_grant_that_must_be_there_starts_nothing(fresh):
     domain(fresh.policies, [{"path": "/srv/data", "source": str(fresh.base / "nowhere")}])
-    assert fresh.spawn().process.wait(20) != 0 and "/srv/data" in fresh.log.read_text() and "ENOENT" in fresh.log.read_text()
+    assert fresh.spawn().process.wait(60) != 0 and "/srv/data" in fresh.log.read_text() and "ENOENT" in fresh.log.read_text()
 
 
 def unix_socket(path):
@@ -353,7 +353,7 @@ def unix_socket(path):
 )
 def test_case_17_a_grant_of_something_else_is_refused_at_once(tmp_path, make):
     make(tmp_path / "special")
-    done = cli("--policies", copied(), "run", "--grant", tmp_path / "special", "--", "true", timeout=20)
+    done = cli("--policies", copied(), "run", "--grant", tmp_path / "special", "--", "true")
     assert done.returncode == 125 and b"neither a directory nor a regular file" in done.stderr
 
 

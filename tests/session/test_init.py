@@ -21,7 +21,7 @@ class Init:
 
     def __init__(self):
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.socket.settimeout(10)
+        self.socket.settimeout(60)
 
         def at_three():
             os.dup2(theirs.fileno(), 3)
@@ -54,7 +54,7 @@ def init():
     yield made
     made.socket.close()
     made.process.kill()
-    made.process.wait(10)
+    made.process.wait(60)
 
 
 def test_no_program_runs_before_its_word(init, tmp_path):

@@ -41,7 +41,7 @@ def learn(policies, *command: str, options=(), status=0):
     """The learnt policy, and what was said about it."""
     with tempfile.TemporaryDirectory() as folder:
         ran = subprocess.run([CLI, "--policies", policies, "policy", "learn", "-o", f"{folder}/learnt", *options, "--", *command],
-                             capture_output=True, text=True, timeout=120)
+                             capture_output=True, text=True, timeout=300)
         assert ran.returncode == status, ran.stdout + ran.stderr
         with open(f"{folder}/learnt") as file:
             return json.load(file), ran.stderr
@@ -70,7 +70,7 @@ def clone(place: str) -> list[str]:
     git = need("git")
     script = f"git init -q {place}/repo && cd {place}/repo && echo text > file && git add file && " \
              "git -c user.name=a -c user.email=a@example.org commit -qm first"
-    subprocess.run(["bash", "-c", script], check=True, timeout=30)
+    subprocess.run(["bash", "-c", script], check=True, timeout=60)
     os.makedirs(f"{place}/out")
     return ["bash", "-c", f"rm -rf {place}/out/copy && {git} clone -q {place}/repo {place}/out/copy"]
 
@@ -136,7 +136,7 @@ def test_a_refusal_is_named(policies, place):
 
 
 def test_needs_a_command_or_a_session(policies):
-    ran = subprocess.run([CLI, "--policies", policies, "policy", "learn"], capture_output=True, text=True, timeout=20)
+    ran = subprocess.run([CLI, "--policies", policies, "policy", "learn"], capture_output=True, text=True, timeout=60)
     assert ran.returncode != 0 and "--session" in ran.stderr
 
 
@@ -149,13 +149,13 @@ def test_a_living_session_is_learnt_from(launcher, policies):
     control = launcher.control()
     session = control.create("bash")
     learner = subprocess.Popen([CLI, "--policies", policies, "--run", launcher.run, "--json", "policy", "learn", "--session",
-                                session, "--seconds", "20"], stdout=subprocess.PIPE, text=True)
+                                session, "--seconds", "200"], stdout=subprocess.PIPE, text=True)
     try:
         pid = control.call("session_stat", session=session)[0]["pid"]
         eventually(lambda: f"TracerPid:\t{learner.pid}\n" in open(f"/proc/{pid}/status").read())
         control.run(session, "cat", wanted)
         learner.send_signal(signal.SIGINT)
-        answer = json.loads(learner.communicate(timeout=30)[0])
+        answer = json.loads(learner.communicate(timeout=60)[0])
     finally:
         learner.kill()
         os.remove(wanted)

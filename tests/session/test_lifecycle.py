@@ -14,7 +14,9 @@ MARK = f"{os.getpid()}.0"  # an argument of sleep that only this run uses
 
 def read_until(fd, wanted, text=b""):
     while wanted not in text:
-        text += os.read(fd, 4096)
+        more = os.read(fd, 4096)
+        assert more, f"it ended with {text!r}"
+        text += more
     return text
 
 
@@ -227,7 +229,6 @@ def test_two_thousand_processes_die_within_the_destroy(fresh):
     session = control.create()
     code = "import os, signal\nfor _ in range(2000):\n if os.fork() == 0: os.setsid(); signal.pause()\nprint('ready', flush=True); signal.pause()"
     _, fds = control.start(session, "/usr/bin/python3", "-S", "-c", code)
-    control.socket.settimeout(120)
     read_until(fds[1], b"ready")
     before = len(descendants(fresh.pid))
     control.destroy(session)
@@ -330,7 +331,7 @@ def test_sigterm_ends_every_session_and_the_launcher(fresh):
     control.start(control.create(), "sh", "-c", f"trap '' TERM; sleep {MARK}7")
     eventually(lambda: marked(f"{MARK}7", "sleep"))
     fresh.process.terminate()
-    assert fresh.process.wait(20) == 0 and not marked(f"{MARK}7")
+    assert fresh.process.wait(60) == 0 and not marked(f"{MARK}7")
 
 
 def test_flaw_02_a_uid_of_t0_is_not_the_next_sessions(weakened):

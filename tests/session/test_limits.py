@@ -149,7 +149,7 @@ def test_flaw_19_processes_of_the_same_uid_elsewhere_on_the_host_keep_no_domain_
     for domain in ("bash", "file"):
         edit(one.policies / f"{domain}.json", limits={"processes": 32})
     one.spawn("--agent", "/usr/bin/true", wrapper=wrapper)
-    eventually(lambda: one.process.poll() is not None or ": tier T" in one.log.read_text(), 30, "the launcher is there")
+    eventually(lambda: one.process.poll() is not None or ": tier T" in one.log.read_text(), what="the launcher is there")
     log = one.log.read_text()
     assert ": tier T1 " in log and "canary" not in log and "EAGAIN" not in log
 
@@ -164,7 +164,7 @@ def test_flaw_19_a_session_has_its_policys_processes_beside_those_of_others(crow
         with contextlib.suppress(OSError, Refused):
             return OverHttp(one)
 
-    api = eventually(served, 30, "the API answers")
+    api = eventually(served, what="the API answers")
     made, soft, hard = map(int, api.output(api.create(), "/usr/bin/python3", "-S", "-c", FORKS).split())
     assert made == 60 and soft == hard
     # What others had, launcher and agent among them, was at most doubled when it was counted.

@@ -139,7 +139,7 @@ def test_flaw_13_what_is_moved_while_a_home_is_measured_counts(home, how):
     with tenant(home, MOVES[how]) as process:
         assert process.stdout.read(1) == b"+"
         answers = [measured(home) for _ in range(LOOKS)]
-    missed = [a for a in answers if "full" not in a and "moved about" not in a.get("error", "")]
+    missed = [a for a in answers if "full" not in a and not UNREADABLE.search(a.get("error", ""))]
     assert missed == []
 
 
@@ -242,25 +242,33 @@ def child_of(pid):
         return int((children.read().split() or [0])[0])
 
 
+def stopped(home, after_ms=0):
+    """Stops the child of a measurement, which then must say so and leave nothing. False: on a busy machine it was over before that."""
+    measuring, child = asked(home.parents[1], "measure", "a", *ROOM), 0
+    while not child and measuring.poll() is None:  # without a pause: it begins within a millisecond
+        child = child_of(measuring.pid)
+    time.sleep(after_ms / 1000)
+    with contextlib.suppress(ProcessLookupError):
+        if child:
+            os.kill(child, signal.SIGSTOP)
+    answer = told(measuring)
+    if "error" not in answer:
+        return False
+    assert "stopped" in answer["error"] and not os.path.exists(f"/proc/{child}"), answer
+    return True
+
+
 @pytest.mark.parametrize("after_ms", [0, 5, 30])
 def test_a_tenant_that_stops_what_measures_its_home_holds_up_nobody(home, after_ms):
     """In a user namespace the child has the tenant's uid as its real one, and so takes its signals (kill(2))."""
     does(home, "for i in range(30000): os.mkdir(f'fill{i}')")
-    measuring = asked(home.parents[1], "measure", "a", *ROOM)
-    stopped = eventually(lambda: child_of(measuring.pid), what="the child")
-    time.sleep(after_ms / 1000)
-    os.kill(stopped, signal.SIGSTOP)
-    assert "stopped" in told(measuring)["error"]
-    assert not os.path.exists(f"/proc/{stopped}")
+    assert eventually(lambda: stopped(home, after_ms), what="a child that is stopped in time")
 
 
 def test_a_child_that_is_stopped_before_it_has_begun_is_not_waited_for(home):
     """Its stop was taken note of once and waited for twice: a third of these starts never ended."""
     does(home, "for i in range(3000): os.mkdir(f'fill{i}')")
-    for _ in range(20):
-        measuring = asked(home.parents[1], "measure", "a", *ROOM)
-        until = time.monotonic() + 10
-        while not (child := child_of(measuring.pid)):  # without a pause: it begins within a millisecond
-            assert time.monotonic() < until, "no child"
-        os.kill(child, signal.SIGSTOP)
-        assert "stopped" in told(measuring)["error"]
+    times, until = 0, time.monotonic() + 120
+    while times < 20 and time.monotonic() < until:
+        times += stopped(home)
+    assert times > 0, "none was stopped in time"

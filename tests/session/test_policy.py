@@ -195,7 +195,7 @@ def test_without_an_answer_of_the_reader_a_reload_keeps_the_old_policies_and_say
     record = [r for r in fresh.records() if r["event"] == "policy_reload"][-1]
     assert record["accepted"] is False and record["problems"] == answer["problems"] and record["old"] == record["new"] == before
     assert control.output(control.create(), "sh", "-c", "umask") == "0022\n"
-    assert not marked(str(fresh.policies), "caisson-policie")
+    eventually(lambda: not marked(str(fresh.policies), "caisson-policie"), what="the program has ended")
 
 
 def test_without_a_filter_a_narrowed_session_does_not_start_and_others_do(fresh, replaced):
@@ -243,7 +243,7 @@ def test_a_reload_for_which_no_filter_is_compiled_is_refused_whole(fresh, put_st
     control = fresh.start("--agent", "/usr/bin/true").control()
     reader.rename(tmp_path / "programs/reads")
     reader.touch()
-    put_stranger(f'if (argc > 2) execv("{tmp_path}/programs/reads", argv); sleep(1); return 1;')
+    put_stranger(f'if (argc > 2) execv("{tmp_path}/programs/reads", argv); sleep(2); return 1;')  # for three times as long nobody is asked
     edit(fresh.policies / "bash.json", syscalls={"deny": ["getpriority"]})
     for said in ("ended with status 1", "failed a moment ago"):
         answer = control.call("policy_reload")[0]

@@ -67,7 +67,7 @@ def need_namespaces(user):
             capture_output=True,
             text=True,
             check=False,
-            timeout=20,
+            timeout=60,
         )
         if done.returncode != 0:
             pytest.skip(f"this kernel gives users no namespaces: {done.stderr.strip()}")
@@ -241,7 +241,7 @@ def test_a_signal_to_it_reaches_the_command(place, name):
     )
     assert child.stdout.readline() == "ready\n"
     child.send_signal(getattr(signal, name))
-    assert child.communicate(timeout=20)[0] == "got\n" and child.returncode == 7
+    assert child.communicate(timeout=60)[0] == "got\n" and child.returncode == 7
 
 
 def test_its_end_by_sigkill_is_the_end_of_the_command(place):
@@ -252,7 +252,7 @@ def test_its_end_by_sigkill_is_the_end_of_the_command(place):
     eventually(lambda: marked(mark, "sleep"))
     child.kill()
     child.wait()
-    eventually(lambda: not marked(mark, "sleep"), 5)
+    eventually(lambda: not marked(mark, "sleep"))
 
 
 def test_on_a_terminal_the_command_gets_one_of_its_own(place):
@@ -296,7 +296,7 @@ COVERED_PROC = ["unshare", "--mount", "sh", "-c", 'mount --bind /dev/null /proc/
 @pytest.mark.parametrize("proc, tier", [([], "T3"), (COVERED_PROC, "T2")], ids=["T3", "T2"])
 def test_flaw_17_it_works_with_the_capabilities_of_a_container(run, user, place, proc, tier):
     within = [*proc, *([] if user else FEW_CAPABILITIES)]
-    if subprocess.run([*within, "true"], check=False, timeout=20).returncode != 0:
+    if subprocess.run([*within, "true"], check=False, timeout=60).returncode != 0:
         pytest.skip("this host lets root neither cover a file in /proc nor give up capabilities")
     report = place / f"flaw-17-{tier}-{user}"
     report.touch()
@@ -365,7 +365,7 @@ def kept(place):
         subprocess.run(argv, check=True, timeout=60, stdin=subprocess.DEVNULL, env={**os.environ, "CAISSON_CACHE_DIR": str(base)})
         return list(base.iterdir())
 
-    eventually(stored, 20)  # nothing is kept of policy files that are younger than two seconds
+    eventually(stored)  # nothing is kept of policy files that are younger than two seconds
     (file,) = base.iterdir()
     yield file.name, file.read_bytes(), base
     shutil.rmtree(base)

@@ -78,12 +78,12 @@ def test_a_signal_ends_all_legs_and_what_they_started(tmp_path, number, status):
     argv = ["env", "--default-signal=INT", "bash", "-c", PARTS + script]  # what runs in the background begins with the interrupt ignored
     with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as one:
         logs = [tmp_path / f"logs/leg-{leg}.log" for leg in ("unit", "api", "session")]
-        eventually(lambda: all(log.exists() and log.read_text() == "begun\n" for log in logs), 30, "all legs run")
+        eventually(lambda: all(log.exists() and log.read_text() == "begun\n" for log in logs), what="all legs run")
         assert len(marked(str(tmp_path))) >= 3
         one.send_signal(number)
-        one.communicate(timeout=60)
+        one.communicate(timeout=180)
     assert one.returncode == status
-    eventually(lambda: not marked(str(tmp_path)), 10, "nothing of them is left")
+    eventually(lambda: not marked(str(tmp_path)), what="nothing of them is left")
 
 
 def results_of(tmp_path, what, tests):
@@ -104,9 +104,9 @@ def test_every_failure_is_named_with_its_reason_at_the_end(tmp_path):
 
 
 def test_the_slowest_tests_come_first_in_their_list(tmp_path):
-    said = results_of(tmp_path, "slowest", "import time\ndef test_one(): pass\ndef test_two(): time.sleep(0.3)\n")
+    said = results_of(tmp_path, "slowest", "import time\ndef test_one(): pass\ndef test_two(): time.sleep(2)\n")
     first, second = said.splitlines()
-    assert first.endswith("test_it.test_two") and float(first.split()[0]) >= 0.3
+    assert first.endswith("test_it.test_two") and float(first.split()[0]) >= 2
     assert second.endswith("test_it.test_one")
 
 

@@ -5,6 +5,7 @@ import sys
 import time
 
 import pytest
+from harness import eventually
 from homes_by_hand import ask
 
 BUSY = """
@@ -27,7 +28,7 @@ LEADERS = {
 child = os.fork()
 if child == 0:
     busy(signal.pause)
-time.sleep(0.5)
+while os.stat(path).st_size == 0: time.sleep(0.01)
 if libc.ptrace(0x4206, child, None, None) or libc.ptrace(0x4207, child, None, None):  # PTRACE_SEIZE, PTRACE_INTERRUPT
     raise OSError(ctypes.get_errno(), "ptrace")
 os.waitpid(child, 0x40000000)  # __WALL
@@ -41,22 +42,27 @@ def state(pid):
         return stat.read().rsplit(")", 1)[1].split()[0]
 
 
+def states(root):
+    """Of the process and of its children."""
+    with open(f"/proc/{root}/task/{root}/children") as children:
+        return tuple(state(pid) for pid in (root, *children.read().split()))
+
+
 @pytest.mark.parametrize("leader", LEADERS)
 def test_every_thread_is_stopped_and_goes_on(tmp_path, leader):
     marks = tmp_path / "marks"
     marks.touch()
     root = subprocess.Popen([sys.executable, "-c", BUSY + LEADERS[leader], marks])
     try:
-        time.sleep(1.5)
-        assert marks.stat().st_size > 100 and state(root.pid) == ("Z" if leader == "has ended" else "S")
+        wanted = ("Z",) if leader == "has ended" else ("S", "t") if leader == "is traced" else ("S",)
+        eventually(lambda: marks.stat().st_size > 100 and states(root.pid) == wanted, what="the thread works, and its leader does not")
         answer = ask(tmp_path, "stop", root.pid)
         assert "error" not in answer, answer
         stopped = marks.stat().st_size
         time.sleep(0.3)
         assert marks.stat().st_size == stopped
         ask(tmp_path, "continue", answer["left"], root.pid)
-        time.sleep(0.3)
-        assert marks.stat().st_size > stopped
+        eventually(lambda: marks.stat().st_size > stopped, what="it goes on")
     finally:
         subprocess.run(["pkill", "-KILL", "-P", str(root.pid)], check=False)
         root.kill()

@@ -23,7 +23,7 @@ def sudo():
     def run(*arguments, user=1000):
         env = {"PATH": f"{place.name}:/usr/bin:/bin", "HOME": "/tmp", "SHELL": "/bin/bash", "KEPT": "kept"}
         return subprocess.run(["/bin/sh", "-c", SUDO.read_text(), "sudo", *arguments], env=env, cwd="/", user=user, group=user,
-                              extra_groups=[], capture_output=True, text=True, check=False, timeout=20)
+                              extra_groups=[], capture_output=True, text=True, check=False, timeout=60)
 
     with place:
         yield run

@@ -212,7 +212,7 @@ def test_an_i386_call_kills_the_process(launcher, control, session, compiler, tm
         'int main(void) { int r; __asm__ volatile("int $0x80" : "=a"(r) : "a"(20) : "memory"); return r > 0 ? 0 : 3; }'
     )
     subprocess.run([compiler, "-o", program, source], check=True, timeout=60)
-    unconfined = subprocess.run([program], check=False, timeout=10).returncode
+    unconfined = subprocess.run([program], check=False, timeout=60).returncode
     ended = control.run(session, "/home/gem/i386")[0]
     os.unlink(program)
     assert ended.get("signal") == "SIGSYS"

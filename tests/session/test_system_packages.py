@@ -266,7 +266,7 @@ def test_it_needs_all_of_usr(fresh):
     grants = [{**g, "path": "/usr/bin"} if g["path"] == "/usr" else g for g in base["grants"]]
     edit(fresh.policies / "base.json", grants=grants, hide=["/usr/bin/caisson"])
     fresh.spawn()
-    assert fresh.process.wait(30) == 2
+    assert fresh.process.wait(60) == 2
     assert "has system_packages, and no grant of /usr" in fresh.log.read_text()
 
 
@@ -378,7 +378,7 @@ def test_what_could_not_be_kept_in_the_copy_is_refused(fresh, change, why):
         change = {**change, "weaken": [*WEAKEN, field]}
     edit(fresh.policies / "bash.json", **change)
     fresh.spawn()
-    assert fresh.process.wait(30) == 2
+    assert fresh.process.wait(60) == 2
     assert "something of its own at " + why in fresh.log.read_text()
 
 

@@ -405,6 +405,6 @@ def test_the_control_socket_cannot_be_reached_by_a_user(launcher, control):
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=60,
     )
     assert "PermissionError" in done.stderr

@@ -12,7 +12,7 @@ namespace caisson::services {
 namespace {
 
 // The time that an interrupted Python gets to report where it was.
-constexpr std::chrono::milliseconds kTracebackGrace{300};
+constexpr std::chrono::milliseconds kTracebackGrace{1'000};
 
 InterpreterKind run_kind(Language language, const std::string& path) {
   if (language == Language::python)

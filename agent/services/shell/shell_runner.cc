@@ -16,7 +16,7 @@ constexpr std::size_t kMaxFeed = 128 * 1024 * 1024;  // the escaped command of t
 constexpr milliseconds kStartLimit{10'000};
 constexpr milliseconds kFeedLimit{10'000};
 constexpr std::size_t kMostQueuedCommands = 256;  // each change of the session saves all waiting commands
-constexpr milliseconds kInterruptGrace{400};
+constexpr milliseconds kInterruptGrace{2'000};
 constexpr milliseconds kKillLimit{5'000};
 
 }  // namespace

@@ -56,9 +56,7 @@ void Sessions::on_built(Session& session, Status status) {
   if (status) entry.start = session.start_record();
   // The paths below its mounts may have been moved: the next session gets a new tree. A session that is ended from outside tells
   // nothing about its tree: otherwise each client that leaves early would have the domain's tree made anew.
-  const SessionEnd why = session.end_reason();
-  if (!status && (why == "build_failed" || why == "init_died" || why == "init_protocol"))
-    domains_.distrust(*entry.workspace, entry.domain);
+  if (!status && session.end_reason() == "build_failed") domains_.distrust(*entry.workspace, entry.domain);
   if (entry.owner == 0) {
     if (!status)
       host_.record(audit::Event::session_refused,

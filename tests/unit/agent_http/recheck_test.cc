@@ -68,7 +68,7 @@ TEST_F(RecheckTest, AWebSocketWithAGoodCredentialGoesOn) {
 
 TEST_F(RecheckTest, AnEventStreamIsCutWithoutTheMarkOfItsEnd) {
   Client client(port_);
-  client.send(with_token("POST /events", "Accept: text/event-stream\r\nContent-Length: 0\r\n"));
+  client.send(with_token("POST /events?slow=1", "Accept: text/event-stream\r\nContent-Length: 0\r\n"));
   ASSERT_TRUE(client.read_until("data: c").contains(" 200 "));
   revoke();
   const std::string rest = client.read_all();
@@ -96,8 +96,9 @@ TEST_F(RecheckTest, AStreamedBodyIsNotTakenFurther) {
 
 TEST_F(RecheckTest, ARequestWhoseHandlerRunsIsAnswered) {
   Client client(port_);
+  const int before = begun_slow;
   client.send(with_token("GET /slow", ""));
-  usleep(50'000);
+  await_slow(before);
   revoke();
   EXPECT_TRUE(client.response().contains("\"done\""));
 }

@@ -23,7 +23,7 @@
 
 namespace caisson {
 
-// Blocking client socket. Every read gives up after 5 s, so that a broken server fails a test instead of hanging it.
+// Blocking client socket. Every read gives up after 30 s, so that a broken server fails a test instead of hanging it.
 class Client {
  public:
   explicit Client(unsigned short port) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -75,7 +75,7 @@ class Client {
  private:
   bool fill() {
     pollfd ready{fd_.get(), POLLIN, 0};
-    if (ended_ || ::poll(&ready, 1, 5000) <= 0) return false;
+    if (ended_ || ::poll(&ready, 1, 30'000) <= 0) return false;
     char buffer[65536];
     const ssize_t n = ::recv(fd_.get(), buffer, sizeof buffer, 0);
     ended_ = n <= 0;
@@ -88,7 +88,7 @@ class Client {
 };
 
 const std::vector<const routes::Route*>& test_table();  // server_test.cc
-extern std::atomic<int> finished_slow;                  // runs of /slow that came to their end
+extern std::atomic<int> begun_slow, finished_slow;      // runs of /slow, and those that came to their end
 extern std::atomic<bool> saw_client_gone;               // what the last one was told of its client
 
 class ServerTest : public testing::Test {
@@ -119,6 +119,11 @@ class ServerTest : public testing::Test {
     for (int i = 0; i < 500 && on_thread([this] { return server_->connections(); }) > 0; ++i) usleep(10'000);
     io_.stop();
     thread_.join();
+  }
+  // Until a further run of /slow has begun.
+  static void await_slow(int before) {
+    for (int i = 0; i < 3000 && begun_slow == before; ++i) usleep(10'000);
+    ASSERT_NE(begun_slow, before);
   }
   std::string once(std::string_view request) {
     Client client(port_);

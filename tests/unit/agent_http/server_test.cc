@@ -15,7 +15,7 @@ struct Greeting {
 };
 }  // namespace
 
-std::atomic<int> finished_slow = 0;
+std::atomic<int> begun_slow = 0, finished_slow = 0;
 std::atomic<bool> saw_client_gone = false;
 
 template <>
@@ -47,6 +47,7 @@ task<Response> split(Call) {
   co_return response;
 }
 task<Response> slow(Call call) {
+  ++begun_slow;
   co_await sleep_for(std::chrono::milliseconds(300));
   saw_client_gone = call.request.client_gone();
   ++finished_slow;
@@ -54,10 +55,11 @@ task<Response> slow(Call call) {
 }
 task<Response> events(Call call) {
   if (!call.request.accepts_event_stream()) co_return http::ok("json");
+  const std::chrono::milliseconds pause(call.request.query_value("slow") ? 2500 : 150);
   CO_TRY_ASSIGN(http::EventStream stream, co_await call.event_stream());
   http::Event first{"output", "1", "a\nb\r\ndata: c\r"};
   CO_TRY(co_await stream.send(std::move(first)));
-  co_await sleep_for(std::chrono::milliseconds(150));
+  co_await sleep_for(pause);
   http::Event last{"end", "", "x"};
   CO_TRY(co_await stream.send(std::move(last)));
   co_return http::already_sent();

@@ -84,7 +84,7 @@ TEST(File, AWorkerThatDiesIsStartedAgain) {
   auto worker = h.run(h.workspace->file.worker());
   ASSERT_TRUE(worker);
   ::kill(static_cast<pid_t>((*worker)->program()->pid()), SIGKILL);
-  for (int i = 0; i < 100 && (*worker)->alive(); ++i) h.idle(std::chrono::milliseconds(50));
+  (void)h.eventually([&] { return !(*worker)->alive(); });
   EXPECT_EQ(h.post("/v1/file/read", {{"file", "f"}})["data"]["content"], "x");
   EXPECT_EQ(h.fake.sessions_created, 2);
 }
@@ -105,7 +105,7 @@ TEST(File, AnIdleWorkerEndsWithItsSession) {
   config.idle_expiry = std::chrono::seconds(1);
   Harness h(config);
   (void)h.post("/v1/file/read", {{"file", "f"}});
-  for (int i = 0; i < 60 && h.fake.sessions_destroyed == 0; ++i) h.idle(std::chrono::milliseconds(500));
+  (void)h.eventually([&] { return h.fake.sessions_destroyed > 0; });
   EXPECT_EQ(h.fake.sessions_destroyed, 1);
 }
 

@@ -51,6 +51,13 @@ class Harness {
     io.restart();
     io.run_for(time);
   }
+  // The agent's loop until that is so; what it was at the end, a minute later at most.
+  template <class F>
+  bool eventually(F fact) {
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!fact() && std::chrono::steady_clock::now() < give_up) idle(std::chrono::milliseconds(20));
+    return fact();
+  }
   // One request through the route table; the body of the answer.
   json::Value post(std::string_view path, json::Value body) { return call(http::Method::post, path, std::move(body)); }
   json::Value get(std::string_view path) { return call(http::Method::get, path, nullptr); }

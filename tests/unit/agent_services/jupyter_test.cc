@@ -72,14 +72,14 @@ TEST_F(JupyterTest, AKernelThatEndsInACellIsAnAnswerAndItsSessionIsDestroyed) {
   EXPECT_EQ(answer->result.exit_code, 3);
   EXPECT_EQ(answer->result.outputs.back().ename, "DeadKernelError");
   EXPECT_EQ(service->find("s"), nullptr);
-  for (int i = 0; i < 100 && h.fake.sessions_destroyed < 2; ++i) h.idle(std::chrono::milliseconds(50));
+  (void)h.eventually([&] { return h.fake.sessions_destroyed >= 2; });
   EXPECT_EQ(h.fake.sessions_destroyed, 2);
 }
 
 TEST_F(JupyterTest, AKernelThatEndsBetweenTwoCellsTakesItsSessionAlong) {
   with(no_pool());
   ASSERT_TRUE(run("s", "import os, threading; threading.Timer(0.3, os._exit, [5]).start()"));
-  for (int i = 0; i < 100 && service->find("s") != nullptr; ++i) h.idle(std::chrono::milliseconds(50));
+  (void)h.eventually([&] { return service->find("s") == nullptr; });
   EXPECT_EQ(service->find("s"), nullptr);
 }
 
@@ -125,10 +125,10 @@ TEST_F(JupyterTest, OfSessionsThatNobodyNamedThereAreFew) {
 TEST_F(JupyterTest, APreparedKernelIsTakenAndReplaced) {
   with({});
   ASSERT_TRUE(h.run(service->prepare()));
-  for (int i = 0; i < 600 && h.fake.sessions_created < 2; ++i) h.idle(std::chrono::milliseconds(50));
+  (void)h.eventually([&] { return h.fake.sessions_created >= 2; });
   ASSERT_TRUE(run("a", "1"));
   EXPECT_EQ(h.fake.sessions_created, 2);  // asked for kernels, and the prepared one
-  for (int i = 0; i < 600 && h.fake.sessions_created < 3; ++i) h.idle(std::chrono::milliseconds(50));
+  (void)h.eventually([&] { return h.fake.sessions_created >= 3; });
   EXPECT_EQ(h.fake.sessions_created, 3);
 }
 

@@ -76,7 +76,7 @@ class Client final : public http::WebSocket::Transport {
   task<std::optional<std::string>> receive() override {
     while (next_ < steps_.size()) {
       const Step& step = steps_[next_];
-      const auto deadline = bridge::deadline_after(10);
+      const auto deadline = bridge::deadline_after(50);
       while (output.find(step.after) == std::string::npos)
         if (!co_await changed_.wait_until(deadline)) co_return fail(Code::timeout, "never came: " + step.after);
       ++next_;

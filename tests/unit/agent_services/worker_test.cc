@@ -50,7 +50,7 @@ class WorkerTest : public ::testing::Test {
   }
   // Until the worker has ended by itself.
   void await_end() {
-    for (int i = 0; i < 200 && worker->alive(); ++i) h.idle(milliseconds(50));
+    (void)h.eventually([&] { return !worker->alive(); });
     ASSERT_FALSE(worker->alive());
   }
   Harness h;
@@ -145,8 +145,7 @@ TEST_F(WorkerTest, ARepliedCallSucceedsThoughTheProgramEndsAtOnce) {
   ASSERT_TRUE(reply) << reply.error().text();
   EXPECT_EQ(reply->head["got"], "last");
   await_end();
-  h.idle(milliseconds(100));
-  EXPECT_EQ(h.fake.sessions_destroyed, 1);
+  EXPECT_TRUE(h.eventually([&] { return h.fake.sessions_destroyed == 1; }));
 }
 
 TEST_F(WorkerTest, TheOwnerIsToldOfTheEndOnce) {
@@ -167,8 +166,7 @@ TEST_P(WorkerNonsense, EndsTheWorkerAndItsSession) {
   ASSERT_FALSE(reply);
   EXPECT_NE(reply.error().what.find(GetParam().second), std::string::npos) << reply.error().what;
   EXPECT_FALSE(worker->alive());
-  h.idle(milliseconds(200));
-  EXPECT_EQ(h.fake.sessions_destroyed, 1);
+  EXPECT_TRUE(h.eventually([&] { return h.fake.sessions_destroyed == 1; }));
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, WorkerNonsense,
@@ -231,7 +229,7 @@ TEST_F(WorkerTest, AFloodOfEventsStarvesNobody) {
   options.on_event = [&events](frames::Frame) { ++events; };
   start("h, _ = take()\nwhile True: give({'event': 'x'}, b'y' * 100000)\n", options);
   EXPECT_EQ(call(nullptr, "", milliseconds(50)).error().code, Code::timeout);
-  for (int i = 0; i < 400 && events <= 10; ++i) h.idle(milliseconds(50));
+  (void)h.eventually([&] { return events > 10; });
   const json::Value other = h.post("/v1/bash/exec", {{"command", "echo served"}});
   EXPECT_EQ(other["data"]["stdout"], "served\n");
   EXPECT_GT(events, 10U);
@@ -246,7 +244,7 @@ TEST_F(WorkerTest, HeldOutputIsReadLater) {
   EXPECT_EQ(call(nullptr, "", milliseconds(200)).error().code, Code::timeout);
   EXPECT_EQ(events, 0U);
   worker->hold_output(false);
-  for (int i = 0; i < 100 && worker->calls() > 0; ++i) h.idle(milliseconds(50));
+  (void)h.eventually([&] { return worker->calls() == 0; });
   EXPECT_EQ(events, 100U);
 }
 
@@ -264,7 +262,7 @@ TEST_F(WorkerTest, Flaw15AFrameThatDoesNotEndTakesNoMoreThanItsWorkspaceHas) {
   EXPECT_TRUE(reply.error().what.contains("no room")) << reply.error().text();
   EXPECT_EQ(worker->why_ended()->reason, bridge::end_of("output").reason);
   worker.reset();
-  for (int i = 0; i < 100 && all->used() > 0; ++i) h.idle(milliseconds(50));
+  (void)h.eventually([&] { return all->used() == 0; });
   EXPECT_EQ(all->used(), 0u);
 }
 
@@ -279,7 +277,7 @@ TEST_F(WorkerTest, Flaw15AFrameWaitsForRoomAndComes) {
   EXPECT_TRUE(worker->alive());
   ASSERT_EQ(worker->calls(), 1u);
   others.release();
-  for (int i = 0; i < 100 && worker->calls() > 0; ++i) h.idle(milliseconds(50));
+  (void)h.eventually([&] { return worker->calls() == 0; });
   EXPECT_TRUE(worker->alive());
   EXPECT_EQ(worker->calls(), 0u) << "the reply has come";
   EXPECT_EQ(all->used(), 0u);

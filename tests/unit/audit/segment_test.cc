@@ -226,7 +226,7 @@ TEST_F(FullDisk, AStderrThatTakesAPartOfARecordHoldsNobodyUp) {
   const Fd reader(ends[0]), writer(ends[1]), saved(::dup(STDERR_FILENO));
   ASSERT_TRUE(sys::write_all(writer.get(), std::string(60 * 1024, 'x')));
   ::dup2(writer.get(), STDERR_FILENO);
-  ::alarm(20);  // ends the test where it would wait for ever
+  ::alarm(120);  // ends the test where it would wait for ever
   const Status done = log->append(Event::exec_request, {{"argv", {std::string(39'000, 'y')}}});
   ::alarm(0);
   ::dup2(saved.get(), STDERR_FILENO);

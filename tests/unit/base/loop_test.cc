@@ -91,11 +91,12 @@ struct Children : testing::Test {
     EXPECT_EQ(::waitid(P_PID, static_cast<id_t>(stray), &info, WEXITED | WNOWAIT), -1);
     return stray;
   }
-  // What is told of `pid` until a quarter of a second has passed.
+  // What is told of `pid` until a quarter of a second has passed; where something should be, after that.
   std::vector<ChildExit> told(pid_t pid, bool forget = false) {
     std::vector<ChildExit> out;
     loop->on_exit(pid, [&](const ChildExit& exit) { out.push_back(exit); });
     if (forget) loop->forget_exit(pid);
+    else EXPECT_TRUE(loop->run([&out] { return !out.empty(); }));
     loop->after(250'000, [this] { loop->stop(); });
     EXPECT_TRUE(loop->run());
     return out;

@@ -59,10 +59,14 @@ TEST_F(FrozenPolicy, ComesBackAsItWas) {
 
 TEST_F(FrozenPolicy, AChangedFileIsSeenAtOnce) {
   store();
-  directory.write("d.json", R"({"extends": "base", "hostname": "another"})");
-  EXPECT_FALSE(frozen().load());
-  store();
-  EXPECT_FALSE(frozen().load()) << "two seconds have not passed: a second change might not be seen";
+  bool kept = true;
+  for (int i = 0; i < 20 && kept; ++i) {  // on a slow machine two seconds may pass after all
+    directory.write("d.json", R"({"extends": "base", "hostname": "another)" + std::to_string(i) + R"("})");
+    EXPECT_FALSE(frozen().load());
+    store();
+    kept = frozen().load().has_value();
+  }
+  EXPECT_FALSE(kept) << "two seconds have not passed: a second change might not be seen";
 }
 
 TEST_F(FrozenPolicy, ARemovedOrAddedFileIsSeen) {

@@ -60,7 +60,7 @@ class Planted:
 
     def compile(self, file: pathlib.Path, *more: str) -> str:
         """What the compiler says; empty where it is content."""
-        done = subprocess.run([*self.command, str(file), *more], capture_output=True, text=True, check=False, timeout=280)
+        done = subprocess.run([*self.command, str(file), *more], capture_output=True, text=True, check=False, timeout=850)
         return "" if done.returncode == 0 else done.stderr or "failed"
 
     def accepts(self, *names: str) -> None:
