@@ -72,7 +72,8 @@ void check_policy(Policy& policy, const Source& source, const Sets& sets, Proble
     problems.add(source, "/disable",
                  "\"user_ns\" cannot be switched off: every other namespace and the sessions' uid depend on it, in all domains. "
                  "Switch off single namespaces (\"net_ns\"), or start the container without user namespaces (tier T0)");
-  if (goes_out(policy.network) && policy.files.at(kResolverFile) != kResolver)
+  const auto files = source.doc.find("files");
+  if (goes_out(policy.network) && files != source.doc.end() && files->contains(kResolverFile))
     problems.add(source, "/files/" + json::pointer_token(kResolverFile),
                  "is made by the launcher where the policy has a way out");
   if (goes_out(policy.network))

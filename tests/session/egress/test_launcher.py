@@ -43,10 +43,6 @@ def outside(fresh, internet):
     internet.names.zone.update({"api.test": [PUBLIC], "denied.test": [OTHER]})
     internet.serve(PUBLIC, 80, handle)
     internet.elsewhere = internet.serve(OTHER, 80, echo)
-    base = fresh.policies / "base.json"
-    policy = json.loads(base.read_text())
-    policy["files"].pop("/etc/resolv.conf", None)  # the launcher's, where a policy goes out
-    base.write_text(json.dumps(policy))
     edit(fresh.policies / "bash.json", **RULES)
     binds = "".join(f"mount --bind {file} {path} && " for path, file in internet.files().items())
     fresh.wrapper = ["nsenter", f"--net=/proc/{internet.out.holder.pid}/ns/net", "unshare", "--mount", "--", "sh", "-c", binds + 'exec "$@"', "sh"]
