@@ -38,7 +38,7 @@ TEST(Egress, NothingUnlessAPolicySaysSo) {
 TEST(Egress, RulesBecomeAList) {
   Directory dir;
   EXPECT_EQ(dir.with(out_with(R"([
-    {"host": "pypi.org", "why": "packages"},
+    {"host": "packages.example.org", "why": "packages"},
     {"host": "*.example.org", "ports": [443, "8000-8010"], "private": true, "sni": "optional", "why": "our own hosts"},
     {"host": "10.1.0.0/16", "ports": [5432], "why": "the databases"},
     {"host": "mirror.example.com", "ports": [80], "methods": "read", "why": "a mirror"},
@@ -48,7 +48,7 @@ TEST(Egress, RulesBecomeAList) {
   const auto policy = dir.policy();
   const egress::List list = list_of_policy(*policy);
   ASSERT_EQ(list.rules.size(), 5U);
-  EXPECT_TRUE(allows(*policy, "pypi.org") && allows(*policy, "a.example.org", 8005) && allows(*policy, "10.1.2.3", 5432));
+  EXPECT_TRUE(allows(*policy, "packages.example.org") && allows(*policy, "a.example.org", 8005) && allows(*policy, "10.1.2.3", 5432));
   EXPECT_FALSE(allows(*policy, "bad.example.org") || allows(*policy, "10.1.2.3") || allows(*policy, "other.org"));
   EXPECT_TRUE(list.rules[1].private_ && list.rules[1].sni == egress::Sni::optional);
   EXPECT_TRUE(list.rules[0].sni == egress::Sni::required && list.rules[2].sni == egress::Sni::optional);
