@@ -15,7 +15,7 @@ constexpr std::size_t kMaxSubject = 64, kMaxWorkspace = 63;
 
 std::unexpected<Error> refused_claim(std::string_view why) { return fail(Code::permission_denied, std::string(why)); }
 
-// A NumericDate. nullopt: there is none.
+// A NumericDate (RFC 7519); nullopt if the claim is absent.
 Result<std::optional<std::int64_t>> date(const json::Value& claims, const char* name) {
   const auto at = claims.find(name);
   if (at == claims.end()) return std::optional<std::int64_t>();

@@ -54,7 +54,7 @@ class Gate {
 
   // Before identify(): waits, for some seconds at most, if the request's token names a key that may be in a newer key set.
   [[nodiscard]] asio::awaitable<void> await_key(const http::Request& request, Now now);
-  // The set of CAISSON_JWKS_URL, or why there is none.
+  // The set of CAISSON_JWKS_URL, or the reason for its absence.
   void take_keys(Result<std::string> set) { jwt_.take(std::move(set), Now::read().steady); }
 
   [[nodiscard]] Identified identify(const http::Request& request, Door door, bool websocket, Now now);

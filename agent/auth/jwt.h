@@ -32,7 +32,7 @@ class JwtVerifier {
 
   JwtVerifier(JwtSettings settings, std::vector<std::string_view> areas);
   void refresh(WatchedFile::Clock::time_point now);
-  // The set of CAISSON_JWKS_URL, or why there is none.
+  // The set of CAISSON_JWKS_URL, or the reason for its absence.
   void take(Result<std::string> set, WatchedFile::Clock::time_point now);
   // The token names a key that is not known, and is worth waiting for (arrival()).
   [[nodiscard]] bool may_come(std::string_view token, WatchedFile::Clock::time_point now);

@@ -16,7 +16,7 @@ namespace caisson::auth {
 class WatchedFile {
  public:
   using Clock = std::chrono::steady_clock;
-  // path: empty, there is none.
+  // An empty path: no file.
   WatchedFile(std::string path, std::size_t max_bytes) : path_(std::move(path)), max_bytes_(max_bytes) {}
 
   // Its content, if it is not that of the look before; or why it cannot be read, once for each reason.

@@ -23,7 +23,7 @@ class CourierClient {
   bool post_spans(const std::string& body, std::uint32_t count);
   // Waits until it has told what became of all spans, for so long at most.
   [[nodiscard]] asio::awaitable<void> settle(std::chrono::milliseconds limit);
-  // Takes what comes, until the line ends. What is no message of the courier's is dropped.
+  // Takes messages until the line ends. Anything that is not a message of the courier is dropped.
   [[nodiscard]] task<void> listen();
 
  private:

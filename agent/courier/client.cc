@@ -24,7 +24,7 @@ using asio::ip::tcp;
 constexpr std::uint32_t kMaxHead = 16 * 1024;
 constexpr int kMostSeconds = 60;
 
-// In this thread, for there is no other: bounded by RES_OPTIONS (courier_main.cc).
+// In this thread, the only one: bounded by RES_OPTIONS (courier_main.cc).
 Result<std::vector<tcp::endpoint>> look_up(const Url& url) {
   addrinfo hints{};
   hints.ai_flags = AI_ADDRCONFIG | AI_NUMERICSERV;

@@ -172,7 +172,7 @@ bool asks(const Call& call, std::string_view name) {
   return value && *value != "0" && *value != "false";
 }
 
-// The offset in the query. nullopt: there is none.
+// The offset in the query; nullopt if it is absent.
 Result<std::optional<std::uint64_t>> offset_of(const Call& call) {
   const auto text = call.request.query_value("offset");
   if (!text || text->empty()) return std::nullopt;
