@@ -110,7 +110,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   check_decoder(message);
   promise(refused_numbers(text).size() <= kMaxRefused, "no more numbers than fit into a message");
   const Caller caller = parse_status(7, status);
-  (void)object(JsonText().string("comm", caller.comm.substr(0, 64)).text(), "a name is a string");
+  (void)object(caisson::JsonText().string("comm", caller.comm.substr(0, 64)).text(), "a name is a string");
   const auto rules = Rules::parse(text);
   check_view(rules->view, path, base);
   check_session(rules, message, path, base);
