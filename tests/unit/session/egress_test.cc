@@ -19,10 +19,10 @@ Fd user_namespace() {
   auto made = sys::pipe().value(), mapped = sys::pipe().value();
   const pid_t pid = ::fork();
   if (pid == 0) {
+    mapped.second.reset();  // or its end is never seen
     char byte = 0;
-    const bool done =
-        ::unshare(CLONE_NEWUSER) == 0 && ::write(made.second.get(), "x", 1) == 1 && ::read(mapped.first.get(), &byte, 1) == 1;
-    ::_exit(done ? 0 : 1);
+    ::_exit(::unshare(CLONE_NEWUSER) == 0 && ::write(made.second.get(), "x", 1) == 1 ? int(::read(mapped.first.get(), &byte, 1))
+                                                                                     : 1);
   }
   made.second.reset();
   char byte = 0;
