@@ -27,8 +27,8 @@ packages_for() {
     guest)
       echo qemu-system-x86 mmdebstrap debian-archive-keyring e2fsprogs busybox-static cpio xz-utils | tr ' ' '\n' ;;
     bench)
-      # Of scripts/bench front alone; no test needs them.
-      echo nginx wrk slowhttptest openssl | tr ' ' '\n' ;;
+      # Of scripts/bench front and egress alone; no test needs them.
+      echo nginx libnginx-mod-stream tinyproxy wrk slowhttptest openssl | tr ' ' '\n' ;;
     npm)
       # Debian's does not go with a Node.js from elsewhere, which has its own.
       have npm || echo npm ;;

@@ -68,7 +68,7 @@ class Namespaces:
                 holder = socket.socket(family, kind)
                 holder.bind((address, port))
                 os.write(told, b".")
-                time.sleep(60)
+                time.sleep(600)
             os._exit(0)
         os.close(told)
         assert os.read(ready, 1) == b"."
@@ -100,7 +100,7 @@ class Namespaces:
             preexec_fn=self.enter,
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=90,
             check=False,
         )
         assert done.returncode == 0, done.stderr
@@ -138,7 +138,7 @@ def memory_file(data):
 def compiled(folder):
     """The program that stands in for caisson-seal."""
     source, program = pathlib.Path(__file__).with_name("service_double.c"), folder / "service_double"
-    subprocess.run([c_compiler(), "-O1", "-o", program, source], check=True, timeout=60)
+    subprocess.run([c_compiler(), "-O1", "-o", program, source], check=True, timeout=120)
     return program
 
 
@@ -147,7 +147,7 @@ class Service:
 
     def __init__(self, connection, name, uid, pid, socket_):
         self.connection, self.name, self.uid, self.pid, self.socket = connection, name, uid, pid, socket_
-        self.socket.settimeout(10)
+        self.socket.settimeout(60)
 
     def say(self, said, text=b"", workspace=0, size=None):
         text = text if isinstance(text, bytes) else json.dumps(text).encode()
@@ -170,9 +170,9 @@ class Gate:
         self.stage = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.stage.bind(str(folder / "stage"))
         self.stage.listen(8)
-        self.stage.settimeout(10)
+        self.stage.settimeout(60)
         self.socket, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.socket.settimeout(10)
+        self.socket.settimeout(60)
         # As the launcher starts it: descriptor 3, and none above.
         self.process = subprocess.Popen(
             [folder / "caisson-gate", "993", "994"],
@@ -190,7 +190,7 @@ class Gate:
     def open(self, place, workspace=1, list_=b"list", generation=1, name="default"):
         """Asks for a way out; the socket where the answer comes."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        ours.settimeout(15)
+        ours.settimeout(60)
         file = memory_file(list_)
         self.order(MAKE, workspace, generation, name, [place.user, file, theirs.fileno()])
         theirs.close()
@@ -214,7 +214,7 @@ class Gate:
         return TOLD[kind], json.loads(data[4:])
 
     def told_until(self, kind):
-        end = time.monotonic() + 15
+        end = time.monotonic() + 60
         while time.monotonic() < end:
             found, record = self.told()
             if found == kind:
@@ -223,7 +223,7 @@ class Gate:
 
     def close(self):
         self.socket.close()
-        assert self.process.wait(10) == 1
+        assert self.process.wait(60) == 1
         self.process.stderr.close()
         self.stage.close()
 

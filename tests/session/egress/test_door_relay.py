@@ -57,7 +57,7 @@ def test_a_reader_that_stops_for_a_while_loses_nothing(served):
     held = threading.Event()
 
     def late(connection):
-        held.wait(10)
+        held.wait(60)
         got = b""
         while data := connection.recv(10_000):
             got += data
@@ -73,7 +73,7 @@ def test_a_reader_that_stops_for_a_while_loses_nothing(served):
             at += client.send(sent[at : at + 100_000])
     assert at < len(sent), "the door has taken more than the sockets hold"
     held.set()
-    client.settimeout(10)
+    client.settimeout(60)
     client.sendall(sent[at:])
     client.shutdown(socket.SHUT_WR)
     assert read_all(client) == b"same"
@@ -184,7 +184,7 @@ def test_bytes_are_limited(served):
 
 
 def test_a_connection_where_nothing_moves_ends(served):
-    served.open(*RULES, port=PORT, idle=1)
+    served.open(*RULES, port=PORT, idle=3)
     client = served.connect("api.test", PORT)
     assert works(client)
     assert read_all(client) == b"RST"
@@ -196,11 +196,11 @@ def test_who_does_not_say_what_it_wants_is_not_waited_for(internet, port, first)
     internet.names.zone["api.test"] = [PUBLIC]
     reached = internet.serve(PUBLIC, port, echo)
     internet.open(rule("api.test"), port=port)
-    client = internet.connect("api.test", port, timeout=20)
+    client = internet.connect("api.test", port, timeout=90)
     begin = time.monotonic()
     client.sendall(first)
     answer = read_all(client)
-    assert time.monotonic() - begin < 15 and reached == []
+    assert time.monotonic() - begin < 60 and reached == []
     assert answer.startswith(b"HTTP/1.1 408") if first.startswith(b"GET") else answer in (b"", b"RST", b"\x15\x03\x03\x00\x02\x02\x31")
 
 
@@ -212,7 +212,7 @@ def test_a_head_that_comes_a_byte_at_a_time_has_an_end(internet):
     with contextlib.suppress(ConnectionError, BrokenPipeError):
         while not select.select([client], [], [], 0.2)[0]:
             client.sendall(b"X")
-    assert 9 < time.monotonic() - begin < 15
+    assert 9 < time.monotonic() - begin < 60
     assert internet.record(event="refusal")["refusal"] == "timeout"
 
 
@@ -315,7 +315,7 @@ def test_both_are_sealed(relayed):
 def test_both_end_with_whoever_started_them(relayed):
     for service in (relayed.door, relayed.dialer):
         service.socket.shutdown(socket.SHUT_RDWR)
-        assert service.process.wait(10) == 0
+        assert service.process.wait(60) == 0
     client = relayed.workspace.socket(socket.AF_INET, socket.SOCK_STREAM)
     for made in relayed.sockets:
         made.close()

@@ -17,7 +17,7 @@ def certificate(tmp_path_factory):
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=api.test",
          "-addext", "subjectAltName=DNS:api.test", "-keyout", folder / "key", "-out", folder / "cert"],
-        check=True, capture_output=True, timeout=60)  # fmt: skip
+        check=True, capture_output=True, timeout=120)  # fmt: skip
     return folder
 
 

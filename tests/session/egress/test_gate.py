@@ -13,7 +13,7 @@ CONNECT = """
 import time
 def tried_tcp(address, port):
     s = socket.socket(socket.AF_INET6 if ':' in address else socket.AF_INET)
-    s.settimeout(5)
+    s.settimeout(60)
     return tried(s.connect, (address, port)), s
 """
 
@@ -23,7 +23,7 @@ def way(gate, place):
     door, fds, dialer = opened(gate, place)
     sockets = [socket.socket(fileno=fd) for fd in fds]
     for one in sockets:
-        one.settimeout(5)
+        one.settimeout(60)
     yield sockets
     for one in sockets:
         one.close()
@@ -94,7 +94,7 @@ except TimeoutError: out = state
 def test_other_datagrams_are_refused_at_once(way, place, address):
     code = f"""
 s = socket.socket(socket.AF_INET6 if ':' in {address!r} else socket.AF_INET, socket.SOCK_DGRAM)
-s.settimeout(5)
+s.settimeout(60)
 s.connect(({address!r}, 443))
 s.send(b'x')
 out = tried(s.recv, 1)
@@ -115,7 +115,7 @@ def test_names_are_asked_of_the_names_socket_whichever_server_is_meant(way, plac
         os._exit(0)
     code = f"""
 s = socket.socket(socket.AF_INET6 if ':' in {server!r} else socket.AF_INET, socket.SOCK_DGRAM)
-s.settimeout(5)
+s.settimeout(60)
 s.connect(({server!r}, 53))
 s.send(b'question')
 out = s.recv(100).decode()
@@ -154,7 +154,7 @@ def test_a_session_s_user_cannot_bind_the_ports(way, place):
 REMOVED = """
 def netlink(protocol, kind, flags, body):
     s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol)
-    s.settimeout(5)
+    s.settimeout(60)
     s.send(struct.pack("IHHII", 16 + len(body), kind, flags | 5, 1, 0) + body)
     length, answered, _, _, _ = struct.unpack("IHHII", s.recv(4096)[:16])
     return answered, s
@@ -198,7 +198,7 @@ def test_the_workspace_s_other_namespace_has_no_way_out(gate, place):
 REFUSED = """
 def datagram(address):
     s = socket.socket(socket.AF_INET6 if ':' in address else socket.AF_INET, socket.SOCK_DGRAM)
-    s.settimeout(5)
+    s.settimeout(60)
     s.connect((address, 53))
     s.send(b'x')
     return tried(s.recv, 1)

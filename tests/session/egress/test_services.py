@@ -59,7 +59,7 @@ def test_nobody_is_answered_before_both_serve(gate, place):
     waiting.settimeout(0.3)
     with pytest.raises(TimeoutError):
         waiting.recv(100)
-    waiting.settimeout(10)
+    waiting.settimeout(60)
     services["dialer"].say(READY)
     assert answer_of(waiting) == "made"
 
@@ -112,7 +112,7 @@ def test_what_was_asked_meanwhile_waits_for_the_next_door(gate, place):
     for fd in fds:
         os.close(fd)
     os.kill(door.pid, signal.SIGKILL)
-    connected = "s = socket.socket()\ns.settimeout(5)\nout = tried(s.connect, ('93.184.216.34', 80))"
+    connected = "s = socket.socket()\ns.settimeout(60)\nout = tried(s.connect, ('93.184.216.34', 80))"
     assert place.run(connected) == "ok"
     again = gate.services(1)["door"]
     fds = dict(again.orders(2))[(OPEN, 1, 1)]
@@ -167,7 +167,7 @@ def test_a_flood_of_records_is_counted(gate, place):
                 passed += gate.told()[0] == "connection"
         except BlockingIOError:
             pass
-    gate.socket.settimeout(10)
+    gate.socket.settimeout(60)
     while passed + counted < 3000:
         kind, record = gate.told()
         passed += kind == "connection"

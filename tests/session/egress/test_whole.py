@@ -20,7 +20,7 @@ class Whole:
     def __init__(self, internet, *rules, **limits):
         self.internet, self.place = internet, stage.Namespaces()
         self.socket, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.socket.settimeout(15)
+        self.socket.settimeout(60)
         self.process = subprocess.Popen(
             [world.BUILD / "launcher" / "caisson-gate", "993", "994"],
             preexec_fn=lambda: (internet.as_container(), os.dup2(child.fileno(), 3)),
@@ -30,7 +30,7 @@ class Whole:
         )
         child.close()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        ours.settimeout(20)
+        ours.settimeout(60)
         file = stage.memory_file(list_of(*rules, **limits))
         order = stage.struct.pack("IIQ", stage.MAKE, 1, 1) + b"default"
         stage.send(self.socket, order, [self.place.user, file, theirs.fileno()])
@@ -39,7 +39,7 @@ class Whole:
         assert stage.answer_of(ours, self.place) == "made"
 
     def told_until(self, kind, **members):
-        end = time.monotonic() + 15
+        end = time.monotonic() + 60
         while time.monotonic() < end:
             data, _ = stage.receive(self.socket)
             record = stage.json.loads(data[4:])
@@ -57,12 +57,12 @@ class Whole:
             world.bind({"/etc/resolv.conf": resolv})
             self.place.enter()
 
-        done = subprocess.run(["curl", "-sS", "--max-time", "20", *argv], preexec_fn=enter, capture_output=True, text=True, timeout=40, check=False)
+        done = subprocess.run(["curl", "-sS", "--max-time", "90", *argv], preexec_fn=enter, capture_output=True, text=True, timeout=150, check=False)
         return done.returncode, done.stdout + done.stderr
 
     def close(self):
         self.socket.close()
-        self.process.wait(10)
+        self.process.wait(60)
         self.place.close()
 
 
@@ -120,7 +120,7 @@ def test_it_goes_on_after_door_and_dialer_were_killed(whole):
         assert len(pids) == 1, name
         os.kill(pids[0], 9)
         whole.told_until("start", process=name)
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while (got := whole.curl("http://api.test/")) != (0, "redirected"):
             assert time.monotonic() < end, got
 

@@ -31,7 +31,7 @@ class Net:
     """A network namespace, held by a process in it."""
 
     def __init__(self):
-        self.holder = subprocess.Popen(["unshare", "--net", "sleep", "600"])
+        self.holder = subprocess.Popen(["unshare", "--net", "sleep", "3600"])
         own = os.stat("/proc/self/ns/net").st_ino
         while os.stat(f"/proc/{self.holder.pid}/ns/net").st_ino == own:
             time.sleep(0.005)
@@ -39,7 +39,7 @@ class Net:
         self.ip("link set lo up")
 
     def ip(self, command):
-        subprocess.run(["ip", *command.split()], preexec_fn=self.enter, check=True, timeout=20)
+        subprocess.run(["ip", *command.split()], preexec_fn=self.enter, check=True, timeout=90)
 
     def enter(self):
         stage.call(stage.libc.setns(self.fd, stage.CLONE_NEWNET))
@@ -57,7 +57,7 @@ class Net:
     def socket(self, *kind):
         with self.inside():
             made = socket.socket(*kind)
-        made.settimeout(10)
+        made.settimeout(60)
         return made
 
     def close(self):
@@ -125,7 +125,7 @@ class Service(stage.Service):
 
     def close(self):
         self.socket.close()
-        self.process.wait(10)
+        self.process.wait(60)
 
 
 class World:
@@ -213,7 +213,7 @@ class World:
             asker.send(question(name, type_))
             return addresses_in(asker.recv(4096))
 
-    def connect(self, host, port, timeout=10):
+    def connect(self, host, port, timeout=60):
         """A client in the workspace, to an address or a name."""
         if not host.replace(".", "").isdigit() and ":" not in host:
             code, found = self.ask(host)
@@ -247,7 +247,7 @@ class World:
         """The next record of the door that has these members."""
         import json
 
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while time.monotonic() < end:
             for record in self.records:
                 if all(record.get(key) == value for key, value in wanted.items()):
@@ -302,4 +302,4 @@ def client_hello(server_name):
 
 def kill(service):
     os.kill(service.pid, signal.SIGKILL)
-    service.process.wait(10)
+    service.process.wait(60)
