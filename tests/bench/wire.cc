@@ -3,10 +3,11 @@
 //   wire splice ADDRESS PORT TO PORT             two threads for a connection, which splice through a pipe
 //   wire bulk TARGET STREAMS SECONDS             bytes a second that arrive
 //   wire small TARGET CLIENTS SECONDS            requests a second, each on a connection of its own
-//   wire kept TARGET CLIENTS SECONDS             requests a second of a proxy, with the whole address, on connections that are kept
-//   wire asked TARGET CLIENTS SECONDS            the same on a connection each, for a proxy that keeps none
-//   wire one TARGET COUNT                        microseconds of each small request on a connection of its own, one after the other
-// TARGET: ADDRESS PORT HOST[:PORT], the last as - for the address itself, as a name for `kept`, as NAME:PORT for CONNECT before all.
+//   wire kept TARGET CLIENTS SECONDS             requests a second of a proxy, with the whole address, on connections that are
+//   kept wire asked TARGET CLIENTS SECONDS            the same on a connection each, for a proxy that keeps none wire one TARGET
+//   COUNT                        microseconds of each small request on a connection of its own, one after the other
+// TARGET: ADDRESS PORT HOST[:PORT], the last as - for the address itself, as a name for `kept`, as NAME:PORT for CONNECT before
+// all.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -68,6 +69,7 @@ int listening(const sockaddr_in& here) {
 struct Client {
   std::string head;
   std::size_t left = 0;  // bytes of the answer
+  bool last = false;     // the client asked for an end after it
 };
 
 void serve(const sockaddr_in& here) {
@@ -84,11 +86,15 @@ void serve(const sockaddr_in& here) {
         if (done < 0) return errno == EAGAIN;
         of.left -= static_cast<std::size_t>(done);
       }
+      // The server ends it, as it does in earnest: the states that wait for late segments are then not the relays', whose ports
+      // would run out.
+      if (of.last) return false;
       char buffer[4096];
       const ssize_t got = ::recv(fd, buffer, sizeof buffer, MSG_DONTWAIT);
       if (got <= 0) return got < 0 && errno == EAGAIN;
       of.head.append(buffer, static_cast<std::size_t>(got));
       if (!of.head.ends_with("\r\n\r\n")) continue;
+      of.last = of.head.find("Connection: close") != std::string::npos;
       const auto size = std::strtoull(of.head.c_str() + std::strlen("GET /"), nullptr, 10);
       const std::string answer = "HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(size) + "\r\n\r\n";
       of.head.clear();
@@ -156,9 +162,10 @@ struct Target {
   std::string host;  // empty: none is said
 
   // GET of so many bytes; `whole`: as a proxy is asked.
-  [[nodiscard]] std::string request(std::size_t size, bool whole) const {
+  [[nodiscard]] std::string request(std::size_t size, bool whole, bool last) const {
     const std::string name = host.empty() ? "api.test" : host.substr(0, host.find(':'));
-    return "GET " + (whole ? "http://" + name : "") + "/" + std::to_string(size) + " HTTP/1.1\r\nHost: " + name + "\r\n\r\n";
+    return "GET " + (whole ? "http://" + name : "") + "/" + std::to_string(size) + " HTTP/1.1\r\nHost: " + name +
+           (last ? "\r\nConnection: close\r\n\r\n" : "\r\n\r\n");
   }
   [[nodiscard]] int open() const {
     const int fd = connected(address);
@@ -177,17 +184,18 @@ struct Target {
   }
 };
 
-// One request and its whole answer.
-void ask(int fd, const std::string& request) {
+// One request and its whole answer; `last`: with the end after it.
+void ask(int fd, const std::string& request, bool last) {
   if (::send(fd, request.data(), request.size(), MSG_NOSIGNAL) < 0) die("send");
   char answer[4096];
   std::size_t size = 0;
   while (true) {
     const ssize_t got = ::recv(fd, answer + size, sizeof answer - size, 0);
+    if (got == 0 && last && size > kSmall) break;
     if (got <= 0) die("recv");
     size += static_cast<std::size_t>(got);
     const auto end = std::string_view(answer, size).find("\r\n\r\n");
-    if (end != std::string_view::npos && size >= end + 4 + kSmall) break;
+    if (!last && end != std::string_view::npos && size >= end + 4 + kSmall) break;
   }
   if (!std::string_view(answer, size).starts_with("HTTP/1.1 200") && !std::string_view(answer, size).starts_with("HTTP/1.0 200"))
     die("the answer is not 200");
@@ -212,7 +220,7 @@ void counted(int threads, int seconds, const std::function<void(std::atomic<std:
 void bulk(const Target& to, int streams, int seconds) {
   counted(streams, seconds, [&](auto& sum, auto& over) {
     const int fd = to.open();
-    const std::string request = to.request(std::size_t{1} << 50, false);
+    const std::string request = to.request(std::size_t{1} << 50, false, false);
     if (::send(fd, request.data(), request.size(), MSG_NOSIGNAL) < 0) die("send");
     std::vector<char> buffer(kBuffer);
     while (!over) {
@@ -224,12 +232,12 @@ void bulk(const Target& to, int streams, int seconds) {
 }
 
 void small(const Target& to, int clients, int seconds, bool whole, bool kept) {
-  const std::string request = to.request(kSmall, whole);
+  const std::string request = to.request(kSmall, whole, !kept);
   counted(clients, seconds, [&](auto& sum, auto& over) {
     int fd = -1;
     while (!over) {
       if (fd < 0) fd = to.open();
-      ask(fd, request);
+      ask(fd, request, !kept);
       ++sum;
       if (!kept) ::close(std::exchange(fd, -1));
     }
@@ -237,11 +245,11 @@ void small(const Target& to, int clients, int seconds, bool whole, bool kept) {
 }
 
 void one(const Target& to, int count) {
-  const std::string request = to.request(kSmall, false);
+  const std::string request = to.request(kSmall, false, true);
   for (int i = 0; i < count; ++i) {
     const auto begin = Clock::now();
     const int fd = to.open();
-    ask(fd, request);
+    ask(fd, request, true);
     ::close(fd);
     std::printf("%.1f\n", std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
   }
