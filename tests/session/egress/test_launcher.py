@@ -44,14 +44,12 @@ def outside(fresh, internet):
     internet.serve(PUBLIC, 80, handle)
     internet.elsewhere = internet.serve(OTHER, 80, echo)
     edit(fresh.policies / "bash.json", **RULES)
-    binds = "".join(f"mount --bind {file} {path} && " for path, file in internet.files().items())
-    fresh.wrapper = ["nsenter", f"--net=/proc/{internet.out.holder.pid}/ns/net", "unshare", "--mount", "--", "sh", "-c", binds + 'exec "$@"', "sh"]
     return fresh
 
 
 @pytest.fixture
-def out(outside):
-    outside.start(wrapper=outside.wrapper)
+def out(outside, internet):
+    outside.start(wrapper=internet.wrapper())
     control = outside.control()
     if control.hello["tier"] not in ("T2", "T3"):
         pytest.skip("without a network namespace there is no way out")
@@ -134,9 +132,9 @@ def test_nothing_of_it_runs_where_no_policy_goes_out(fresh):
     assert not records(fresh, "egress_start") and below(fresh.pid, "caisson-gate") is None
 
 
-def test_without_its_programs_such_a_domain_is_refused_and_says_why(outside):
+def test_without_its_programs_such_a_domain_is_refused_and_says_why(outside, internet):
     (outside.own_programs(outside.base / "programs") / "caisson-egress").unlink()
-    outside.start("--agent", "/usr/bin/true", wrapper=outside.wrapper)
+    outside.start("--agent", "/usr/bin/true", wrapper=internet.wrapper())
     control = outside.control()
     with pytest.raises(Refused, match="the way out"):
         control.create()
