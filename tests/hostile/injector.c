@@ -1,6 +1,6 @@
 /* injector PID CALL...: makes the process PID, which waits in a system call, do others: as if its code had been taken over. Says
    the result of each, a number or -errno, a line each. x86-64. CALL: open:PATH, create:PATH, list:PATH, remove:PATH, exec:PATH,
-   socket, fork, setuid. exec comes last: where it succeeds there is another program. The process then goes on. */
+   socket, fork, setuid, or call:NUMBER,A,B,C with numbers of its own. exec comes last: where it succeeds there is another program. The process then goes on. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <signal.h>
@@ -62,6 +62,14 @@ int main(int argc, char** argv) {
     if (strcmp(what, "socket") == 0) result = call(regs, SYS_socket, AF_UNIX, SOCK_STREAM, 0);
     if (strcmp(what, "fork") == 0) result = call(regs, SYS_clone, SIGCHLD, 0, 0);
     if (strcmp(what, "setuid") == 0) result = call(regs, SYS_setuid, 12345, 0, 0);
+    if (strcmp(what, "call") == 0) {
+      unsigned long of[4] = {0};
+      for (int at = 0; at < 4 && *path != '\0'; ++at) {
+        of[at] = strtoul(path, &path, 10);
+        if (*path == ',') ++path;
+      }
+      result = call(regs, (long)of[0], of[1], of[2], of[3]);
+    }
     if (strcmp(what, "exec") == 0) result = call(regs, SYS_execve, text, 0, 0);
     printf("%lld\n", result);
   }
