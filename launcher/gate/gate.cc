@@ -109,8 +109,9 @@ void Gate::check_lists(const Workspace& workspace) {
   const auto bytes = sys::read_file("/proc/self/fd/" + std::to_string(workspace.list.get()), egress::kMaxListsBytes);
   const auto lists = bytes ? egress::read_lists(*bytes) : fail(Code::io, "");
   if (lists && !lists->alike && !workspace.sockets.owners)
-    failed(workspace.name, "its domains have different lists, and here sessions are not told apart (cgroup v2 and sock_diag do it): "
-                           "everything is refused until all domains with a way out have the same network, egress and egress_limits");
+    failed(workspace.name,
+           "its domains have different lists, and here sessions are not told apart (cgroup v2 and sock_diag do it): "
+           "everything is refused until all domains with a way out have the same network, egress and egress_limits");
 }
 
 void Gate::tell_dialer(const Entry& entry) {
@@ -166,7 +167,8 @@ void Gate::heard(egress::Said said, std::uint64_t number, std::string_view text)
   auto record = json::parse(text, kRecord);
   if (!record || !record->is_object()) record = json::Value{{"malformed", true}};
   // The log refuses the first six; the last two would count as refused system calls.
-  for (const char* of_the_log : {"seq", "time", "mono_us", "event", "prev", "hash", "calls", "syscall"}) record->erase(of_the_log);
+  for (const char* of_the_log : {"seq", "time", "mono_us", "event", "prev", "hash", "calls", "syscall"})
+    record->erase(of_the_log);
   (*record)["workspace"] = workspace.name;
   // Whoever takes the door over says nothing in the name of another workspace's session.
   if (const auto session = json::get_string(*record, "session"); !session || !workspace.sessions.contains(session->value_or("")))

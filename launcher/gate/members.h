@@ -1,5 +1,5 @@
-// The sessions by their cgroups: PID 1 gives each a leaf below its own, `caisson-sessions/[w-…/]SESSION[.DOMAIN]`, with the domain
-// where its sessions go out. No session can write there, and the kernel gives no id twice.
+// The sessions by their cgroups: PID 1 gives each a leaf below its own, `caisson-sessions/[w-…/]SESSION[.DOMAIN]`, with the
+// domain where its sessions go out. No session can write there, and the kernel gives no id twice.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Whose connection it is: the cgroup of the socket at the client's end, as sock_diag(7) tells it. Every socket keeps the cgroup of
-// the process that made it, whoever holds it later, and no session can leave its own.
+// Whose connection it is: the cgroup of the socket at the client's end, as sock_diag(7) tells it. Every socket keeps the cgroup
+// of the process that made it, whoever holds it later, and no session can leave its own.
 #pragma once
 
 #include <cstdint>

@@ -14,10 +14,10 @@ inline constexpr std::size_t kMaxText = 16 * 1024;
 
 // launcher -> door, launcher -> dialer
 enum class Order : std::uint32_t {
-  open = 1,   // a workspace gets lists (egress/list/lists.h). door: with these (memory file), TCP listeners for IPv4 and IPv6, the
-              // names socket (UDP, 127.0.0.53:53 and every other server's address), and, where sessions can be told apart, the
-              // socket for that (common/capture/owner.h), in this order; dialer: with the lists alone. Sent again: newer lists,
-              // then no sockets
+  open = 1,  // a workspace gets lists (egress/list/lists.h). door: with these (memory file), TCP listeners for IPv4 and IPv6, the
+             // names socket (UDP, 127.0.0.53:53 and every other server's address), and, where sessions can be told apart, the
+             // socket for that (common/capture/owner.h), in this order; dialer: with the lists alone. Sent again: newer lists,
+             // then no sockets
   close = 2,  // its connections end; nothing more is accepted of it
   peer = 3,   // with one end of a SOCK_SEQPACKET pair, whose other end goes to the other process. Workspace and generation are 0.
               // Sent again when that process was started anew: what ran over the old pair has failed

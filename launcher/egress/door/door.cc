@@ -17,7 +17,9 @@ Door::Door(Poll& poll, Fd launcher, std::size_t most_connections)
     : poll_(poll),
       launcher_(
           poll, std::move(launcher),
-          [this](const OrderHead& order, std::string_view text, std::vector<Fd> fds) { return ordered(order, text, std::move(fds)); },
+          [this](const OrderHead& order, std::string_view text, std::vector<Fd> fds) {
+            return ordered(order, text, std::move(fds));
+          },
           [this] { done_ = true; }),
       dialer_(poll),
       house_{.poll = poll, .launcher = launcher_, .dialer = dialer_, .pipes = pipes_, .most_connections = most_connections},

@@ -119,8 +119,8 @@ DnsCode NamesService::pointer(const Name& name, std::optional<DnsRecord>& record
   return DnsCode::no_error;
 }
 
-// A datagram's session is not asked for: a name gets an address here and nothing outside hears of it, and whoever connects is asked
-// again, by its own list. So only what every list denies is denied.
+// A datagram's session is not asked for: a name gets an address here and nothing outside hears of it, and whoever connects is
+// asked again, by its own list. So only what every list denies is denied.
 Verdict NamesService::decide_for_all(const Name& name) const {
   Verdict out{.kind = Verdict::Kind::deny};
   for (const auto& [domain, way] : workspace_.ways) {

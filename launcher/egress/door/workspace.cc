@@ -43,10 +43,7 @@ std::optional<Place> destination(int fd) {
 }  // namespace
 
 Workspace::Workspace(House& house_, std::uint64_t id_)
-    : house(house_),
-      id(id_),
-      records(house_.launcher, id_),
-      kept(house_.poll, house_.kept, house_.most_connections) {}
+    : house(house_), id(id_), records(house_.launcher, id_), kept(house_.poll, house_.kept, house_.most_connections) {}
 
 Workspace::~Workspace() = default;
 

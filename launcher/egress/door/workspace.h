@@ -77,9 +77,9 @@ class Workspace {
 
   static constexpr std::size_t kMostSessions = 4096, kMostWaiting = 256;
   capture::Owners owners_{Fd()};
-  bool apart_ = false, alike_ = false;  // sessions are told apart; all lists are the same
-  std::map<std::uint64_t, std::string> sessions_;           // by cgroup: text of Order::member
-  std::map<std::uint64_t, std::vector<Arrival>> waiting_;   // for it
+  bool apart_ = false, alike_ = false;                     // sessions are told apart; all lists are the same
+  std::map<std::uint64_t, std::string> sessions_;          // by cgroup: text of Order::member
+  std::map<std::uint64_t, std::vector<Arrival>> waiting_;  // for it
   std::size_t waiting_count_ = 0;
   std::list<std::unique_ptr<Connection>> connections_;
   std::unique_ptr<Listener> v4_, v6_;

@@ -1,5 +1,6 @@
-// The lists of a workspace: each domain whose sessions go out has its own. PID 1 joins them without reading them (Domains::lists):
-// for each a line with the domain, a line with the number of bytes, and these bytes. The reading end takes any bytes at all.
+// The lists of a workspace: each domain whose sessions go out has its own. PID 1 joins them without reading them
+// (Domains::lists): for each a line with the domain, a line with the number of bytes, and these bytes. The reading end takes any
+// bytes at all.
 #pragma once
 
 #include <map>

@@ -180,8 +180,7 @@ Task<Result<confine::ProbeResults>> Domains::ask_canary(const Workspace& workspa
 Task<Result<Domain>> Domains::prepare_domain(const Workspace& workspace, Domain domain, const Narrowed* by) {
   while (!domain.prepared) {
     if (!domain.plan) CO_TRY(co_await plan_domain(workspace, domain, by));
-    if (by == nullptr && policy::goes_out(*domain.plan->policy))
-      CO_TRY(co_await host_.egress->open(workspace, lists()));
+    if (by == nullptr && policy::goes_out(*domain.plan->policy)) CO_TRY(co_await host_.egress->open(workspace, lists()));
     std::string culprit;
     auto prepared = co_await builder_.make_template(loop_, domain.plan,
                                                     by != nullptr && by->own != nullptr ? *by->own : workspace.place, &culprit);

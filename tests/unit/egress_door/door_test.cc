@@ -38,7 +38,8 @@ class DoorTest : public PollTest {
   // The client connects to 127.0.0.1: that is how the door's own port is asked.
   void open(const List& list) {
     const std::string bytes = list_bytes(list);
-    const Fd file = memory_file("bash\n" + std::to_string(bytes.size()) + "\n" + bytes), names(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    const Fd file = memory_file("bash\n" + std::to_string(bytes.size()) + "\n" + bytes),
+             names(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     Fd v4(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), v6(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
     place_ = {.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
     socklen_t size = sizeof place_;

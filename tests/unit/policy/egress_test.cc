@@ -48,7 +48,8 @@ TEST(Egress, RulesBecomeAList) {
   const auto policy = dir.policy();
   const egress::List list = list_of_policy(*policy);
   ASSERT_EQ(list.rules.size(), 5U);
-  EXPECT_TRUE(allows(*policy, "packages.example.org") && allows(*policy, "a.example.org", 8005) && allows(*policy, "10.1.2.3", 5432));
+  EXPECT_TRUE(allows(*policy, "packages.example.org") && allows(*policy, "a.example.org", 8005) &&
+              allows(*policy, "10.1.2.3", 5432));
   EXPECT_FALSE(allows(*policy, "bad.example.org") || allows(*policy, "10.1.2.3") || allows(*policy, "other.org"));
   EXPECT_TRUE(list.rules[1].private_ && list.rules[1].sni == egress::Sni::optional);
   EXPECT_TRUE(list.rules[0].sni == egress::Sni::required && list.rules[2].sni == egress::Sni::optional);

@@ -19,6 +19,7 @@ Fd user_namespace() {
   auto made = sys::pipe().value(), mapped = sys::pipe().value();
   const pid_t pid = ::fork();
   if (pid == 0) {
+    mapped.second.reset();  // what it waits for is its end
     char byte = 0;
     const bool done =
         ::unshare(CLONE_NEWUSER) == 0 && ::write(made.second.get(), "x", 1) == 1 && ::read(mapped.first.get(), &byte, 1) == 1;
