@@ -115,11 +115,11 @@ constexpr Field kPolicy[] = {
           "`none`. `allowlist`: also what `egress` names; `monitor`: every public address, each connection on record; `open`: "
           "every "
           "public address. The last three need tier T2."),
-    field(
-        "/egress",
-        "What sessions may reach outside, and what not, whatever else is allowed. All domains with a way out must have the same "
-        "rules, limits and `network`. Rules that deny are added to those of the file that it extends.",
-        kAny, {}, objects),
+    field("/egress",
+          "What sessions may reach outside, and what not, whatever else is allowed. Rules that deny are added to those of the "
+          "file that "
+          "it extends.",
+          kAny, {}, objects),
     {"/egress/*/host", text, kAny, "", 1, 255, kRequired, never,
      "A name (`example.org`), the names below one (`*.example.org`), an address or a block of addresses (`10.1.0.0/16`)."},
     {"/egress/*/ports", ranges, kAny, "", 1, 16, "", never,
@@ -132,7 +132,8 @@ constexpr Field kPolicy[] = {
     {"/egress/*/methods", choice, kAny, "read all", 0, 0, "\"all\"", never,
      "`read`: plain HTTP with GET, HEAD and OPTIONS only."},
     {"/egress/*/why", text, kAny, "", 8, kMaxWhy, kRequired, never, "The reason; it stands in records and answers."},
-    {"/egress_limits", object, kAny, "", 0, 0, "{}", never, "Of all connections of a workspace to the outside."},
+    {"/egress_limits", object, kAny, "", 0, 0, "{}", never,
+     "Of all connections to the outside of the domain's sessions in a workspace."},
     {"/egress_limits/connections", integer, kAny, "", 1, 16384, "512", larger, "Connections at once."},
     {"/egress_limits/connections_per_second", integer, kAny, "", 1, 10000, "50", larger,
      "New connections; four times as many in a burst."},

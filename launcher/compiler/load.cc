@@ -16,6 +16,7 @@
 #include "launcher/compiler/egress.h"
 #include "launcher/compiler/nearest.h"
 #include "launcher/compiler/stages.h"
+#include "launcher/egress/list/lists.h"
 
 namespace caisson::policy {
 namespace {
@@ -162,25 +163,21 @@ class Loader {
       else if (const Layer* top = layer(domain, nullptr); ready && !top->merged.is_null())
         result_.policies[domain] = finish(*top, domain);
     }
-    compare_ways_out();
+    measure_ways_out();
     if (problems_.count() == 0 && result_.policies.empty())
       problem(path_,
               choice_.only.empty() ? "has no domain: the only *.json is base.json" : "has no domain " + quote(choice_.only, 64),
               nearest(choice_.only, domains_of(directory_->names)));
   }
 
-  // Sessions with a way out share a network namespace in their workspace, and what leaves it has no domain any more.
-  void compare_ways_out() {
-    const Policy* first = nullptr;
-    for (const auto& [domain, policy] : result_.policies) {
-      if (policy == nullptr || !goes_out(policy->network)) continue;
-      if (first == nullptr) first = policy.get();
-      else if (policy->egress != first->egress)
-        problems_.add(*layers_.at(domain).source, policy->network != first->network ? "/network" : "/egress",
-                      "is not what domain " + quote(first->domain, 64) +
-                          " has: domains with a way out share it in a workspace, so they must have the same network, egress and "
-                          "egress_limits. Say them in base.json or in a domain that both extend");
-    }
+  // Door and dialer have all of them.
+  void measure_ways_out() {
+    std::size_t bytes = 0;
+    for (const auto& [domain, policy] : result_.policies)
+      if (policy != nullptr && goes_out(policy->network)) bytes += domain.size() + policy->egress.size() + 16;
+    if (bytes > egress::kMaxListsBytes)
+      problem(path_, "has egress lists of " + std::to_string(bytes) + " bytes in all its domains together, and at most " +
+                         std::to_string(egress::kMaxListsBytes) + " are possible: say fewer rules, or shorter reasons");
   }
 
   void problem(const std::string& file, const std::string& what, const std::string& meant = {}) {

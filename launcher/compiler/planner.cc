@@ -105,6 +105,11 @@ class Planner {
     plan_.inet = plan_.net_ns && policy_.network != policy::Network::none;
     if (policy::goes_out(policy_) && place_.own_net)
       residual("no-way-out", "the session has a network namespace of its own: what `egress` allows cannot be reached from it");
+    if (policy::goes_out(policy_) && !place_.own_net && !features_.cgroup.ok())
+      residual(
+          "ways-out-alike",
+          "without cgroup v2 sessions that go out are not told apart: their records name no session, and while the domains with "
+          "a way out differ in network, egress or egress_limits, all of their connections are refused");
     if (plan_.inet && !place_.own_net)
       residual("loopback-shared",
                "the sessions of a workspace share one loopback network: each can use the servers of the others");

@@ -42,8 +42,9 @@ Outcome work(int user_ns, int net_ns, Entered& made) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   Entered made;
   const Outcome out = work(user_ns, net_ns, made);
-  const int fds[] = {made.net_ns.get(), made.sockets.tcp4.get(), made.sockets.tcp6.get(), made.sockets.names.get()};
-  const std::size_t count = out.error == 0 ? std::size(fds) : 0;
+  const int fds[] = {made.net_ns.get(), made.sockets.tcp4.get(), made.sockets.tcp6.get(), made.sockets.names.get(),
+                     made.sockets.owners.get()};
+  const std::size_t count = out.error == 0 ? std::size(fds) - (made.sockets.owners ? 0 : 1) : 0;
   ::_exit(scm::send(answer, &out, sizeof out, fds, count) == static_cast<ssize_t>(sizeof out) ? 0 : 1);
 }
 
@@ -51,7 +52,7 @@ Entered heard(const Fd& socket) {
   Outcome out;
   const scm::Received came = scm::receive(socket.get(), &out, sizeof out, MSG_DONTWAIT);
   Entered made;
-  Fd* const into[] = {&made.net_ns, &made.sockets.tcp4, &made.sockets.tcp6, &made.sockets.names};
+  Fd* const into[] = {&made.net_ns, &made.sockets.tcp4, &made.sockets.tcp6, &made.sockets.names, &made.sockets.owners};
   for (std::size_t i = 0; i < came.count; ++i)
     if (Fd fd(came.fds[i]); i < std::size(into)) *into[i] = std::move(fd);
   if (came.size != static_cast<ssize_t>(sizeof out)) made.error = EIO, made.what = "the child that enters it ended";

@@ -1,5 +1,7 @@
 #include "launcher/gate/gate.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -8,11 +10,13 @@
 #include "launcher/common/base/scm.h"
 #include "launcher/common/base/sys.h"
 #include "launcher/common/telling/json_text.h"
+#include "launcher/egress/list/lists.h"
 
 namespace caisson::gate {
 namespace {
 
 constexpr std::int64_t kServeUs = 8'000'000, kCountedUs = 1'000'000;
+constexpr std::size_t kMostSessions = 8192;  // twice what the door keeps
 constexpr json::Bounds kRecord{.max_bytes = egress::kMaxText, .max_depth = 4, .max_values = 256};
 
 }  // namespace
@@ -21,7 +25,9 @@ Gate::Gate(Loop& loop, Fd up, const std::string& door, const std::string& dialer
     : loop_(loop),
       up_(std::move(up)),
       door_(loop, "door", door, events(door_)),
-      dialer_(loop, "dialer", dialer, events(dialer_)) {}
+      dialer_(loop, "dialer", dialer, events(dialer_)) {
+  (void)tell(Told::start, JsonText().string("process", "gate").number("pid", ::getpid()).text());
+}
 
 Service::Events Gate::events(Service& of) {
   return {.started = [this, &of] { started(of); },
@@ -53,6 +59,7 @@ Status Gate::hear() {
   if (order.op == Op::list) {
     there->second.generation = order.generation;
     there->second.list = std::move(fds[0]);
+    check_lists(there->second);
     // The dialer first: what the door lets through is to meet the same list.
     for (Service* of : {&dialer_, &door_})
       of->send({egress::Order::open, order.generation, order.workspace}, {there->second.list.get()});
@@ -87,6 +94,8 @@ void Gate::entered(std::uint64_t workspace, Entered made) {
   if (made.error != 0) return answer(entry, made.error, made.what);
   entry->second.net_ns = std::move(made.net_ns);
   entry->second.sockets = std::move(made.sockets);
+  if (!members_.known()) entry->second.sockets.owners.reset();
+  check_lists(entry->second);
   entry->second.made = true;
   (void)tell(Told::start,
              JsonText().string("workspace", entry->second.name).number("generation", entry->second.generation).text());
@@ -95,14 +104,26 @@ void Gate::entered(std::uint64_t workspace, Entered made) {
   settle();
 }
 
+// Where sessions are not told apart the door refuses everything as soon as their lists differ. Whoever wrote them is to know why.
+void Gate::check_lists(const Workspace& workspace) {
+  const auto bytes = sys::read_file("/proc/self/fd/" + std::to_string(workspace.list.get()), egress::kMaxListsBytes);
+  const auto lists = bytes ? egress::read_lists(*bytes) : fail(Code::io, "");
+  if (lists && !lists->alike && !workspace.sockets.owners)
+    failed(workspace.name,
+           "its domains have different lists, and here sessions are not told apart (cgroup v2 and sock_diag do it): "
+           "everything is refused until all domains with a way out have the same network, egress and egress_limits");
+}
+
 void Gate::tell_dialer(const Entry& entry) {
   dialer_.send({egress::Order::open, entry->second.generation, entry->first}, {entry->second.list.get()});
 }
 
 void Gate::tell_door(const Entry& entry) {
-  const auto& [tcp4, tcp6, names] = entry->second.sockets;
-  door_.send({egress::Order::open, entry->second.generation, entry->first},
-             {entry->second.list.get(), tcp4.get(), tcp6.get(), names.get()});
+  const auto& [tcp4, tcp6, names, owners] = entry->second.sockets;
+  const egress::OrderHead head{egress::Order::open, entry->second.generation, entry->first};
+  const int list = entry->second.list.get();
+  if (owners) door_.send(head, {list, tcp4.get(), tcp6.get(), names.get(), owners.get()});
+  else door_.send(head, {list, tcp4.get(), tcp6.get(), names.get()});
 }
 
 void Gate::settle() {
@@ -138,16 +159,33 @@ void Gate::started(Service& service) {
 
 void Gate::heard(egress::Said said, std::uint64_t number, std::string_view text) {
   const auto entry = workspaces_.find(number);
-  if (entry == workspaces_.end() || (said != egress::Said::record && said != egress::Said::dropped)) return;
+  if (entry == workspaces_.end()) return;
+  if (said == egress::Said::whose) return tell_whose(entry, text);
+  if (said != egress::Said::record && said != egress::Said::dropped) return;
   Workspace& workspace = entry->second;
   if (!workspace.records.take(sys::monotonic_us())) return count(workspace);
   auto record = json::parse(text, kRecord);
   if (!record || !record->is_object()) record = json::Value{{"malformed", true}};
-  for (const char* of_the_log : {"seq", "time", "mono_us", "event", "prev", "hash"})
-    record->erase(of_the_log);  // it refuses these
+  // The log refuses the first six; the last two would count as refused system calls.
+  for (const char* of_the_log : {"seq", "time", "mono_us", "event", "prev", "hash", "calls", "syscall"})
+    record->erase(of_the_log);
   (*record)["workspace"] = workspace.name;
+  // Whoever takes the door over says nothing in the name of another workspace's session.
+  if (const auto session = json::get_string(*record, "session"); !session || !workspace.sessions.contains(session->value_or("")))
+    record->erase("session");
   const Told as = said == egress::Said::dropped ? Told::dropped : record->contains("refusal") ? Told::refused : Told::connection;
   if (!tell(as, json::dump(*record))) count(workspace);
+}
+
+void Gate::tell_whose(const Entry& entry, std::string_view cgroup) {
+  egress::Cgroup asked{};
+  if (cgroup.size() != sizeof asked) return;
+  std::memcpy(&asked, cgroup.data(), sizeof asked);
+  const std::string found = members_.find(asked.id);
+  auto& sessions = entry->second.sessions;
+  if (!found.empty()) sessions.insert(found.substr(0, found.find(' ')));
+  if (sessions.size() > kMostSessions) sessions.erase(sessions.begin());  // the oldest: their ids begin with their time
+  door_.send({egress::Order::member, entry->second.generation, entry->first}, {}, std::string(cgroup) + found);
 }
 
 void Gate::count(Workspace& workspace) {

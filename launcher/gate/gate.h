@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -12,6 +13,7 @@
 #include "launcher/common/telling/token_bucket.h"
 #include "launcher/common/wire/gate_protocol.h"
 #include "launcher/gate/enter.h"
+#include "launcher/gate/members.h"
 #include "launcher/gate/service.h"
 
 namespace caisson::gate {
@@ -31,6 +33,7 @@ class Gate {
     Fd answer, net_ns;  // of a launcher that waits, and what it waits for
     capture::Sockets sockets;
     bool made = false;
+    std::set<std::string> sessions;  // of which the door was told
     TokenBucket records{1000, 200};  // at once, and a second: beyond that they are counted
     std::uint64_t dropped = 0;
   };
@@ -38,6 +41,7 @@ class Gate {
 
   void open(const Order& order, std::string name, const Fd& user_ns, Fd list, Fd answer, const Fd& net_ns);
   void entered(std::uint64_t workspace, Entered made);
+  void check_lists(const Workspace& workspace);
   void tell_door(const Entry& entry);
   void tell_dialer(const Entry& entry);
   void settle();  // answers who waits, once all that it asked for serves
@@ -45,6 +49,7 @@ class Gate {
   void failed(const std::string& workspace, const std::string& why);
   void started(Service& service);
   void heard(egress::Said said, std::uint64_t workspace, std::string_view text);
+  void tell_whose(const Entry& entry, std::string_view cgroup);
   void count(Workspace& workspace);
   [[nodiscard]] Service::Events events(Service& of);
   // False: the launcher did not take it.
@@ -52,6 +57,7 @@ class Gate {
 
   Loop& loop_;
   const Fd up_;
+  const Members members_;
   std::map<std::uint64_t, Workspace> workspaces_;
   Service door_, dialer_;
   bool running_ = false;  // both were started

@@ -41,9 +41,11 @@ void Service::start() {
   events_.started();
 }
 
-void Service::send(egress::OrderHead order, std::initializer_list<int> fds) {
+void Service::send(egress::OrderHead order, std::initializer_list<int> fds, std::string_view text) {
   if (pid_ == 0) return;
-  if (scm::send(socket_.get(), &order, sizeof order, fds.begin(), fds.size(), MSG_DONTWAIT) != static_cast<ssize_t>(sizeof order))
+  const std::string message = std::string(reinterpret_cast<const char*>(&order), sizeof order).append(text);
+  if (scm::send(socket_.get(), message.data(), message.size(), fds.begin(), fds.size(), MSG_DONTWAIT) !=
+      static_cast<ssize_t>(message.size()))
     end("does not take its orders: " + std::string(errno_name(errno)));
 }
 
@@ -56,7 +58,7 @@ void Service::hear() {
   if (static_cast<std::size_t>(size) < sizeof head) return end("said too little");
   std::memcpy(&head, buffer, sizeof head);
   const std::string_view text(buffer + sizeof head, static_cast<std::size_t>(size) - sizeof head);
-  if (text.size() != head.size || head.said < egress::Said::ready || head.said > egress::Said::figures)
+  if (text.size() != head.size || head.said < egress::Said::ready || head.said > egress::Said::whose)
     return end("said what is no message");
   if (head.said != egress::Said::ready) return events_.said(head.said, head.workspace, text);
   ready_ = true;

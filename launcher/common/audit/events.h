@@ -44,7 +44,8 @@ enum class Event {
   auditor_exit,
   courier_start,
   courier_exit,
-  egress_connection,  // launcher.ndjson: a connection that went out and has ended: workspace, host, address, bytes, rule
+  egress_connection,  // launcher.ndjson and its session's log: a connection that went out and has ended: workspace, host,
+                      // address, bytes, rule
   egress_refused,     // one that did not, or a question about a name: why
   egress_dropped,     // those that were only counted
   egress_start,       // of gate, door and dialer; or a workspace got its way out

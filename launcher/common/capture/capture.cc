@@ -11,6 +11,7 @@
 #include <iterator>
 
 #include "launcher/common/capture/netlink.h"
+#include "launcher/common/capture/owner.h"
 #include "launcher/common/capture/rules.h"
 
 namespace caisson::capture {
@@ -91,7 +92,7 @@ Result<Fd> names_socket() {
 }
 
 // That a connection to an address of documentation (RFC 5737, RFC 3849) really comes to the listener, as that address.
-Status proof(const Fd& at, int family) {
+Status proof(const Fd& at, int family, Fd& owners) {
   const sockaddr_in6 there = address_of(family, family == AF_INET6 ? "2001:db8::1" : "192.0.2.1", 9);
   const Fd client(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!client) return sys_error("socket");
@@ -104,6 +105,9 @@ Status proof(const Fd& at, int family) {
   if (!server || ::getsockname(server.get(), reinterpret_cast<sockaddr*>(&own), &size) != 0) return sys_error("accept");
   if (size != size_of(family) || std::memcmp(&own, &there, size) != 0)
     return sys_error("the listener does not see the address that was asked for", EADDRNOTAVAIL);
+  // Not before Linux 5.9, nor without CONFIG_SOCK_CGROUP_DATA or inet_diag: then sessions are not told apart.
+  Owners asked(std::move(owners));
+  if (asked.cgroup_of(server.get())) owners = std::move(asked).socket();
   return {};
 }
 
@@ -124,8 +128,9 @@ Result<Sockets> open(Step& step) {
   step = Step::routes;
   TRY(routes());
   step = Step::proof;
-  TRY(proof(out.tcp4, AF_INET));
-  TRY(proof(out.tcp6, AF_INET6));
+  if (auto owners = Owners::open()) out.owners = std::move(*owners);
+  TRY(proof(out.tcp4, AF_INET, out.owners));
+  TRY(proof(out.tcp6, AF_INET6, out.owners));
   step = Step::none;
   return out;
 }

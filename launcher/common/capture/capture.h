@@ -30,8 +30,9 @@ constexpr std::string_view words(Step) { return "none user_ns net_ns ipv6 routes
 
 struct Sockets {
   Fd tcp4, tcp6;  // listening, transparent
-  Fd names;  // AF_INET6, bound to ::, takes IPv4 as well: IPV6_PKTINFO says which server was asked (IPv4: ::ffff:a.b.c.d), and
-             // put into an answer it is where that comes from
+  Fd names;   // AF_INET6, bound to ::, takes IPv4 as well: IPV6_PKTINFO says which server was asked (IPv4: ::ffff:a.b.c.d), and
+              // put into an answer it is where that comes from
+  Fd owners;  // of Owners (owner.h): whose a connection is; none where the kernel does not say
 };
 
 // In the namespace that the caller is in. What an earlier call made there is replaced. Without the sockets all that goes out is

@@ -14,13 +14,20 @@ inline constexpr std::size_t kMaxText = 16 * 1024;
 
 // launcher -> door, launcher -> dialer
 enum class Order : std::uint32_t {
-  open = 1,   // a workspace gets a list. door: with list (memory file), TCP listeners for IPv4 and IPv6, and the names socket
-              // (UDP, 127.0.0.53:53 and every other server's address), in this order; dialer: with the list alone. Sent again: a
-              // newer list, then no sockets
+  open = 1,  // a workspace gets lists (egress/list/lists.h). door: with these (memory file), TCP listeners for IPv4 and IPv6, the
+             // names socket (UDP, 127.0.0.53:53 and every other server's address), and, where sessions can be told apart, the
+             // socket for that (common/capture/owner.h), in this order; dialer: with the lists alone. Sent again: newer lists,
+             // then no sockets
   close = 2,  // its connections end; nothing more is accepted of it
   peer = 3,   // with one end of a SOCK_SEQPACKET pair, whose other end goes to the other process. Workspace and generation are 0.
               // Sent again when that process was started anew: what ran over the old pair has failed
+  member = 4,  // to the door, the answer to Said::whose; text: a Cgroup, then "session domain", "session " of one without a way
+               // out, or nothing: no session's
 };
+struct Cgroup {
+  std::uint64_t id;
+};
+inline constexpr std::size_t kMaxMember = 160;  // bytes of text
 struct OrderHead {
   Order order;
   std::uint32_t generation;  // of the list: stands in records
@@ -34,6 +41,7 @@ enum class Said : std::uint32_t {
   dropped = 3,  // text: a JSON object, events that were only counted
   closed = 4,   // the workspace's connections have ended, nothing follows about it
   figures = 5,  // text: a JSON object of counters, at most one a second, of the workspace
+  whose = 6,    // of the door; text: a Cgroup. Whose cgroup is this?
 };
 struct SaidHead {
   Said said;
@@ -46,7 +54,7 @@ struct DialRequest {
   std::uint64_t workspace;
   std::uint32_t id;          // of the door's
   std::uint16_t port;        // host order
-  std::uint16_t host_bytes;  // the host's canonical text follows, at most 255 bytes
+  std::uint16_t host_bytes;  // the host's canonical text follows, at most 255 bytes, then the domain whose list permits it
 };
 // dialer -> door; with the connected socket where `error` is 0.
 struct DialAnswer {
@@ -80,11 +88,12 @@ enum class Refusal : std::uint32_t {
   timeout,
   dialer,
   canary,
+  unregistered,
 };
 constexpr std::string_view words(Refusal) {
   return "none rule not_listed port address rebinding unresolved no_such_name sni ech_or_fronting not_tls framing method "
          "host_differs limit rate "
-         "timeout dialer canary";
+         "timeout dialer canary unregistered";
 }
 
 }  // namespace caisson::egress

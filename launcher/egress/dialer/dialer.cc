@@ -34,7 +34,7 @@ Dialer::Dialer(Poll& poll, Fd launcher, NameFiles files, std::uint16_t dns_port)
       resolver_(poll, files_, dns_port),
       launcher_(
           poll, std::move(launcher),
-          [this](const OrderHead& order, std::vector<Fd> fds) { return ordered(order, std::move(fds)); },
+          [this](const OrderHead& order, std::string_view, std::vector<Fd> fds) { return ordered(order, std::move(fds)); },
           [this] { done_ = true; }) {
   (void)launcher_.tell(Said::ready, 0);
 }
@@ -42,23 +42,32 @@ Dialer::Dialer(Poll& poll, Fd launcher, NameFiles files, std::uint16_t dns_port)
 bool Dialer::ordered(const OrderHead& order, std::vector<Fd> fds) {
   switch (order.order) {
     case Order::open:
-      return fds.size() == 1 && set_list(order, fds.front());
+      return fds.size() == 1 && set_lists(order, fds.front());
     case Order::close:
       lists_.erase(order.workspace);
       std::erase_if(dials_, [&order](const auto& entry) { return entry.second->workspace == order.workspace; });
       return fds.empty() && launcher_.tell(Said::closed, order.workspace);
     case Order::peer:
       return fds.size() == 1 && set_peer(std::move(fds.front()));
+    case Order::member:
+      return false;  // the door's
   }
   return false;
 }
 
-bool Dialer::set_list(const OrderHead& order, const Fd& file) {
-  const auto bytes = bytes_of(file.get(), kMaxListBytes);
-  auto list = bytes ? read_list(*bytes) : fail(Code::io, "read the list");
-  if (!list) return false;
-  lists_[order.workspace] = std::make_shared<const List>(std::move(*list));
+bool Dialer::set_lists(const OrderHead& order, const Fd& file) {
+  const auto bytes = bytes_of(file.get(), kMaxListsBytes);
+  auto lists = bytes ? read_lists(*bytes) : fail(Code::io, "read the lists");
+  if (!lists) return false;
+  lists_[order.workspace] = std::move(*lists);
   return true;
+}
+
+std::shared_ptr<const List> Dialer::list_of(std::uint64_t workspace, std::string_view domain) const {
+  const auto lists = lists_.find(workspace);
+  if (lists == lists_.end()) return nullptr;
+  const auto list = lists->second.of.find(domain);
+  return list != lists->second.of.end() ? list->second : nullptr;
 }
 
 // What ran over the old pair was the old door's.
@@ -78,15 +87,16 @@ bool Dialer::asked(std::string_view message, std::size_t descriptors) {
   if (message.size() < sizeof request || descriptors != 0) return false;
   std::memcpy(&request, message.data(), sizeof request);
   const std::string_view text = message.substr(sizeof request);
-  auto host = canonical_host(text);
-  if (!host || text.size() != request.host_bytes || request.port == 0 || dials_.contains(request.id)) return false;
-  const auto list = lists_.find(request.workspace);
-  if (list == lists_.end() || dials_.size() >= kMostDials) {
-    answer(refused({.id = request.id, .rule = -1}, list == lists_.end() ? Refusal::not_listed : Refusal::limit), {});
+  if (text.size() < request.host_bytes || request.port == 0 || dials_.contains(request.id)) return false;
+  auto host = canonical_host(text.substr(0, request.host_bytes));
+  if (!host) return false;
+  const auto list = list_of(request.workspace, text.substr(request.host_bytes));
+  if (!list || dials_.size() >= kMostDials) {
+    answer(refused({.id = request.id, .rule = -1}, !list ? Refusal::not_listed : Refusal::limit), {});
     return true;
   }
   Dial& made =
-      *(dials_[request.id] = std::make_unique<Dial>(request.workspace, request.id, request.port, std::move(*host), list->second));
+      *(dials_[request.id] = std::make_unique<Dial>(request.workspace, request.id, request.port, std::move(*host), list));
   made.task.emplace(dial(made));
   return true;
 }

@@ -12,7 +12,7 @@
 #include "launcher/common/egress/protocol.h"
 #include "launcher/egress/dialer/name_files.h"
 #include "launcher/egress/dialer/resolver.h"
-#include "launcher/egress/list/list.h"
+#include "launcher/egress/list/lists.h"
 #include "launcher/egress/loop/launcher_line.h"
 
 namespace caisson::egress {
@@ -37,7 +37,8 @@ class Dialer {
     std::optional<Task<bool>> task;
   };
   bool ordered(const OrderHead& order, std::vector<Fd> fds);
-  bool set_list(const OrderHead& order, const Fd& file);
+  bool set_lists(const OrderHead& order, const Fd& file);
+  [[nodiscard]] std::shared_ptr<const List> list_of(std::uint64_t workspace, std::string_view domain) const;
   bool set_peer(Fd fd);
   bool asked(std::string_view message, std::size_t descriptors);
   [[nodiscard]] Task<bool> dial(Dial& dial);
@@ -51,7 +52,7 @@ class Dialer {
   Resolver resolver_;
   LauncherLine launcher_;
   std::unique_ptr<Link> door_;
-  std::map<std::uint64_t, std::shared_ptr<const List>> lists_;
+  std::map<std::uint64_t, Lists> lists_;  // of workspaces
   std::map<std::uint32_t, std::unique_ptr<Dial>> dials_;
   bool done_ = false;
 };

@@ -29,22 +29,23 @@ Task<bool> talk_of(Connection& connection) {
 
 }  // namespace
 
-Connection::Connection(Workspace& workspace_, Fd client_, Address to_, std::uint16_t port_)
+Connection::Connection(Workspace& workspace_, Member whose_, Fd client_, Address to_, std::uint16_t port_)
     : workspace(workspace_),
-      list(workspace_.list),
-      bytes(workspace_.bytes),
+      whose(std::move(whose_)),
+      list(whose.way->list),
+      bytes(whose.way->bytes),
       to(to_),
       port(port_),
       client(workspace_.house.poll, std::move(client_)),
       generation_(workspace_.generation),
       house_(workspace_.house),
       next_(workspace_.house.poll, [this] { go_on(); }) {
-  ++house_.connections;
+  ++house_.connections, ++whose.way->connections;
   facts.since_us = now_us();
   send_at_once(client);
 }
 
-Connection::~Connection() { --house_.connections; }
+Connection::~Connection() { --house_.connections, --whose.way->connections; }
 
 void Connection::begin() { talk_.emplace(talk()); }
 
@@ -102,7 +103,7 @@ bool Connection::permitted(const Host& host, std::uint16_t to_port) {
 }
 
 Task<bool> Connection::dial(Host host, std::uint16_t to_port) {
-  Dialed dialed = co_await workspace.house.dialer.dial(workspace.id, std::move(host), to_port);
+  Dialed dialed = co_await workspace.house.dialer.dial(workspace.id, whose.way->domain, std::move(host), to_port);
   if (dialed.address) facts.address = dialed.address;
   facts.rule = dialed.rule;
   facts.error = dialed.refusal == Refusal::none ? dialed.error : 0;
@@ -121,8 +122,9 @@ Task<bool> Connection::reach(Host host, std::uint16_t to_port) {
 void Connection::record(std::string_view ended) {
   const Via via = facts.via;
   facts.ended = ended;
-  if (facts.refusal != Refusal::none) workspace.records.refused(facts, now_us());
-  else if (!facts.host.empty()) workspace.records.ended(facts, now_us(), list->mode != Mode::open);
+  facts.why = why_of(*list, facts.rule);
+  if (facts.refusal != Refusal::none) workspace.records.refused(whose, facts, now_us());
+  else if (!facts.host.empty()) workspace.records.ended(whose, facts, now_us(), list->mode != Mode::open);
   facts = Facts();
   facts.via = via, facts.since_us = now_us();
 }

@@ -19,7 +19,7 @@ class Connection {
  public:
   static constexpr std::int64_t kFirstBytesUs = 5'000'000, kHandshakeUs = 10'000'000, kLingerUs = 2'000'000;
 
-  Connection(Workspace& workspace, Fd client, Address to, std::uint16_t port);
+  Connection(Workspace& workspace, Member whose, Fd client, Address to, std::uint16_t port);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -45,6 +45,7 @@ class Connection {
   [[nodiscard]] Task<bool> linger();
 
   Workspace& workspace;
+  const Member whose;
   const std::shared_ptr<const List> list;  // the one of the time of its accept
   const std::shared_ptr<ByteBudget> bytes;
   const Address to;  // where the client wanted to connect to

@@ -63,12 +63,12 @@ bool DialLine::heard(std::string_view message, std::vector<Fd> fds) {
   return true;
 }
 
-Task<Dialed> DialLine::dial(std::uint64_t workspace, Host host, std::uint16_t port) {
+Task<Dialed> DialLine::dial(std::uint64_t workspace, std::string domain, Host host, std::uint16_t port) {
   const std::string text = host_text(host);
   const DialRequest request{
       .workspace = workspace, .id = ++last_id_, .port = port, .host_bytes = static_cast<std::uint16_t>(text.size())};
   Pending pending(*this, request.id);
-  if (!dialer_ || !dialer_->say(message_of(request, text))) pending.dialed.refusal = Refusal::dialer;
+  if (!dialer_ || !dialer_->say(message_of(request, text + domain))) pending.dialed.refusal = Refusal::dialer;
   if (pending.dialed.refusal != Refusal::none) co_return std::move(pending.dialed);
   const bool told = co_await pending.told;
   if (!told) pending.dialed.error = ETIMEDOUT;

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "launcher/common/base/task.h"
 #include "launcher/common/egress/protocol.h"
@@ -26,7 +27,8 @@ class DialLine {
  public:
   explicit DialLine(Poll& poll) : poll_(poll) {}
   void set_peer(Fd fd);
-  [[nodiscard]] Task<Dialed> dial(std::uint64_t workspace, Host host, std::uint16_t port);
+  // domain: whose list permits it.
+  [[nodiscard]] Task<Dialed> dial(std::uint64_t workspace, std::string domain, Host host, std::uint16_t port);
 
  private:
   static constexpr std::int64_t kPatienceUs = 12'000'000;  // longer than the dialer's own

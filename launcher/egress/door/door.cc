@@ -1,5 +1,7 @@
 #include "launcher/egress/door/door.h"
 
+#include <cstring>
+
 #include "launcher/egress/door/connection.h"
 #include "launcher/egress/door/names_service.h"
 
@@ -7,7 +9,7 @@ namespace caisson::egress {
 namespace {
 
 constexpr std::int64_t kTellUs = 1'000'000;
-constexpr std::size_t kSockets = 3;  // of an order that opens: TCP for IPv4 and IPv6, names
+constexpr std::size_t kSockets = 3;  // of an order that opens: TCP for IPv4 and IPv6, names; then may come that of Owners
 
 }  // namespace
 
@@ -15,7 +17,9 @@ Door::Door(Poll& poll, Fd launcher, std::size_t most_connections)
     : poll_(poll),
       launcher_(
           poll, std::move(launcher),
-          [this](const OrderHead& order, std::vector<Fd> fds) { return ordered(order, std::move(fds)); },
+          [this](const OrderHead& order, std::string_view text, std::vector<Fd> fds) {
+            return ordered(order, text, std::move(fds));
+          },
           [this] { done_ = true; }),
       dialer_(poll),
       house_{.poll = poll, .launcher = launcher_, .dialer = dialer_, .pipes = pipes_, .most_connections = most_connections},
@@ -26,7 +30,7 @@ Door::Door(Poll& poll, Fd launcher, std::size_t most_connections)
 
 Door::~Door() = default;
 
-bool Door::ordered(const OrderHead& order, std::vector<Fd> fds) {
+bool Door::ordered(const OrderHead& order, std::string_view text, std::vector<Fd> fds) {
   switch (order.order) {
     case Order::open:
       return open(order, std::move(fds));
@@ -36,21 +40,35 @@ bool Door::ordered(const OrderHead& order, std::vector<Fd> fds) {
       if (fds.size() != 1) return false;
       dialer_.set_peer(std::move(fds.front()));
       return true;
+    case Order::member:
+      return fds.empty() && set_member(order, text);
   }
   return false;
 }
 
-// The first order for a workspace brings its sockets, later ones a newer list alone.
+// The first order for a workspace brings its sockets, later ones newer lists alone.
 bool Door::open(const OrderHead& order, std::vector<Fd> fds) {
   std::unique_ptr<Workspace>& workspace = workspaces_[order.workspace];
   const bool first = workspace == nullptr;
-  if (fds.size() != (first ? 1 + kSockets : 1)) return false;
-  const auto bytes = bytes_of(fds[0].get(), kMaxListBytes);
-  auto list = bytes ? read_list(*bytes) : fail(Code::io, "read the list");
-  if (!list) return false;
+  const std::size_t sockets = fds.size() - 1;
+  if (fds.empty() || (first ? sockets != kSockets && sockets != kSockets + 1 : sockets != 0)) return false;
+  const auto bytes = bytes_of(fds[0].get(), kMaxListsBytes);
+  const auto lists = bytes ? read_lists(*bytes) : fail(Code::io, "read the lists");
+  if (!lists) return false;
   if (first) workspace = std::make_unique<Workspace>(house_, order.workspace);
-  workspace->set_list(std::make_shared<const List>(std::move(*list)), order.generation);
-  return !first || workspace->listen(std::move(fds[1]), std::move(fds[2]), std::move(fds[3]));
+  workspace->set_lists(*lists, order.generation);
+  if (!first) return true;
+  Fd diag = sockets > kSockets ? std::move(fds[4]) : Fd();
+  return workspace->listen(std::move(fds[1]), std::move(fds[2]), std::move(fds[3]), std::move(diag)).has_value();
+}
+
+bool Door::set_member(const OrderHead& order, std::string_view text) {
+  Cgroup cgroup{};
+  const auto workspace = workspaces_.find(order.workspace);
+  if (text.size() < sizeof cgroup || text.size() > sizeof cgroup + kMaxMember) return false;
+  std::memcpy(&cgroup, text.data(), sizeof cgroup);
+  // One that was closed meanwhile has nothing that waits.
+  return workspace == workspaces_.end() || workspace->second->set_member(cgroup.id, text.substr(sizeof cgroup));
 }
 
 bool Door::close(const OrderHead& order) {

@@ -22,7 +22,8 @@ class Door {
   [[nodiscard]] bool done() const { return done_; }
 
  private:
-  bool ordered(const OrderHead& order, std::vector<Fd> fds);
+  bool ordered(const OrderHead& order, std::string_view text, std::vector<Fd> fds);
+  bool set_member(const OrderHead& order, std::string_view text);
   bool open(const OrderHead& order, std::vector<Fd> fds);
   bool close(const OrderHead& order);
   void tell();

@@ -63,7 +63,7 @@ bool may_ask(Connection& connection, const RequestHead& head, const HostPort& pl
 // One that was used before, for requests that can be sent once more if it turns out to be dead; else a new one.
 Task<bool> reach(Connection& connection, HostPort place, bool repeatable, bool& kept) {
   kept = false;
-  if (auto one = repeatable ? connection.workspace.kept.take(place.host, place.port, connection.generation()) : std::nullopt) {
+  if (auto one = repeatable ? connection.workspace.kept.take(place.host, place.port, connection.list) : std::nullopt) {
     connection.upstream = std::move(one->stream);
     connection.facts.address = one->address;
     kept = true;
@@ -75,7 +75,7 @@ Task<bool> reach(Connection& connection, HostPort place, bool repeatable, bool& 
 void keep(Connection& connection, const HostPort& place) {
   Kept::One one;
   one.stream = std::move(connection.upstream);
-  one.host = place.host, one.port = place.port, one.address = connection.facts.address, one.generation = connection.generation();
+  one.host = place.host, one.port = place.port, one.address = connection.facts.address, one.by = connection.list;
   connection.workspace.kept.keep(std::move(one));
 }
 

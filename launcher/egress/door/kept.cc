@@ -15,7 +15,7 @@ void Kept::keep(One one) {
 }
 
 // What the server says unasked, its end above all, makes the connection useless for a request.
-std::optional<Kept::One> Kept::take(const Host& host, std::uint16_t port, std::uint32_t generation) {
+std::optional<Kept::One> Kept::take(const Host& host, std::uint16_t port, const std::shared_ptr<const List>& by) {
   for (auto it = ones_.end(); it != ones_.begin();) {
     --it;
     if (it->host != host || it->port != port) continue;
@@ -24,7 +24,7 @@ std::optional<Kept::One> Kept::take(const Host& host, std::uint16_t port, std::u
     it = next;
     std::array<char, 1> byte;
     const bool silent = one.stream->peek(byte) < 0 && errno == EAGAIN;
-    if (silent && one.generation == generation) return one;
+    if (silent && one.by == by) return one;
   }
   return std::nullopt;
 }

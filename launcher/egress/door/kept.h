@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "launcher/egress/list/host.h"
+#include "launcher/egress/list/list.h"
 #include "launcher/egress/loop/stream.h"
 
 namespace caisson::egress {
@@ -21,7 +21,7 @@ class Kept {
     std::uint16_t port = 0;
     std::optional<Address> address;
     int rule = -1;
-    std::uint32_t generation = 0;  // of the list that permitted it: another list's connections are not used again
+    std::shared_ptr<const List> by;  // the list that permitted it: another list's connections are not used again
     std::int64_t since_us = 0;
   };
   // total: of all workspaces, at most most_total: each has a descriptor that connections in use may need.
@@ -32,7 +32,7 @@ class Kept {
   Kept& operator=(const Kept&) = delete;
   void keep(One one);
   // One that is still open and silent, the one that was used last; nothing if there is none.
-  [[nodiscard]] std::optional<One> take(const Host& host, std::uint16_t port, std::uint32_t generation);
+  [[nodiscard]] std::optional<One> take(const Host& host, std::uint16_t port, const std::shared_ptr<const List>& by);
 
  private:
   void sweep();

@@ -119,6 +119,18 @@ DnsCode NamesService::pointer(const Name& name, std::optional<DnsRecord>& record
   return DnsCode::no_error;
 }
 
+// A datagram's session is not asked for: a name gets an address here and nothing outside hears of it, and whoever connects is
+// asked again, by its own list. So only what every list denies is denied.
+Verdict NamesService::decide_for_all(const Name& name) const {
+  Verdict out{.kind = Verdict::Kind::deny};
+  for (const auto& [domain, way] : workspace_.ways) {
+    const Verdict one = decide_name(*way->list, name);
+    if (one.kind != Verdict::Kind::deny) return one;
+    out = one;
+  }
+  return out;
+}
+
 // A name of which no rule says anything gets an address, too: so its refusal can be told in HTTP, and has a port. Only IPv4
 // addresses: what asks for another type hears that the name has none.
 DnsCode NamesService::address(const Name& name, bool wanted, std::optional<DnsRecord>& record) {
@@ -126,7 +138,7 @@ DnsCode NamesService::address(const Name& name, bool wanted, std::optional<DnsRe
     if (wanted) record = address_record({.bytes = {127, 0, 0, 1}}, kTtl);
     return DnsCode::no_error;
   }
-  const Verdict verdict = decide_name(*workspace_.list, name);
+  const Verdict verdict = decide_for_all(name);
   if (verdict.kind == Verdict::Kind::deny) return refuse(name, Refusal::rule, verdict.rule), DnsCode::no_such_name;
   if (!wanted) return DnsCode::no_error;
   const auto address = workspace_.names.address_of(name, workspace_.house.poll.now_us());
@@ -141,7 +153,7 @@ void NamesService::refuse(const Name& name, Refusal refusal, int rule, std::stri
   Facts facts;
   facts.via = Via::dns, facts.host = name.text, facts.rule = rule, facts.refusal = refusal, facts.detail = detail;
   facts.generation = workspace_.generation;
-  workspace_.records.refused(facts, workspace_.house.poll.now_us());
+  workspace_.records.refused({}, facts, workspace_.house.poll.now_us());
 }
 
 Task<bool> talk_names(Connection& connection) {

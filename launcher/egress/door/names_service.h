@@ -33,6 +33,7 @@ class NamesService final : Poll::Source {
   [[nodiscard]] DnsCode look_up(const DnsQuestion& question, std::optional<DnsRecord>& record);
   [[nodiscard]] DnsCode address(const Name& name, bool wanted, std::optional<DnsRecord>& record);
   [[nodiscard]] DnsCode pointer(const Name& name, std::optional<DnsRecord>& record);
+  [[nodiscard]] Verdict decide_for_all(const Name& name) const;
   void refuse(const Name& name, Refusal refusal, int rule, std::string_view detail = {});
 
   Workspace& workspace_;

@@ -6,13 +6,16 @@
 namespace caisson::egress {
 namespace {
 
-JsonText common(std::string_view event, const Facts& facts) {
+JsonText common(std::string_view event, const Member& whose, const Facts& facts) {
   JsonText out;
+  if (!whose.session.empty()) out.string("session", whose.session);
+  if (whose.way) out.string("domain", whose.way->domain);
   out.string("event", event).string("via", word(words(Via{}), static_cast<std::size_t>(facts.via))).string("host", facts.host);
   if (facts.port != 0) out.number("port", facts.port);
   if (facts.address) out.string("address", facts.address->text());
   out.number("rule", facts.rule).number("generation", facts.generation);
   if (facts.unresolved) out.number("unresolved", 1);
+  if (!facts.why.empty()) out.string("why", facts.why);
   if (!facts.detail.empty()) out.string("detail", facts.detail);
   return out;
 }
@@ -21,7 +24,7 @@ JsonText common(std::string_view event, const Facts& facts) {
 
 bool Records::take(std::int64_t now_us) { return launcher_.room() && budget_.take(now_us); }
 
-void Records::ended(const Facts& facts, std::int64_t now_us, bool on_record) {
+void Records::ended(const Member& whose, const Facts& facts, std::int64_t now_us, bool on_record) {
   changed_ = true;
   ++(facts.error == 0 ? ended_ : failed_);
   up_ += facts.up, down_ += facts.down;
@@ -30,7 +33,7 @@ void Records::ended(const Facts& facts, std::int64_t now_us, bool on_record) {
     ++dropped_[0], dropped_some_ = true;
     return;
   }
-  JsonText out = common("connection", facts);
+  JsonText out = common("connection", whose, facts);
   if (facts.error != 0) out.string("error", errno_name(facts.error));
   if (!facts.ended.empty()) out.string("ended", facts.ended);
   out.number("up", static_cast<std::int64_t>(facts.up)).number("down", static_cast<std::int64_t>(facts.down));
@@ -38,7 +41,7 @@ void Records::ended(const Facts& facts, std::int64_t now_us, bool on_record) {
   (void)launcher_.tell(Said::record, workspace_, out.text());
 }
 
-void Records::refused(const Facts& facts, std::int64_t now_us) {
+void Records::refused(const Member& whose, const Facts& facts, std::int64_t now_us) {
   changed_ = true;
   const auto number = static_cast<std::size_t>(facts.refusal);
   ++refused_[number];
@@ -46,7 +49,7 @@ void Records::refused(const Facts& facts, std::int64_t now_us) {
     ++dropped_[number], dropped_some_ = true;
     return;
   }
-  JsonText out = common("refusal", facts);
+  JsonText out = common("refusal", whose, facts);
   out.string("refusal", word(words(Refusal{}), number));
   (void)launcher_.tell(Said::record, workspace_, out.text());
 }

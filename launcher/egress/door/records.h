@@ -11,6 +11,7 @@
 #include "launcher/common/base/word.h"
 #include "launcher/common/egress/protocol.h"
 #include "launcher/common/telling/token_bucket.h"
+#include "launcher/egress/door/way.h"
 #include "launcher/egress/list/host.h"
 #include "launcher/egress/loop/launcher_line.h"
 
@@ -30,6 +31,7 @@ struct Facts {
   bool unresolved = false;       // to an address that no name was resolved to
   Refusal refusal = Refusal::none;
   int error = 0;            // errno of a connection that was permitted and failed
+  std::string_view why;     // the rule's, of a list that is still there
   std::string_view detail;  // a literal
   std::string_view ended;   // a literal: how a connection ended
   std::uint64_t up = 0, down = 0;
@@ -44,8 +46,8 @@ class Records {
   void accepted() { ++accepted_, changed_ = true; }
   void asked() { ++names_, changed_ = true; }
   // A connection that was made, or failed outside, at its end. on_record: else it is only counted.
-  void ended(const Facts& facts, std::int64_t now_us, bool on_record);
-  void refused(const Facts& facts, std::int64_t now_us);
+  void ended(const Member& whose, const Facts& facts, std::int64_t now_us, bool on_record);
+  void refused(const Member& whose, const Facts& facts, std::int64_t now_us);
   // At most once a second: what was only counted, and the figures. `open`: connections at this moment.
   void tell(std::size_t open, bool last = false);
 

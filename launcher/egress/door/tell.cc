@@ -35,9 +35,8 @@ std::string text_of(const Connection& connection) {
   out += "refused: ";
   out += word(words(Refusal{}), static_cast<std::size_t>(facts.refusal));
   if (!facts.detail.empty()) (out += ": ") += facts.detail;
-  const auto& rules = connection.list->rules;
-  if (facts.rule >= 0 && static_cast<std::size_t>(facts.rule) < rules.size())
-    out += " (rule " + std::to_string(facts.rule) + ": " + rules[static_cast<std::size_t>(facts.rule)].why + ")";
+  if (const auto why = why_of(*connection.list, facts.rule); !why.empty())
+    (out += " (rule " + std::to_string(facts.rule) + ": ").append(why) += ')';
   return out + "\n";
 }
 

@@ -43,11 +43,7 @@ std::optional<Place> destination(int fd) {
 }  // namespace
 
 Workspace::Workspace(House& house_, std::uint64_t id_)
-    : house(house_),
-      id(id_),
-      records(house_.launcher, id_),
-      kept(house_.poll, house_.kept, house_.most_connections),
-      bytes(std::make_shared<ByteBudget>(0)) {}
+    : house(house_), id(id_), records(house_.launcher, id_), kept(house_.poll, house_.kept, house_.most_connections) {}
 
 Workspace::~Workspace() = default;
 
@@ -57,13 +53,22 @@ void Workspace::end_all() {
   records.tell(0, true);
 }
 
-void Workspace::set_list(std::shared_ptr<const List> list_, std::uint32_t generation_) {
-  list = std::move(list_), generation = generation_;
-  admission_.emplace(list->limits);
-  bytes = std::make_shared<ByteBudget>(list->limits.bytes_per_second);
+void Workspace::set_lists(const Lists& lists, std::uint32_t generation_) {
+  generation = generation_;
+  alike_ = lists.alike;
+  std::erase_if(ways, [&lists](const auto& way) { return !lists.of.contains(way.first); });
+  for (const auto& [domain, list] : lists.of) {
+    std::shared_ptr<Way>& way = ways[domain];
+    if (!way) way = std::make_shared<Way>(domain);
+    way->list = list;
+    way->admission.emplace(list->limits);
+    way->bytes = std::make_shared<ByteBudget>(list->limits.bytes_per_second);
+  }
 }
 
-Status Workspace::listen(Fd v4, Fd v6, Fd names_socket) {
+Status Workspace::listen(Fd v4, Fd v6, Fd names_socket, Fd diag) {
+  apart_ = static_cast<bool>(diag);
+  owners_ = capture::Owners(std::move(diag));
   v4_ = std::make_unique<Listener>(house.poll, std::move(v4), [this](Fd client) { accepted(std::move(client)); });
   v6_ = std::make_unique<Listener>(house.poll, std::move(v6), [this](Fd client) { accepted(std::move(client)); });
   names_service_ = std::make_unique<NamesService>(*this);
@@ -81,25 +86,65 @@ void Workspace::accepted(Fd client) {
   records.accepted();
   const auto place = destination(client.get());
   if (!place) return;
-  const auto answer = house.connections >= house.most_connections ? Admission::Answer::too_many
-                                                                  : admission_->admit(connections_.size(), house.poll.now_us());
+  Arrival arrival{std::move(client), place->address, place->port};
+  if (!apart_) {
+    if (alike_ && !ways.empty()) return identified(std::move(arrival), {"", ways.begin()->second});
+    return refuse(arrival, {}, Refusal::unregistered, "lists differ, and sessions cannot be told apart here");
+  }
+  const auto cgroup = owners_.cgroup_of(arrival.client.get());
+  if (!cgroup) return refuse(arrival, {}, Refusal::unregistered, "the client is gone");
+  if (const auto known = sessions_.find(*cgroup); known != sessions_.end())
+    return identified(std::move(arrival), member_of(known->second));
+  if (waiting_count_ >= kMostWaiting) return refuse(arrival, {}, Refusal::limit);
+  std::vector<Arrival>& waiting = waiting_[*cgroup];
+  const Cgroup asked{*cgroup};
+  if (waiting.empty() && !house.launcher.tell(Said::whose, id, {reinterpret_cast<const char*>(&asked), sizeof asked})) {
+    waiting_.erase(*cgroup);
+    return refuse(arrival, {}, Refusal::limit);
+  }
+  waiting.push_back(std::move(arrival));
+  ++waiting_count_;
+}
+
+// What is no session's is asked about again: its cgroup may become one's.
+bool Workspace::set_member(std::uint64_t cgroup, std::string_view text) {
+  auto waiting = waiting_.extract(cgroup);
+  if (waiting.empty()) return false;
+  waiting_count_ -= waiting.mapped().size();
+  if (sessions_.size() >= kMostSessions) sessions_.clear();
+  if (!text.empty()) sessions_.emplace(cgroup, text);
+  for (Arrival& arrival : waiting.mapped()) identified(std::move(arrival), member_of(text));
+  return true;
+}
+
+Member Workspace::member_of(std::string_view text) const {
+  const std::size_t space = text.find(' ');
+  const auto way = space != std::string_view::npos ? ways.find(text.substr(space + 1)) : ways.end();
+  return {std::string(text.substr(0, space)), way != ways.end() ? way->second : nullptr};
+}
+
+void Workspace::identified(Arrival arrival, const Member& whose) {
+  if (apart_ && whose.session.empty()) return refuse(arrival, whose, Refusal::unregistered, "no session's");
+  if (!whose.way) return refuse(arrival, whose, Refusal::not_listed, "the session has no way out");
+  const auto answer = house.connections >= house.most_connections
+                          ? Admission::Answer::too_many
+                          : whose.way->admission->admit(whose.way->connections, house.poll.now_us());
   if (answer != Admission::Answer::admitted)
-    return refuse(std::move(client), place->address, place->port,
-                  answer == Admission::Answer::too_fast ? Refusal::rate : Refusal::limit);
-  connections_.push_back(std::make_unique<Connection>(*this, std::move(client), place->address, place->port));
+    return refuse(arrival, whose, answer == Admission::Answer::too_fast ? Refusal::rate : Refusal::limit);
+  connections_.push_back(std::make_unique<Connection>(*this, whose, std::move(arrival.client), arrival.address, arrival.port));
   Connection& made = *connections_.back();
   made.place = std::prev(connections_.end());
   made.begin();
 }
 
-void Workspace::refuse(Fd client, const Address& address, std::uint16_t port, Refusal refusal) {
+void Workspace::refuse(const Arrival& arrival, const Member& whose, Refusal refusal, std::string_view detail) {
   const linger at_once{.l_onoff = 1, .l_linger = 0};
-  (void)::setsockopt(client.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  (void)::setsockopt(arrival.client.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   Facts facts;
-  const auto host = host_at(address);
-  facts.host = host ? host_text(*host) : address.text(), facts.port = port, facts.refusal = refusal,
-  facts.generation = generation;
-  records.refused(facts, house.poll.now_us());
+  const auto host = host_at(arrival.address);
+  facts.host = host ? host_text(*host) : arrival.address.text(), facts.port = arrival.port, facts.refusal = refusal;
+  facts.generation = generation, facts.detail = detail;
+  records.refused(whose, facts, house.poll.now_us());
 }
 
 void Workspace::end(Connection& connection) {

@@ -1,19 +1,24 @@
-// A workspace as the door sees it: its list, its listeners, the names it asked for, and its connections.
+// A workspace as the door sees it: its ways out, its listeners, the names it asked for, and its connections.
 #pragma once
 
 #include <cstdint>
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
+#include "launcher/common/capture/owner.h"
 #include "launcher/egress/door/dial_line.h"
 #include "launcher/egress/door/kept.h"
-#include "launcher/egress/door/limits.h"
 #include "launcher/egress/door/listener.h"
 #include "launcher/egress/door/name_table.h"
 #include "launcher/egress/door/pipes.h"
 #include "launcher/egress/door/records.h"
-#include "launcher/egress/list/list.h"
+#include "launcher/egress/door/way.h"
+#include "launcher/egress/list/lists.h"
 #include "launcher/egress/loop/launcher_line.h"
 
 namespace caisson::egress {
@@ -38,8 +43,11 @@ class Workspace {
   Workspace& operator=(const Workspace&) = delete;
 
   // Connections that are open go on with the list they were made by.
-  void set_list(std::shared_ptr<const List> list, std::uint32_t generation);
-  [[nodiscard]] Status listen(Fd v4, Fd v6, Fd names);
+  void set_lists(const Lists& lists, std::uint32_t generation);
+  // diag: that of Owners; none: sessions are not told apart, so connections are refused unless all lists are alike.
+  [[nodiscard]] Status listen(Fd v4, Fd v6, Fd names, Fd diag);
+  // The answer to what was asked of the launcher: text as of Order::member, after the cgroup. False: it is none.
+  [[nodiscard]] bool set_member(std::uint64_t cgroup, std::string_view text);
   [[nodiscard]] NamesService* names_service() { return names_service_.get(); }  // nullptr: it does not listen yet
   void tell() { records.tell(connections_.size()); }
   void end_all();  // and tells the last of them
@@ -50,18 +58,29 @@ class Workspace {
 
   House& house;
   const std::uint64_t id;
-  std::shared_ptr<const List> list;
+  std::map<std::string, std::shared_ptr<Way>, std::less<>> ways;  // by domain
   std::uint32_t generation = 0;
   Records records;
   NameTable names;
   Kept kept;
-  std::shared_ptr<ByteBudget> bytes;  // connections go on with the one they began with
 
  private:
+  struct Arrival {
+    Fd client;
+    Address address;
+    std::uint16_t port = 0;
+  };
   void accepted(Fd client);
-  void refuse(Fd client, const Address& address, std::uint16_t port, Refusal refusal);
+  [[nodiscard]] Member member_of(std::string_view text) const;
+  void identified(Arrival arrival, const Member& whose);
+  void refuse(const Arrival& arrival, const Member& whose, Refusal refusal, std::string_view detail = {});
 
-  std::optional<Admission> admission_;
+  static constexpr std::size_t kMostSessions = 4096, kMostWaiting = 256;
+  capture::Owners owners_{Fd()};
+  bool apart_ = false, alike_ = false;                     // sessions are told apart; all lists are the same
+  std::map<std::uint64_t, std::string> sessions_;          // by cgroup: text of Order::member
+  std::map<std::uint64_t, std::vector<Arrival>> waiting_;  // for it
+  std::size_t waiting_count_ = 0;
   std::list<std::unique_ptr<Connection>> connections_;
   std::unique_ptr<Listener> v4_, v6_;
   std::unique_ptr<NamesService> names_service_;

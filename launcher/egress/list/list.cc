@@ -120,6 +120,11 @@ Rule read_rule(Reader& in) {
 
 }  // namespace
 
+std::string_view why_of(const List& list, int rule) {
+  const auto number = static_cast<std::size_t>(rule);
+  return rule >= 0 && number < list.rules.size() ? std::string_view(list.rules[number].why) : std::string_view();
+}
+
 std::string list_bytes(const List& list) {
   std::string out(kMark);
   put(out, static_cast<std::uint8_t>(list.mode));

@@ -74,6 +74,8 @@ struct Verdict {
 [[nodiscard]] Verdict decide(const List& list, const Host& host, std::uint16_t port);
 // Whether some port of that name is permitted: then it gets an address.
 [[nodiscard]] Verdict decide_name(const List& list, const Name& name);
+// A rule's reason; "" where none decided.
+[[nodiscard]] std::string_view why_of(const List& list, int rule);
 // Whether the connection to this address is permitted for what `verdict` permitted: global ones; private and shared ones where
 // the rule says so or names the address. Never: loopback, link_local, metadata (unless a rule names that one address), multicast,
 // reserved, translated. And no address of a deny rule.

@@ -9,9 +9,10 @@ namespace {
 
 std::optional<OrderHead> order_of(std::string_view message) {
   OrderHead head;
-  if (message.size() != sizeof head) return std::nullopt;
+  if (message.size() < sizeof head) return std::nullopt;
   std::memcpy(&head, message.data(), sizeof head);
-  if (head.order != Order::open && head.order != Order::close && head.order != Order::peer) return std::nullopt;
+  if (head.order < Order::open || head.order > Order::member) return std::nullopt;
+  if (head.order != Order::member && message.size() != sizeof head) return std::nullopt;
   return head;
 }
 
@@ -22,7 +23,7 @@ LauncherLine::LauncherLine(Poll& poll, Fd fd, Ordered ordered, std::function<voi
           poll, std::move(fd),
           [ordered = std::move(ordered)](std::string_view message, std::vector<Fd> fds) {
             const auto order = order_of(message);
-            return order && ordered(*order, std::move(fds));
+            return order && ordered(*order, message.substr(sizeof(OrderHead)), std::move(fds));
           },
           std::move(ended)) {}
 

@@ -78,9 +78,18 @@ Task<Domains::Problems> Domains::put_in_force(const policy::LoadResult& loaded) 
   digest_ = digest_of_all(loaded);
   domains_ = std::move(taken.domains);
   refused_domains_ = std::move(taken.refused);
+  host_.egress->renew(lists());
   for (const auto& [name, why] : refused_domains_)
     sys::say("caisson-launcher: domain '" + name + "' starts no session here: " + why);
   co_return Problems();
+}
+
+// As egress/list/lists.h reads them: each list after its domain and its size.
+std::string Domains::lists() const {
+  std::string out;
+  for (const auto& [name, domain] : domains_)
+    if (const auto& list = domain.policy->egress; !list.empty()) out += name + '\n' + std::to_string(list.size()) + '\n' + list;
+  return out;
 }
 
 bool Domains::in_use(const std::string& domain) const {
@@ -171,8 +180,7 @@ Task<Result<confine::ProbeResults>> Domains::ask_canary(const Workspace& workspa
 Task<Result<Domain>> Domains::prepare_domain(const Workspace& workspace, Domain domain, const Narrowed* by) {
   while (!domain.prepared) {
     if (!domain.plan) CO_TRY(co_await plan_domain(workspace, domain, by));
-    if (by == nullptr && policy::goes_out(*domain.plan->policy))
-      CO_TRY(co_await host_.egress->open(workspace, domain.plan->policy->egress));
+    if (by == nullptr && policy::goes_out(*domain.plan->policy)) CO_TRY(co_await host_.egress->open(workspace, lists()));
     std::string culprit;
     auto prepared = co_await builder_.make_template(loop_, domain.plan,
                                                     by != nullptr && by->own != nullptr ? *by->own : workspace.place, &culprit);

@@ -35,6 +35,7 @@ class Domains {
   // Reads the policy directory again, and says in the launcher's log what came of it. by: "SIGHUP".
   [[nodiscard]] Task<Problems> reload(std::string by);
   [[nodiscard]] const std::map<std::string, Domain>& in_force() const { return domains_; }  // as the default workspace has them
+  [[nodiscard]] std::string lists() const;                                                  // of those that go out
   [[nodiscard]] const std::map<std::string, std::string>& refused() const { return refused_domains_; }  // domain -> why
   [[nodiscard]] const std::string& digest() const { return digest_; }
   [[nodiscard]] Workspace& main() const { return *default_; }

@@ -56,13 +56,13 @@ Task<Status> Egress::open(const Workspace& workspace, std::string list) {
   co_return Status();
 }
 
-void Egress::renew(const std::string* list) {
+void Egress::renew(const std::string& list) {
   for (auto it = ways_.begin(); it != ways_.end();) {
     auto& [workspace, way] = *it++;
-    if (list == nullptr) {
+    if (list.empty()) {
       close(*workspace);
-    } else if (way.list != *list) {
-      way.list = *list, way.generation = ++generation_;
+    } else if (way.list != list) {
+      way.list = list, way.generation = ++generation_;
       const auto file = sealed(way.list);
       // One that is not told ends, and is told when it is started again: an old list may permit what the new one does not.
       if (pid_ != 0 && (!file || !send(gate::Op::list, *workspace, way, {file->get()})))
@@ -93,7 +93,6 @@ Status Egress::launch() {
   pidfd_ = std::move(running.pidfd);
   socket_ = std::move(pair.first);
   started_us_ = sys::monotonic_us();
-  record_(audit::Event::egress_start, {{"process", "gate"}, {"pid", pid_}});
   loop_.on_exit(pid_, [this](const ChildExit& exit) {
     record_(audit::Event::egress_exit,
             {{"process", "gate"}, {"pid", pid_}, {"signaled", exit.signaled}, {"status", exit.status}});

@@ -24,11 +24,11 @@ class Egress {
   ~Egress();
   Egress(const Egress&) = delete;
 
-  // The workspace gets a second network namespace (place.out_ns), of whose sessions this list says where they may connect to. In
+  // The workspace gets a second network namespace (place.out_ns), of whose sessions these lists say where they may connect to. In
   // the workspace's turn; once.
   [[nodiscard]] Task<Status> open(const Workspace& workspace, std::string list);
-  // Other policies are in force: this is the list of those that go out; nullptr: none does.
-  void renew(const std::string* list);
+  // Other policies are in force: these are the lists of those that go out; none: nothing does any more.
+  void renew(const std::string& list);
   void close(const Workspace& workspace);
 
  private:

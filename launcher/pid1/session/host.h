@@ -29,8 +29,7 @@ struct Host {
   std::unique_ptr<confine::CgroupRoot> cgroups = {};  // nullptr: there is no cgroup to divide
   std::unique_ptr<audit::Log> log = {};
   std::unique_ptr<Denials> denials = {};  // nullptr: refused calls are not recorded
-  std::unique_ptr<Egress> egress = std::make_unique<Egress>(
-      loop, features, settings.door_uid, [this](audit::Event event, json::Value fields) { record(event, std::move(fields)); });
+  std::unique_ptr<Egress> egress = {};
   std::optional<Homes> homes = {};
 
   [[nodiscard]] std::string boot_tag() const { return boot_id.substr(0, 8); }  // in names of homes that end with us

@@ -94,6 +94,11 @@ Task<Status> Operations::prepare() {
 }
 
 void Operations::start_auditor() {
+  host_.egress = std::make_unique<Egress>(loop_, host_.features, settings_.door_uid, [this](auto event, json::Value fields) {
+    const auto id = json::get_string(fields, "session");
+    if (id && sessions_.find(id->value_or("")) != nullptr) sessions_.on_denial(**id, event, fields, false);
+    record(event, std::move(fields));
+  });
   host_.denials = std::make_unique<Denials>(loop_, settings_.auditor_uid, host_.features.change_uid.ok(),
                                             [this](const std::string& id, audit::Event event, json::Value fields, bool closed) {
                                               if (!id.empty()) return sessions_.on_denial(id, event, std::move(fields), closed);
@@ -134,8 +139,6 @@ Task<Status> Operations::reload_and_tell(std::string by, std::function<void(cons
 
 Task<Operations::Problems> Operations::load_again(std::string by) {
   Problems problems = co_await domains_.reload(std::move(by));
-  const auto out = std::ranges::find_if(domains_.in_force(), [](const auto& d) { return policy::goes_out(*d.second.policy); });
-  host_.egress->renew(out != domains_.in_force().end() ? &out->second.policy->egress : nullptr);
   if (!problems.empty()) co_return problems;
   workspaces_.forget_domains();
   sessions_.end_ready("policy_reload");

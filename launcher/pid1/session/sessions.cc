@@ -42,7 +42,9 @@ Result<Entry*> Sessions::start(Workspace& workspace, const std::string& domain, 
   const std::string id = session_id(second << 32 | std::stoul(sys::random_hex(4), nullptr, 16));
   std::optional<confine::Cgroup> cgroup;
   if (host_.cgroups && prepared->plan->cgroup) {
-    TRY_ASSIGN(cgroup, host_.cgroups->make(id, prepared->plan->policy->limits, prepared->plan->disks,
+    // caisson-gate reads whose connection it is from the name.
+    const std::string way = policy::goes_out(*prepared->plan->policy) ? "." + domain : "";
+    TRY_ASSIGN(cgroup, host_.cgroups->make(id + way, prepared->plan->policy->limits, prepared->plan->disks,
                                            workspace.cgroup ? &*workspace.cgroup : nullptr));
   }
   TRY_ASSIGN(const uid_t uid, uids_.take(workspace));

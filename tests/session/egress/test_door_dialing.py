@@ -174,7 +174,7 @@ def test_without_a_dialer_what_is_new_is_refused_and_what_runs_goes_on(served):
     assert echoes(served.connect("api.test", PORT))
 
 
-@pytest.mark.parametrize("request_", [b"", b"x", b"\0" * 16, stage.struct.pack("QIHH", 1, 1, 443, 8) + b"API.TEST", stage.struct.pack("QIHH", 1, 1, 443, 9) + b"api.test"], ids=range(5))
+@pytest.mark.parametrize("request_", [b"", b"x", b"\0" * 16, stage.struct.pack("QIHH", 1, 1, 443, 8) + b"API.TESTbash", stage.struct.pack("QIHH", 1, 1, 443, 13) + b"api.test"], ids=range(5))
 def test_a_door_that_says_what_no_door_says_is_not_heard(served, request_):
     served.open(rule("api.test", ports=[PORT]), port=PORT)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -182,7 +182,7 @@ def test_a_door_that_says_what_no_door_says_is_not_heard(served, request_):
     theirs.close()
     ours.settimeout(60)
     ours.send(request_)
-    ours.send(stage.struct.pack("QIHH", 1, 2, 443, 10) + b"other.test")
+    ours.send(stage.struct.pack("QIHH", 1, 2, 443, 10) + b"other.testbash")
     with pytest.raises(TimeoutError):
         ours.settimeout(0.3)
         assert ours.recv(100) == b"", "it was answered"

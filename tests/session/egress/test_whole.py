@@ -2,68 +2,14 @@
 
 import os
 import shutil
-import socket
-import subprocess
 import time
 
 import pytest
-import stage
 import world
+from whole import Whole
 from world import METADATA, OTHER, PRIVATE, PUBLIC, echo, list_of, rule
 
 pytestmark = pytest.mark.skipif(world.UNSEALED, reason="a build with sanitizers runs without seal")
-
-
-class Whole:
-    """The gate in the network namespace that stands for the container's, a workspace's namespaces beside it."""
-
-    def __init__(self, internet, *rules, **limits):
-        self.internet, self.place = internet, stage.Namespaces()
-        self.socket, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.socket.settimeout(60)
-        self.process = subprocess.Popen(
-            [world.BUILD / "launcher" / "caisson-gate", "993", "994"],
-            preexec_fn=lambda: (internet.as_container(), os.dup2(child.fileno(), 3)),
-            pass_fds=[3],
-            stdin=subprocess.DEVNULL,
-            env={},
-        )
-        child.close()
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        ours.settimeout(60)
-        file = stage.memory_file(list_of(*rules, **limits))
-        order = stage.struct.pack("IIQ", stage.MAKE, 1, 1) + b"default"
-        stage.send(self.socket, order, [self.place.user, file, theirs.fileno()])
-        os.close(file)
-        theirs.close()
-        assert stage.answer_of(ours, self.place) == "made"
-
-    def told_until(self, kind, **members):
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            data, _ = stage.receive(self.socket)
-            record = stage.json.loads(data[4:])
-            found = stage.TOLD[stage.struct.unpack("I", data[:4])[0]]
-            if found == kind and all(record.get(key) == value for key, value in members.items()):
-                return record
-        raise AssertionError(kind)
-
-    def curl(self, *argv):
-        """(exit status, output) of curl as a session's user, whose names are answered at 127.0.0.53."""
-        resolv = self.internet.folder / "session-resolv.conf"
-        resolv.write_text("nameserver 127.0.0.53\noptions ndots:1\n")
-
-        def enter():
-            world.bind({"/etc/resolv.conf": resolv})
-            self.place.enter()
-
-        done = subprocess.run(["curl", "-sS", "--max-time", "90", *argv], preexec_fn=enter, capture_output=True, text=True, timeout=150, check=False)
-        return done.returncode, done.stdout + done.stderr
-
-    def close(self):
-        self.socket.close()
-        self.process.wait(60)
-        self.place.close()
 
 
 @pytest.fixture
@@ -81,7 +27,7 @@ def whole(internet):
     internet.serve(PUBLIC, 80, handle)
     internet.elsewhere = internet.serve(OTHER, 80, echo)
     internet.serve(PUBLIC, 2222, echo)
-    one = Whole(internet, rule("api.test", ports=[80, 2222]), rule("denied.test", deny=True), rule("inside.test"))
+    one = Whole(internet, list_of(rule("api.test", ports=[80, 2222]), rule("denied.test", deny=True), rule("inside.test")))
     yield one
     one.close()
 

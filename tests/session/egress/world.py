@@ -79,9 +79,10 @@ def rule(name=None, suffix=None, address=None, prefix=None, ports=(), deny=False
     return bytes([flags]) + host + bytes([len(ports)]) + ranges + struct.pack("=H", len(why)) + why.encode()
 
 
-def list_of(*rules, mode=0, connections=512, per_second=500, bytes_per_second=0, idle=300):
-    """As list_bytes() of launcher/egress/list writes it."""
-    return b"egress1\n" + struct.pack("=BIIQII", mode, connections, per_second, bytes_per_second, idle, len(rules)) + b"".join(rules)
+def list_of(*rules, domain="bash", mode=0, connections=512, per_second=500, bytes_per_second=0, idle=300):
+    """A domain's list as list_bytes() of launcher/egress/list writes it, and as PID 1 joins it to others."""
+    list_ = b"egress1\n" + struct.pack("=BIIQII", mode, connections, per_second, bytes_per_second, idle, len(rules)) + b"".join(rules)
+    return f"{domain}\n{len(list_)}\n".encode() + list_
 
 
 def bind(files):

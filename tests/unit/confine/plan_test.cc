@@ -278,6 +278,11 @@ TEST(Plan, AWayOutNeedsANetworkNamespaceInWhichTheDoorIs) {
   const auto plan = bench.plan(Tier::t2);
   ASSERT_TRUE(plan) << plan.error().text();
   EXPECT_TRUE((*plan)->inet && !stated(**plan, "no-way-out"));
+  for (const bool told_apart : {true, false}) {
+    bench.features = tier_features(Tier::t2);
+    bench.features->cgroup = told_apart ? confine::Tried{0, ""} : confine::Tried{ENOTSUP, "cgroup v2"};
+    EXPECT_EQ(stated(**bench.plan(Tier::t2), "ways-out-alike"), !told_apart);
+  }
   bench.features = tier_features(Tier::t3);
   bench.features->egress_tproxy = {EPERM, "nft"};
   EXPECT_FALSE(bench.plan(Tier::t3)) << "a namespace without the door";

@@ -37,7 +37,9 @@ class DoorTest : public PollTest {
   }
   // The client connects to 127.0.0.1: that is how the door's own port is asked.
   void open(const List& list) {
-    const Fd file = memory_file(list_bytes(list)), names(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    const std::string bytes = list_bytes(list);
+    const Fd file = memory_file("bash\n" + std::to_string(bytes.size()) + "\n" + bytes),
+             names(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     Fd v4(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), v6(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
     place_ = {.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
     socklen_t size = sizeof place_;
@@ -66,7 +68,8 @@ class DoorTest : public PollTest {
       const std::string text = read_now(dialer_);
       if (text.size() < sizeof out.head) return false;
       std::memcpy(&out.head, text.data(), sizeof out.head);
-      out.host = text.substr(sizeof out.head);
+      out.host = text.substr(sizeof out.head, out.head.host_bytes);
+      EXPECT_EQ(text.substr(sizeof out.head + out.head.host_bytes), "bash");
       return true;
     });
     return out;

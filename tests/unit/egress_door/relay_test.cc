@@ -180,30 +180,31 @@ TEST_F(RelayTest, AKeptConnectionThatSaidSomethingIsNotUsedAgain) {
   std::size_t total = 0;
   Kept kept(*poll_, total, 2);
   const Host host = Name{"api.test"};
-  const auto keep = [&](std::uint32_t generation) {
+  const auto list = std::make_shared<const List>(), other = std::make_shared<const List>();
+  const auto keep = [&](const std::shared_ptr<const List>& by) {
     auto [ours, theirs] = pair();
     Kept::One one;
     one.stream = std::make_unique<Stream>(*poll_, std::move(ours));
-    one.host = host, one.port = 80, one.generation = generation;
+    one.host = host, one.port = 80, one.by = by;
     kept.keep(std::move(one));
     return std::move(theirs);
   };
-  const Fd silent = keep(1);
-  EXPECT_FALSE(kept.take(host, 81, 1));
-  EXPECT_FALSE(kept.take(Name{"other.test"}, 80, 1));
-  EXPECT_TRUE(kept.take(host, 80, 1));
-  EXPECT_FALSE(kept.take(host, 80, 1)) << "it was taken";
-  const Fd talks = keep(1);
+  const Fd silent = keep(list);
+  EXPECT_FALSE(kept.take(host, 81, list));
+  EXPECT_FALSE(kept.take(Name{"other.test"}, 80, list));
+  EXPECT_TRUE(kept.take(host, 80, list));
+  EXPECT_FALSE(kept.take(host, 80, list)) << "it was taken";
+  const Fd talks = keep(list);
   say(talks, "HTTP/1.1 200 OK\r\n");
-  EXPECT_FALSE(kept.take(host, 80, 1));
-  (void)keep(1);  // closed at once
-  EXPECT_FALSE(kept.take(host, 80, 1));
+  EXPECT_FALSE(kept.take(host, 80, list));
+  (void)keep(list);  // closed at once
+  EXPECT_FALSE(kept.take(host, 80, list));
   EXPECT_EQ(total, 0U);
-  const Fd one = keep(1), two = keep(1), three = keep(1);
+  const Fd one = keep(list), two = keep(list), three = keep(list);
   EXPECT_TRUE(at_end(three)) << "others need the descriptor";
-  EXPECT_TRUE(kept.take(host, 80, 1) && kept.take(host, 80, 1));
-  const Fd older = keep(1);
-  EXPECT_FALSE(kept.take(host, 80, 2)) << "another list may not permit it";
+  EXPECT_TRUE(kept.take(host, 80, list) && kept.take(host, 80, list));
+  const Fd older = keep(list);
+  EXPECT_FALSE(kept.take(host, 80, other)) << "another list may not permit it";
 }
 
 TEST(ExchangeText, NothingOfTheClientsConnectionIsSentOn) {

@@ -70,7 +70,11 @@ struct EgressTest : testing::Test {
   Tables tables{Tier::t3};
   Workspace workspace{*tables.loop};
   Egress& egress = *tables.host.egress;
-  const std::string list = egress::list_bytes({});
+  static std::string joined(const egress::List& one) {
+    const std::string bytes = egress::list_bytes(one);
+    return "bash\n" + std::to_string(bytes.size()) + '\n' + bytes;
+  }
+  const std::string list = joined({});
 };
 
 TEST_F(EgressTest, AWorkspaceGetsASecondNetworkNamespace) {
@@ -98,9 +102,9 @@ TEST_F(EgressTest, AGateThatEndsIsStartedAgainAndToldAll) {
 
 TEST_F(EgressTest, WithoutAPolicyThatGoesOutTheWayIsClosed) {
   ASSERT_TRUE(open());
-  egress.renew(&list);
+  egress.renew(list);
   EXPECT_TRUE(workspace.place.out_ns);
-  egress.renew(nullptr);
+  egress.renew("");
   EXPECT_FALSE(workspace.place.out_ns);
   EXPECT_TRUE(open()) << "and is made again when one does";
   EXPECT_TRUE(workspace.place.out_ns);
@@ -111,8 +115,8 @@ TEST_F(EgressTest, ANewerListIsTaken) {
   ASSERT_TRUE(open());
   egress::List other;
   other.mode = egress::Mode::monitor;
-  const std::string newer = egress::list_bytes(other);
-  egress.renew(&newer);
+  const std::string newer = joined(other);
+  egress.renew(newer);
   tables.turn();
   EXPECT_EQ(tables.records("egress_exit"), 0U);
 }

@@ -1,0 +1,68 @@
+"""Gate, door and dialer as the launcher starts them, sealed, in the place of a container."""
+
+import os
+import socket
+import subprocess
+import time
+
+import stage
+import world
+
+
+class Whole:
+    """The gate in the network namespace that stands for the container's, a workspace's namespaces beside it."""
+
+    def __init__(self, internet, lists, prepare=lambda: None):
+        """prepare: in the gate's process, before its exec."""
+        self.internet, self.place = internet, stage.Namespaces()
+        self.socket, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.settimeout(60)
+        self.process = subprocess.Popen(
+            [world.BUILD / "launcher" / "caisson-gate", "993", "994"],
+            preexec_fn=lambda: (internet.as_container(), prepare(), os.dup2(child.fileno(), 3)),
+            pass_fds=[3],
+            stdin=subprocess.DEVNULL,
+            env={},
+        )
+        child.close()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.settimeout(60)
+        file = stage.memory_file(lists)
+        order = stage.struct.pack("IIQ", stage.MAKE, 1, 1) + b"default"
+        stage.send(self.socket, order, [self.place.user, file, theirs.fileno()])
+        os.close(file)
+        theirs.close()
+        assert stage.answer_of(ours, self.place) == "made"
+
+    def told_until(self, kind, **members):
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            data, _ = stage.receive(self.socket)
+            record = stage.json.loads(data[4:])
+            found = stage.TOLD[stage.struct.unpack("I", data[:4])[0]]
+            if found == kind and all(record.get(key) == value for key, value in members.items()):
+                return record
+        raise AssertionError(kind)
+
+    def set_lists(self, lists, generation):
+        file = stage.memory_file(lists)
+        stage.send(self.socket, stage.struct.pack("IIQ", stage.LIST, generation, 1) + b"default", [file])
+        os.close(file)
+
+    def curl(self, *argv, first=lambda: None):
+        """(exit status, output) of curl as a session's user, whose names are answered at 127.0.0.53. first: as root, before."""
+        resolv = self.internet.folder / "session-resolv.conf"
+        resolv.write_text("nameserver 127.0.0.53\noptions ndots:1\n")
+
+        def enter():
+            first()
+            world.bind({"/etc/resolv.conf": resolv})
+            self.place.enter()
+
+        done = subprocess.run(["curl", "-sS", "--max-time", "90", *argv], preexec_fn=enter, capture_output=True, text=True, timeout=150, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    def close(self):
+        self.socket.close()
+        self.process.wait(10)
+        self.place.close()
