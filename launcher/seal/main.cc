@@ -1,7 +1,8 @@
-// caisson-seal SERVICE UID PROGRAM: gives up what the profile of the service (profile.h) does not grant, and becomes PROGRAM,
-// with SERVICE as its argument: one program may be several services. The launcher starts it for each start of the service: with
-// its own rights, an environment made for the service, and as fd 3 the service's socket to the launcher. A program of its own, so
-// that PID 1 holds none of this code. UID "-": the launcher cannot change uids.
+// caisson-seal SERVICE UID PROGRAM [ARGUMENT...]: gives up what the profile of the service (profile.h) does not grant, and becomes
+// PROGRAM. The launcher, or caisson-gate, starts it for each start of the service: with its own rights, an environment made for the
+// service, and as fd 3 the service's socket to whoever starts it. A program of its own, so that PID 1 holds none of this code. UID
+// "-": the launcher cannot change uids.
+
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -91,7 +92,9 @@ bool refuse_children() {
 }
 
 // Everything opened first; then one thing after the other is given up.
-Status become(char* service, const char* uid_text, char* program) {
+// command: the program with its arguments, up to nullptr.
+Status become(const char* service, const char* uid_text, char** command) {
+  const char* program = command[0];
   uid_t uid = 0;
   const bool change_uid = std::strcmp(uid_text, "-") != 0;
   const char* end = uid_text + std::strlen(uid_text);
@@ -115,8 +118,7 @@ Status become(char* service, const char* uid_text, char* program) {
   confine::caps_prepare();
   if (const int failed = confine::give_up(uid, change_uid, landlock_fd); failed != 0) ::_exit(failed);
   if (!refuse_children()) return sys_error("seccomp");
-  char* argv[] = {program, service, nullptr};
-  raw::execveat(program_fd, "", argv, environ, AT_EMPTY_PATH);
+  raw::execveat(program_fd, "", command, environ, AT_EMPTY_PATH);
   return sys_error("execute " + quote(program));
 }
 
@@ -124,7 +126,7 @@ Status become(char* service, const char* uid_text, char* program) {
 }  // namespace caisson::seal
 
 int main(int argc, char** argv) {
-  if (argc != 4) return std::fputs("usage: caisson-seal SERVICE UID|- PROGRAM\n", stderr), 64;
-  const caisson::Status done = caisson::seal::become(argv[1], argv[2], argv[3]);
+  if (argc < 4) return std::fputs("usage: caisson-seal SERVICE UID|- PROGRAM [ARGUMENT...]\n", stderr), 64;
+  const caisson::Status done = caisson::seal::become(argv[1], argv[2], argv + 3);
   return std::fprintf(stderr, "caisson-seal: %s\n", done.error().text().c_str()), 120;
 }

@@ -103,7 +103,7 @@ def test_too_many_processes_are_pids_with_the_figure(tied):
 def test_processor_time_over_the_limit_is_cpu(tied):
     end = tied.bash(**python(BURN))["end"]
     assert of(end, "reason", "limit", "allowed", "signal") == ("cpu", "cpu_seconds", LIMITS["cpu_seconds"], "SIGXCPU")
-    assert end["figure"] >= LIMITS["cpu_seconds"]
+    assert end["figure"] >= LIMITS["cpu_seconds"] - 1, "the kernel counts ticks for the limit and nanoseconds for the figure"
 
 
 def test_a_file_over_the_limit_is_disk(tied):

@@ -104,7 +104,7 @@ class Service(stage.Service):
             bind(files)
             os.dup2(theirs.fileno(), 3)
 
-        program = [EGRESS, name] if UNSEALED else [SEAL, name, UIDS[name], EGRESS]
+        program = [EGRESS, name] if UNSEALED else [SEAL, name, UIDS[name], EGRESS, name]
         self.process = subprocess.Popen(program, preexec_fn=prepare, pass_fds=[3], env={})
         theirs.close()
         super().__init__(ours, name, UIDS[name], self.process.pid, ours)
