@@ -23,10 +23,10 @@ void Service::start() {
   ready_ = false;
   why_.clear();
   auto pair = sys::seqpacket_pair();
-  auto running =
-      pair ? confine::start_helper(
-                 {.file = "caisson-seal", .argv = {name_, uid_, sys::program_path("caisson-egress"), name_}, .fd3 = pair->second.get()})
-           : std::unexpected(std::move(pair).error());
+  auto running = pair ? confine::start_helper({.file = "caisson-seal",
+                                               .argv = {name_, uid_, sys::program_path("caisson-egress"), name_},
+                                               .fd3 = pair->second.get()})
+                      : std::unexpected(std::move(pair).error());
   if (!running) return exited(running.error().text());
   pid_ = running->pid;
   pidfd_ = std::move(running->pidfd);
