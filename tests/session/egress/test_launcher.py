@@ -136,7 +136,7 @@ def test_nothing_of_it_runs_where_no_policy_goes_out(fresh):
 
 def test_without_its_programs_such_a_domain_is_refused_and_says_why(outside):
     (outside.own_programs(outside.base / "programs") / "caisson-egress").unlink()
-    outside.start(wrapper=outside.wrapper)
+    outside.start("--agent", "/usr/bin/true", wrapper=outside.wrapper)
     control = outside.control()
     with pytest.raises(Refused, match="the way out"):
         control.create()
