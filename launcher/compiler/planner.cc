@@ -107,7 +107,7 @@ class Planner {
       residual("no-way-out", "the session has a network namespace of its own: what `egress` allows cannot be reached from it");
     if (policy::goes_out(policy_) && !place_.own_net && !features_.cgroup.ok())
       residual(
-          "ways-out-alike",
+          "ways-alike",
           "without cgroup v2 sessions that go out are not told apart: their records name no session, and while the domains with "
           "a way out differ in network, egress or egress_limits, all of their connections are refused");
     if (plan_.inet && !place_.own_net)

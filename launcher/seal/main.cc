@@ -1,8 +1,7 @@
 // caisson-seal SERVICE UID PROGRAM [ARGUMENT...]: gives up what the profile of the service (profile.h) does not grant, and
 // becomes PROGRAM. The launcher, or caisson-gate, starts it for each start of the service: with its own rights, an environment
 // made for the service, and as fd 3 the service's socket to whoever starts it. A program of its own, so that PID 1 holds none of
-// this code. UID
-// "-": the launcher cannot change uids.
+// this code. UID "-": the launcher cannot change uids.
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>

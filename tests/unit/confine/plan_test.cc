@@ -281,7 +281,7 @@ TEST(Plan, AWayOutNeedsANetworkNamespaceInWhichTheDoorIs) {
   for (const bool told_apart : {true, false}) {
     bench.features = tier_features(Tier::t2);
     bench.features->cgroup = told_apart ? confine::Tried{0, ""} : confine::Tried{ENOTSUP, "cgroup v2"};
-    EXPECT_EQ(stated(**bench.plan(Tier::t2), "ways-out-alike"), !told_apart);
+    EXPECT_EQ(stated(**bench.plan(Tier::t2), "ways-alike"), !told_apart);
   }
   bench.features = tier_features(Tier::t3);
   bench.features->egress_tproxy = {EPERM, "nft"};
