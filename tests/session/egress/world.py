@@ -132,7 +132,7 @@ class Service(stage.Service):
 class World:
     def __init__(self, folder):
         self.folder = folder
-        self.workspace, self.out, self.world = Net(), Net(), Net()
+        self.workspace, self.out, self.world = self.nets = [Net(), Net(), Net()]
         for family in ("-4", "-6"):
             self.workspace.ip(f"{family} route add local default dev lo")
         self.out.ip(f"link add v0 type veth peer name v1 netns {self.world.holder.pid}")
@@ -196,20 +196,36 @@ class World:
         self.start_dialer()
         self.start_door()
         self.join()
+        self.sockets = self.listeners(self.workspace, port)
+        self.set_list(*rules, sockets=self.sockets, **limits)
+        return self
+
+    @staticmethod
+    def listeners(net, port):
+        """As caisson-gate makes them: transparent ones for both families at this port, and the names socket."""
         kinds = ((socket.AF_INET, socket.SOCK_STREAM), (socket.AF_INET6, socket.SOCK_STREAM), (socket.AF_INET6, socket.SOCK_DGRAM))
-        self.sockets = [self.workspace.socket(*kind) for kind in kinds]
-        v4, v6, names = self.sockets
+        v4, v6, names = made = [net.socket(*kind) for kind in kinds]
         v4.setsockopt(socket.IPPROTO_IP, IP_TRANSPARENT, 1)
-        for made in (v6, names):
-            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, made is v6)
-            made.setsockopt(socket.IPPROTO_IPV6, IPV6_TRANSPARENT, 1)
+        for one in (v6, names):
+            one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, one is v6)
+            one.setsockopt(socket.IPPROTO_IPV6, IPV6_TRANSPARENT, 1)
         names.setsockopt(socket.IPPROTO_IPV6, IPV6_RECVPKTINFO, 1)
         v4.bind(("0.0.0.0", port))
         v6.bind(("::", port))
         names.bind(("::", 53))
         v4.listen(4096), v6.listen(4096)
-        self.set_list(*rules, sockets=self.sockets, **limits)
-        return self
+        return made
+
+    def beside(self, *rules, port, **limits):
+        """A second workspace at the same door: its network namespace."""
+        net = Net()
+        for family in ("-4", "-6"):
+            net.ip(f"{family} route add local default dev lo")
+        self.nets.append(net)
+        made = self.listeners(net, port)
+        self.sockets += made
+        self.set_list(*rules, workspace=2, sockets=made, **limits)
+        return net
 
     def set_list(self, *rules, generation=1, sockets=(), workspace=1, **limits):
         for service, extra in ((self.door, sockets), (self.dialer, ())):
@@ -217,21 +233,21 @@ class World:
             stage.send(service.socket, struct.pack("IIQ", stage.OPEN, generation, workspace), [file, *(s.fileno() for s in extra)])
             os.close(file)
 
-    def ask(self, name, type_=1, server="127.0.0.53"):
-        """(code, answers) of the workspace's names socket."""
-        asker = self.workspace.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    def ask(self, name, type_=1, server="127.0.0.53", net=None):
+        """(code, answers) of a workspace's names socket."""
+        asker = (net or self.workspace).socket(socket.AF_INET, socket.SOCK_DGRAM)
         with asker:
             asker.connect((server, 53))
             asker.send(question(name, type_))
             return addresses_in(asker.recv(4096))
 
-    def connect(self, host, port, timeout=60):
+    def connect(self, host, port, timeout=60, net=None):
         """A client in the workspace, to an address or a name."""
         if not host.replace(".", "").isdigit() and ":" not in host:
-            code, found = self.ask(host)
+            code, found = self.ask(host, net=net)
             assert code == 0 and found, f"{host}: {code}"
             host = found[0]
-        client = self.workspace.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+        client = (net or self.workspace).socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
         client.settimeout(timeout)
         client.connect((host, port))
         return client
@@ -279,7 +295,7 @@ class World:
                 made.shutdown(socket.SHUT_RDWR)
             made.close()
         self.names.close()
-        for net in (self.workspace, self.out, self.world):
+        for net in self.nets:
             net.close()
 
 
