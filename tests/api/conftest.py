@@ -1,5 +1,6 @@
 """The server under test. Without CAISSON_URL a native launcher is started (root); with CAISSON_URL and CAISSON_KEY a running
 one is used, for example a container, and the tests that look at the server's own processes skip."""
+import contextlib
 import json
 import os
 import pathlib
@@ -127,9 +128,9 @@ def contract():
     return Contract.load()
 
 
-@pytest.fixture(scope="session")
-def launch():
-    """launch(**environment): another native launcher, ended with the session."""
+@contextlib.contextmanager
+def launching():
+    """start(**options): a native launcher; all of them end at the end."""
     if os.geteuid() != 0:
         pytest.skip("a native launcher needs root")
     missing = [p for p in PROGRAMS if not p.is_file()]
@@ -141,17 +142,27 @@ def launch():
         running.append(Launcher(**options))
         return running[-1]
 
-    yield start
-    for launcher in running:
-        launcher.close()
+    try:
+        yield start
+    finally:
+        for launcher in running:
+            launcher.close()
+
+
+@pytest.fixture(scope="module")
+def launch():
+    """launch(**options): another native launcher, ended with the file's tests: a hundred that lived on would take half a processor."""
+    with launching() as start:
+        yield start
 
 
 @pytest.fixture(scope="session")
-def native(request) -> Launcher:
+def native() -> Launcher:
     """The native launcher under test; its processes and files may be looked at."""
     if "CAISSON_URL" in os.environ:
         pytest.skip("the server under test is not a process of this host (CAISSON_URL)")
-    return request.getfixturevalue("launch")()
+    with launching() as start:
+        yield start()
 
 
 @pytest.fixture(scope="session")
