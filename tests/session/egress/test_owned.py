@@ -102,10 +102,10 @@ def test_memory_that_is_code_cannot_be_made(served, injector):
     assert works(served)
 
 
-def asked(line, name, port=PORT, workspace=1):
+def asked(line, name, port=PORT, workspace=1, domain="bash"):
     """What the dialer says to a door that asks for this: (errno, refusal, how many sockets)."""
     number = next(ASKED)
-    line.send(struct.pack("QIHH", workspace, number, port, len(name)) + name.encode())
+    line.send(struct.pack("QIHH", workspace, number, port, len(name)) + (name + domain).encode())
     data, fds = stage.receive(line)
     for fd in fds:
         os.close(fd)
@@ -152,7 +152,7 @@ def test_a_dialer_has_nothing_of_sessions(served):
 
 
 def test_a_workspace_is_not_the_other(served):
-    """What an owned door says for another workspace is judged by that one's list alone."""
+    """What an owned door says for another workspace, or domain, is judged by that one's list alone."""
     file = stage.memory_file(list_of(rule("other.test", ports=[PORT])))
     stage.send(served.dialer.socket, struct.pack("IIQ", stage.OPEN, 1, 2), [file])
     os.close(file)
@@ -161,4 +161,5 @@ def test_a_workspace_is_not_the_other(served):
     stage.send(served.dialer.socket, struct.pack("IIQ", stage.TO_PEER, 0, 0), [theirs.fileno()])
     theirs.close()
     assert asked(ours, "other.test", workspace=2) == (0, 0, 1)
+    assert asked(ours, "other.test", workspace=2, domain="shell")[2] == 0
     assert asked(ours, "other.test", workspace=1)[2] == 0 and asked(ours, "api.test", workspace=2)[2] == 0
