@@ -59,7 +59,7 @@ ALLOWED = {
     "launcher/init": commons("base freestanding wire"),
     "launcher/auditor": commons("base tables telling watching wire"),
     "launcher/observer": commons("base tables watching wire"),
-    "launcher/gate": [*commons("base build capture confine egress telling wire"), "launcher/egress/list"],
+    "launcher/gate": [*commons("base build capture confine egress tables telling wire"), "launcher/egress/list"],
     "launcher/homes": commons("base confine tables"),
     "launcher/options": [*commons("base kernel policy"), "launcher/pid1", "launcher/pid1/session"],
     "launcher/logs": commons("audit audit_lines base tables"),

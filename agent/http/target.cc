@@ -6,6 +6,8 @@ namespace caisson::http {
 namespace {
 
 constexpr std::size_t kMaxQueryPairs = 100;
+// What is below is one segment: a URL, which clients of this API write there as it is, or percent-encoded.
+constexpr std::string_view kUrlBelow = "/v1/proxy/mappings/";
 
 std::unexpected<Error> refuse(std::string_view why) { return caisson::fail(Code::invalid_argument, std::string(why)); }
 
@@ -44,7 +46,9 @@ Result<std::string> decode(std::string_view text, bool plus_is_space) {
 }
 
 Status decode_path(std::string_view path, std::vector<std::string>& segments) {
+  const std::string_view url = path.starts_with(kUrlBelow) ? path.substr(kUrlBelow.size()) : "";
   path.remove_prefix(1);
+  if (!url.empty()) path.remove_suffix(url.size() + 1);
   while (!path.empty()) {
     const std::size_t slash = path.find('/');
     const std::string_view raw = path.substr(0, slash);
@@ -52,10 +56,13 @@ Status decode_path(std::string_view path, std::vector<std::string>& segments) {
     TRY_ASSIGN(std::string segment, decode(raw, false));
     if (segment == "." || segment == "..") return refuse("dot path segment");
     segments.push_back(std::move(segment));
-    if (slash == std::string_view::npos) return {};
+    if (slash == std::string_view::npos) break;
     path.remove_prefix(slash + 1);
     if (path.empty()) segments.emplace_back();  // a trailing slash names another resource
   }
+  if (url.empty()) return {};
+  TRY_ASSIGN(std::string segment, decode(url, false));
+  segments.push_back(std::move(segment));
   return {};
 }
 

@@ -1,5 +1,6 @@
 // The one decoder of request targets. A path is split at '/' first and each segment percent-decoded once after that, so
-// an encoded slash can never become a separator and nothing is decoded twice.
+// an encoded slash can never become a separator and nothing is decoded twice. Below /v1/proxy/mappings/ the rest of the path is
+// one segment: a URL.
 #pragma once
 
 #include <optional>

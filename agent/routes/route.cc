@@ -17,6 +17,7 @@ constexpr Tag kTags[] = {
     {Scope::jupyter, "jupyter", "Python in notebook kernels"},
     {Scope::nodejs, "nodejs", "JavaScript in Node.js"},
     {Scope::code, "code", "Programs by their language"},
+    {Scope::proxy, "proxy", "Where what goes out goes through"},
     {Scope::workspaces, "workspaces", "Areas that share nothing with each other"},
     {Scope::audit, "audit", "What sessions did and what they were refused"},
     {Scope::auth, "auth", "Tickets, tokens and the logins of pages"},

@@ -51,6 +51,7 @@ Value to_json(const Policy& p) {
   if (p.published_ports.empty()) out.erase("published_ports");
   if (goes_out(p.network)) out["egress_limits"] = egress_limits_json(p.egress);
   else out.erase("egress");
+  if (json::Value upstream = upstream_json(p.egress); !upstream.empty()) out["upstream"] = std::move(upstream);
   return out;
 }
 

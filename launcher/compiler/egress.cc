@@ -7,6 +7,7 @@
 #include "launcher/compiler/stages.h"
 #include "launcher/egress/list/list.h"
 #include "launcher/egress/list/prefix.h"
+#include "launcher/egress/list/upstream.h"
 
 namespace caisson::policy {
 namespace {
@@ -218,9 +219,59 @@ bool said_in(const Value& rules, const Value& rule) {
 
 }  // namespace
 
-void check_egress(const Source& source, Problems& problems) { Checker(source, problems).all(); }
+namespace {
 
-std::string compile_egress(const Value& rules, const Value& limits, Network network) {
+void check_patterns(const Source& source, const Value& upstream, const char* member, Problems& problems) {
+  const Value& patterns = list_of(upstream, member);
+  for (std::size_t i = 0; i < patterns.size(); ++i) {
+    const auto text = patterns[i].get<std::string>();
+    const auto pattern = egress::read_pattern(text);
+    const std::string where = std::string("/upstream/") + member + "/" + std::to_string(i);
+    if (!pattern) problems.add(source, where, pattern.error().what);
+    else if (pattern->text != text) problems.add(source, where, quote(text) + " is not canonical", pattern->text);
+  }
+}
+
+// Of one file: `server` may stand in the one that it extends.
+void check_upstream(const Source& source, Problems& problems) {
+  const Value& upstream = source.doc.contains("upstream") ? source.doc["upstream"] : list_of(source.doc, "upstream");
+  if (const auto server = upstream.is_object() ? upstream.find("server") : upstream.end(); server != upstream.end()) {
+    const auto read = egress::read_server(server->get<std::string>());
+    const std::string at = "/upstream/server";
+    if (!read) problems.add(source, at, read.error().what);
+    else if (!read->user.empty())
+      problems.add(source, at, "has a credential: say 'user', and put the password into a file that 'secret' names");
+    else if (server_text(*read) != server->get<std::string>())
+      problems.add(source, at, quote(server->get<std::string>()) + " is not canonical", server_text(*read));
+  }
+  if (const auto user = upstream.is_object() ? upstream.find("user") : upstream.end(); user != upstream.end())
+    if (egress::Upstream named; !set_credential(named, user->get<std::string>() + ":") || named.user != user->get<std::string>())
+      problems.add(source, "/upstream/user", "is no user name: it has a colon or a control character");
+  for (const char* member : {"include", "exclude"})
+    if (upstream.is_object()) check_patterns(source, upstream, member, problems);
+}
+
+// "" without a server: then nothing else says anything.
+std::string compile_upstream(const Value& upstream) {
+  auto out = egress::read_server(upstream.value("server", ""));
+  if (!out) return {};
+  out->user = upstream.value("user", "");
+  out->secret = upstream.value("secret", "");
+  out->resolve_here = upstream.value("resolve", "proxy") == "local";
+  out->of_policy = true;
+  for (const Value& text : list_of(upstream, "include")) out->include.push_back(*egress::read_pattern(text.get<std::string>()));
+  for (const Value& text : list_of(upstream, "exclude")) out->exclude.push_back(*egress::read_pattern(text.get<std::string>()));
+  return upstream_bytes(*out);
+}
+
+}  // namespace
+
+void check_egress(const Source& source, Problems& problems) {
+  Checker(source, problems).all();
+  check_upstream(source, problems);
+}
+
+std::string compile_egress(const Value& rules, const Value& limits, const Value& upstream, Network network) {
   if (!goes_out(network)) return {};
   egress::List list;
   list.mode = network == Network::allowlist ? egress::Mode::allowlist
@@ -232,6 +283,7 @@ std::string compile_egress(const Value& rules, const Value& limits, Network netw
                  .connections_per_second = limits["connections_per_second"].get<std::uint32_t>(),
                  .bytes_per_second = bytes == kNoIoLimit ? 0 : bytes,
                  .idle_seconds = limits["idle_seconds"].get<std::uint32_t>()};
+  list.upstream = compile_upstream(upstream);
   return egress::list_bytes(list);
 }
 
@@ -250,6 +302,18 @@ Value egress_limits_json(std::string_view list) {
           {"connections_per_second", read->limits.connections_per_second},
           {"bytes_per_second", bytes == 0 ? kNoIoLimit : bytes},
           {"idle_seconds", read->limits.idle_seconds}};
+}
+
+Value upstream_json(std::string_view list) {
+  const auto read = egress::read_list(list);
+  const auto upstream = read && !read->upstream.empty() ? egress::read_upstream(read->upstream) : fail(Code::not_found, "");
+  if (!upstream) return Value::object();
+  Value out{{"server", server_text(*upstream)}, {"resolve", upstream->resolve_here ? "local" : "proxy"}};
+  if (!upstream->user.empty()) out["user"] = upstream->user;
+  if (!upstream->secret.empty()) out["secret"] = upstream->secret;
+  for (const egress::Pattern& pattern : upstream->include) out["include"].push_back(pattern.text);
+  for (const egress::Pattern& pattern : upstream->exclude) out["exclude"].push_back(pattern.text);
+  return out;
 }
 
 Value merge_egress(const Value& parent, const Value& child) {

@@ -1,4 +1,4 @@
-// The fields `egress` and `egress_limits` of policy files: what is wrong with their rules, and the list that door and dialer
+// The fields `egress`, `egress_limits` and `upstream` of policy files: what is wrong with their rules, and the list that door and dialer
 // decide by (egress/list/list.h). The launcher has it as bytes.
 #pragma once
 
@@ -17,10 +17,12 @@ inline constexpr const char* kResolver = "nameserver 127.0.0.53\noptions ndots:1
 // fields.
 void check_egress(const Source& source, Problems& problems);
 // The list's bytes; empty where the network is none that goes out. check_policy() looks at the size.
-[[nodiscard]] std::string compile_egress(const json::Value& rules, const json::Value& limits, Network network);
+[[nodiscard]] std::string compile_egress(const json::Value& rules, const json::Value& limits, const json::Value& upstream,
+                                         Network network);
 // The rules back, as canonical JSON and for explain.
 [[nodiscard]] json::Value egress_json(std::string_view list);
 [[nodiscard]] json::Value egress_limits_json(std::string_view list);  // an empty object of no list
+[[nodiscard]] json::Value upstream_json(std::string_view list);       // an empty object where none is named
 
 // Rules that deny are added up, since they take away only. Those that allow are the child's, where it has rules.
 [[nodiscard]] json::Value merge_egress(const json::Value& parent, const json::Value& child);

@@ -186,6 +186,12 @@ constexpr Telling kTellings[] = {
          say(name, limit == kNoIoLimit ? "no limit" : amount(name, limit.get<std::uint64_t>()),
              reason_of(p, "/egress_limits/" + name));
      }},
+    {"reaches", "/upstream",
+     [](const Policy& p, const Say& say) {
+       const json::Value upstream = upstream_json(p.egress);
+       for (const auto& [name, value] : upstream.items())
+         say("upstream " + name, value.is_string() ? value.get<std::string>() : json::dump(value), reason_of(p, "/upstream/" + name));
+     }},
     {"is reached", "/published_ports",
      [](const Policy& p, const Say& say) {
        const std::string ports = joined(p.published_ports, [](std::uint16_t port) { return std::to_string(port); });

@@ -1,5 +1,6 @@
 #include "launcher/gate/gate.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,7 +11,6 @@
 #include "launcher/common/base/scm.h"
 #include "launcher/common/base/sys.h"
 #include "launcher/common/telling/json_text.h"
-#include "launcher/egress/list/lists.h"
 
 namespace caisson::gate {
 namespace {
@@ -25,7 +25,10 @@ Gate::Gate(Loop& loop, Fd up, const std::string& door, const std::string& dialer
     : loop_(loop),
       up_(std::move(up)),
       door_(loop, "door", door, events(door_)),
-      dialer_(loop, "dialer", dialer, events(dialer_)) {
+      dialer_(loop, "dialer", dialer, events(dialer_)),
+      lines_(loop, [this](std::uint64_t workspace, const json::Value& request, const Lines::Reply& reply) {
+        asked(workspace, request, reply);
+      }) {
   (void)tell(Told::start, JsonText().string("process", "gate").number("pid", ::getpid()).text());
 }
 
@@ -48,21 +51,22 @@ Status Gate::hear() {
   std::string name(bytes + sizeof order, static_cast<std::size_t>(came.size) - sizeof order);
   const auto there = workspaces_.find(order.workspace);
   const bool known = there != workspaces_.end();
-  static constexpr std::size_t kComeAlong[] = {0, 3, 3, 1, 0};
+  static constexpr std::size_t kComeAlong[] = {0, 3, 3, 1, 0, 1};
   const bool opens = order.op == Op::make || order.op == Op::open;
-  if (order.op < Op::make || order.op > Op::close || (opens && known) ||
+  if (order.op < Op::make || order.op > Op::line || (opens && known) ||
       came.count != kComeAlong[static_cast<std::size_t>(order.op)])
     return fail(Code::protocol, "no order of the launcher's");
   if (order.op == Op::make) open(order, std::move(name), fds[0], std::move(fds[1]), std::move(fds[2]), Fd());
   if (order.op == Op::open) open(order, std::move(name), fds[0], std::move(fds[1]), Fd(), fds[2]);
   if (!known) return {};  // what could not be made again after a gate before us, which is on record
+  if (order.op == Op::line) return lines_.add(order.workspace, std::move(fds[0])), Status();
   if (order.op == Op::list) {
     there->second.generation = order.generation;
     there->second.list = std::move(fds[0]);
-    check_lists(there->second);
+    read_lists(there->second);
     // The dialer first: what the door lets through is to meet the same list.
-    for (Service* of : {&dialer_, &door_})
-      of->send({egress::Order::open, order.generation, order.workspace}, {there->second.list.get()});
+    tell_dialer(there);
+    door_.send({egress::Order::open, order.generation, order.workspace}, {there->second.list.get()});
     return {};
   }
   for (Service* of : {&door_, &dialer_}) of->send({egress::Order::close, order.generation, order.workspace}, {});
@@ -80,6 +84,7 @@ void Gate::open(const Order& order, std::string name, const Fd& user_ns, Fd list
   made.generation = order.generation;
   made.list = std::move(list);
   made.answer = std::move(answer);
+  made.user_ns = Fd(::fcntl(user_ns.get(), F_DUPFD_CLOEXEC, 0));
   enter(loop_, user_ns, net_ns, [this, number = order.workspace](Entered entered) { this->entered(number, std::move(entered)); });
   loop_.after(kServeUs, [this, number = order.workspace] {
     const auto late = workspaces_.find(number);
@@ -95,7 +100,7 @@ void Gate::entered(std::uint64_t workspace, Entered made) {
   entry->second.net_ns = std::move(made.net_ns);
   entry->second.sockets = std::move(made.sockets);
   if (!members_.known()) entry->second.sockets.owners.reset();
-  check_lists(entry->second);
+  read_lists(entry->second);
   entry->second.made = true;
   (void)tell(Told::start,
              JsonText().string("workspace", entry->second.name).number("generation", entry->second.generation).text());
@@ -105,17 +110,26 @@ void Gate::entered(std::uint64_t workspace, Entered made) {
 }
 
 // Where sessions are not told apart the door refuses everything as soon as their lists differ. Whoever wrote them is to know why.
-void Gate::check_lists(const Workspace& workspace) {
+void Gate::read_lists(Workspace& workspace) {
   const auto bytes = sys::read_file("/proc/self/fd/" + std::to_string(workspace.list.get()), egress::kMaxListsBytes);
-  const auto lists = bytes ? egress::read_lists(*bytes) : fail(Code::io, "");
-  if (lists && !lists->alike && !workspace.sockets.owners)
+  auto lists = bytes ? egress::read_lists(*bytes) : fail(Code::io, "");
+  workspace.settings.set_lists(lists ? std::move(*lists) : egress::Lists());
+  if (!workspace.settings.lists().alike && !workspace.sockets.owners)
     failed(workspace.name,
            "its domains have different lists, and here sessions are not told apart (cgroup v2 and sock_diag do it): "
            "everything is refused until all domains with a way out have the same network, egress and egress_limits");
 }
 
+// Upstream proxies before the lists: nothing goes out that was to go through one.
 void Gate::tell_dialer(const Entry& entry) {
+  for (const auto& [domain, list] : entry->second.settings.lists().of) tell_upstream(entry, domain);
   dialer_.send({egress::Order::open, entry->second.generation, entry->first}, {entry->second.list.get()});
+}
+
+void Gate::tell_upstream(const Entry& entry, const std::string& domain) {
+  const auto upstream = entry->second.settings.upstream_of(domain);
+  dialer_.send({egress::Order::upstream, entry->second.generation, entry->first}, {},
+               domain + '\n' + (upstream ? upstream_bytes(*upstream) : ""));
 }
 
 void Gate::tell_door(const Entry& entry) {
@@ -124,6 +138,7 @@ void Gate::tell_door(const Entry& entry) {
   const int list = entry->second.list.get();
   if (owners) door_.send(head, {list, tcp4.get(), tcp6.get(), names.get(), owners.get()});
   else door_.send(head, {list, tcp4.get(), tcp6.get(), names.get()});
+  door_.send({egress::Order::mappings, head.generation, head.workspace}, {}, mapping_bytes(entry->second.settings.mappings()));
 }
 
 void Gate::settle() {
@@ -133,9 +148,9 @@ void Gate::settle() {
 }
 
 void Gate::answer(Entry entry, int error, const std::string& what) {
-  const Fd to = std::move(entry->second.answer), net_ns = std::move(entry->second.net_ns);
+  const Fd to = std::move(entry->second.answer);
   const std::string text = error == 0 ? "made" : what + ": " + std::string(errno_name(error));
-  const int fd = net_ns.get();
+  const int fd = entry->second.net_ns.get();
   if (to) (void)scm::send(to.get(), text.data(), text.size(), &fd, error == 0 ? 1 : 0, MSG_DONTWAIT);
   else if (error != 0) failed(entry->second.name, text);  // made again after a gate before us, so nobody waits
   if (error != 0) workspaces_.erase(entry);
@@ -161,6 +176,9 @@ void Gate::heard(egress::Said said, std::uint64_t number, std::string_view text)
   const auto entry = workspaces_.find(number);
   if (entry == workspaces_.end()) return;
   if (said == egress::Said::whose) return tell_whose(entry, text);
+  if (said == egress::Said::unauthorized) return tell_upstream(entry, std::string(text));
+  if (said == egress::Said::inside) return heard_inside(entry, text);
+  if (said == egress::Said::probed) return heard_probed(text);
   if (said != egress::Said::record && said != egress::Said::dropped) return;
   Workspace& workspace = entry->second;
   if (!workspace.records.take(sys::monotonic_us())) return count(workspace);

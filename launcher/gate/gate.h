@@ -1,5 +1,5 @@
 // The launcher's hand for what goes out: holds each workspace's sockets, keeps door and dialer running, tells them what they
-// serve, and passes on what they record.
+// serve, and passes on what they record. It keeps what clients set of their way out (settings.h).
 #pragma once
 
 #include <map>
@@ -13,8 +13,10 @@
 #include "launcher/common/telling/token_bucket.h"
 #include "launcher/common/wire/gate_protocol.h"
 #include "launcher/gate/enter.h"
+#include "launcher/gate/lines.h"
 #include "launcher/gate/members.h"
 #include "launcher/gate/service.h"
+#include "launcher/gate/settings.h"
 
 namespace caisson::gate {
 
@@ -30,9 +32,11 @@ class Gate {
     std::string name;
     std::uint32_t generation = 0;
     Fd list;
-    Fd answer, net_ns;  // of a launcher that waits, and what it waits for
+    Fd answer;           // of a launcher that waits
+    Fd user_ns, net_ns;  // what it has made
     capture::Sockets sockets;
     bool made = false;
+    Settings settings;
     std::set<std::string> sessions;  // of which the door was told
     TokenBucket records{1000, 200};  // at once, and a second: beyond that they are counted
     std::uint64_t dropped = 0;
@@ -41,9 +45,17 @@ class Gate {
 
   void open(const Order& order, std::string name, const Fd& user_ns, Fd list, Fd answer, const Fd& net_ns);
   void entered(std::uint64_t workspace, Entered made);
-  void check_lists(const Workspace& workspace);
+  void read_lists(Workspace& workspace);
   void tell_door(const Entry& entry);
   void tell_dialer(const Entry& entry);
+  void tell_upstream(const Entry& entry, const std::string& domain);
+  // asked.cc: what clients want of their way out
+  void asked(std::uint64_t workspace, const json::Value& request, const Lines::Reply& reply);
+  void changed(const Entry& entry, const Settings::Changed& change);
+  void diagnose(const Entry& entry, const json::Value& request, const Lines::Reply& reply);
+  [[nodiscard]] json::Value health(const Workspace& workspace) const;
+  void heard_inside(const Entry& entry, std::string_view text);
+  void heard_probed(std::string_view text);
   void settle();  // answers who waits, once all that it asked for serves
   void answer(Entry entry, int error, const std::string& what);
   void failed(const std::string& workspace, const std::string& why);
@@ -60,7 +72,11 @@ class Gate {
   const Members members_;
   std::map<std::uint64_t, Workspace> workspaces_;
   Service door_, dialer_;
-  bool running_ = false;  // both were started
+  Lines lines_;
+  std::map<std::uint32_t, std::function<void(const egress::DialAnswer&)>> probes_;  // that the dialer makes
+  std::uint32_t last_probe_ = 0;
+  std::size_t inside_ = 0;  // connections to servers of workspaces that are being made
+  bool running_ = false;    // both were started
 };
 
 }  // namespace caisson::gate

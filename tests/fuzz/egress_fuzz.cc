@@ -1,9 +1,10 @@
-// What reaches door and dialer, mutated: heads and bodies of HTTP, SOCKS, ClientHello, DNS both ways, hosts, lists. The first
-// byte says which of them the rest is. A broken promise aborts.
+// What reaches door and dialer, mutated: heads and bodies of HTTP, SOCKS both ways, ClientHello, DNS both ways, hosts, lists,
+// upstream proxies. The first byte says which of them the rest is. A broken promise aborts.
 #include <cstdio>
 #include <cstdlib>
 
 #include "launcher/egress/list/list.h"
+#include "launcher/egress/list/upstream.h"
 #include "launcher/egress/parse/client_hello.h"
 #include "launcher/egress/parse/dns_answer.h"
 #include "launcher/egress/parse/dns_question.h"
@@ -11,6 +12,7 @@
 #include "launcher/egress/parse/http_body.h"
 #include "launcher/egress/parse/http_head.h"
 #include "launcher/egress/parse/socks5.h"
+#include "launcher/egress/parse/socks5_server.h"
 
 namespace caisson::egress {
 namespace {
@@ -84,6 +86,31 @@ void check_socks(std::string_view bytes) {
   const Outcome read =
       check_cuts(bytes, [&] { return [&](std::string_view part) { return read_socks_request(part, request); }; });
   if (read.done()) check_host(*request.host), promise(request.port != 0, "a request has a port");
+}
+
+// What a proxy says to us.
+void check_socks_server(std::string_view bytes) {
+  SocksMethod method{};
+  bool taken = false;
+  std::uint8_t reply = 0;
+  (void)check_cuts(bytes, [&] { return [&](std::string_view part) { return read_socks_method(part, method); }; });
+  (void)check_cuts(bytes, [&] { return [&](std::string_view part) { return read_socks_login(part, taken); }; });
+  const Outcome read = check_cuts(bytes, [&] { return [&](std::string_view part) { return read_socks_reply(part, reply); }; });
+  if (read.done()) promise(read.size <= 262, "a reply is bounded");
+}
+
+void check_server(std::string_view text) {
+  if (const auto pattern = read_pattern(text)) {
+    const auto again = read_pattern(pattern->text);
+    promise(again && again->text == pattern->text, "a pattern has one form");
+  }
+  const auto upstream = read_server(text);
+  if (!upstream) return;
+  check_host(upstream->host);
+  const std::string bytes = upstream_bytes(*upstream);
+  const auto again = read_upstream(bytes);
+  promise(again && upstream_bytes(*again) == bytes && again->password == upstream->password,
+          "an upstream is read as it was written");
 }
 
 void check_hello(std::string_view bytes) {
@@ -160,6 +187,13 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
       break;
     case 's':
       check_socks(rest);
+      break;
+    case 'p':
+      check_socks_server(rest);
+      break;
+    case 'u':
+      check_server(rest);
+      if (const auto read = read_upstream(rest)) (void)goes_through(*read, *read_host("a.example.org"));
       break;
     case 't':
       check_hello(rest);

@@ -23,11 +23,27 @@ enum class Order : std::uint32_t {
               // Sent again when that process was started anew: what ran over the old pair has failed
   member = 4,  // to the door, the answer to Said::whose; text: a Cgroup, then "session domain", "session " of one without a way
                // out, or nothing: no session's
+  // 5, 6: not in use
+  upstream = 7,  // to the dialer, before the lists that it goes with; text: the domain, a line end, and upstream_bytes() of
+                 // egress/list/upstream.h; nothing there: none
+  inside = 8,    // to the door, the answer to Said::inside, with the connected socket where there is no error; text: an Inside
+  mappings = 9,  // to the door; text: mapping_bytes() of egress/list/mapping.h
+  probe = 10,    // to the dialer: connects as for a session, and says what came of it; text: a Probe, the host and the domain
 };
 struct Cgroup {
   std::uint64_t id;
 };
 inline constexpr std::size_t kMaxMember = 160;  // bytes of text
+struct Inside {
+  std::uint32_t id;     // of the door's
+  std::uint16_t port;   // of the workspace's own loopback
+  std::uint16_t error;  // errno, in an answer; else 0
+};
+struct Probe {
+  std::uint32_t id;  // of the launcher's
+  std::uint16_t port;
+  std::uint16_t host_bytes;
+};
 struct OrderHead {
   Order order;
   std::uint32_t generation;  // of the list: stands in records
@@ -42,6 +58,11 @@ enum class Said : std::uint32_t {
   closed = 4,   // the workspace's connections have ended, nothing follows about it
   figures = 5,  // text: a JSON object of counters, at most one a second, of the workspace
   whose = 6,    // of the door; text: a Cgroup. Whose cgroup is this?
+  // 7: not in use
+  unauthorized = 8,  // of the dialer; text: a domain. Its proxy does not take the credential. Order::upstream follows, with a
+                     // newer one where there is one
+  inside = 9,        // of the door; text: an Inside. A mapping leads there
+  probed = 10,       // of the dialer; text: a DialAnswer, the answer to a Probe
 };
 struct SaidHead {
   Said said;
@@ -64,7 +85,9 @@ struct DialAnswer {
   std::uint32_t refusal;     // a Refusal, 0: none
   std::uint8_t address[16];  // where it leads, or where it failed
   std::uint8_t v6;
-  std::uint8_t reserved[7];
+  std::uint8_t upstream;  // 1: through an upstream proxy, whose address this is then
+  std::uint16_t status;   // what that one answered, if that was a refusal (Refusal::upstream), as a status of HTTP; else 0
+  std::uint8_t reserved[4];
 };
 
 // Why a connection is refused: the words of records, answers and metrics.
@@ -89,11 +112,12 @@ enum class Refusal : std::uint32_t {
   dialer,
   canary,
   unregistered,
+  upstream,
 };
 constexpr std::string_view words(Refusal) {
   return "none rule not_listed port address rebinding unresolved no_such_name sni ech_or_fronting not_tls framing method "
          "host_differs limit rate "
-         "timeout dialer canary unregistered";
+         "timeout dialer canary unregistered upstream";
 }
 
 }  // namespace caisson::egress

@@ -39,7 +39,8 @@ enum class Op {
   workspace_destroy,  // -> {} once nothing of it is left: sessions, files, namespaces, cgroup
   workspace_pause,    // -> {state} once nothing in it runs any more; it starts nothing until it is resumed
   workspace_resume,   // -> {state} once all goes on
-  workspace_connect,  // -> {} + fd: connected to that port of the workspace's loopback, which its sessions listen on
+  workspace_connect,  // -> {} + fd: connected to that port of the workspace's loopback, which its sessions listen on; port 0: a
+                      // line to what makes its way out (common/tables/way_ops.h)
   policy,             // -> {digest, preset, domains, refused}, or {policy}: all of one domain
   policy_reload,      // -> {accepted, old, new, problems}: as SIGHUP; a client may ask once a second
   agent_restart,      // -> {}: the operator's; the agent ends, and another takes up what it served

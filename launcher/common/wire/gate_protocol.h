@@ -15,6 +15,7 @@ enum class Op : std::uint32_t {
   open = 2,   // user namespace, list, network namespace: that one, which an earlier gate made, gets it again. Nothing is answered
   list = 3,   // newer list
   close = 4,  // nothing: its connections end, and no more are accepted
+  line = 5,   // a SOCK_SEQPACKET socket: what its other end asks of the workspace's way out is answered (tables/way_ops.h)
 };
 struct Order {
   Op op;

@@ -22,6 +22,12 @@ void send_at_once(const Stream& stream) {
   (void)::setsockopt(stream.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
+std::string_view detail_of(const Dialed& dialed) {
+  if (dialed.refusal != Refusal::upstream) return "";
+  if (dialed.status == 407) return "the upstream proxy does not take our credential";
+  return dialed.status != 0 ? "the upstream proxy refuses it" : "the upstream proxy has no address that is permitted";
+}
+
 Task<bool> talk_of(Connection& connection) {
   if (connection.port == kNamesPort) return talk_names(connection);
   return class_of(connection.to) == AddressClass::loopback ? talk_proxy(connection) : talk_transparent(connection);
@@ -104,14 +110,24 @@ bool Connection::permitted(const Host& host, std::uint16_t to_port) {
 
 Task<bool> Connection::dial(Host host, std::uint16_t to_port) {
   Dialed dialed = co_await workspace.house.dialer.dial(workspace.id, whose.way->domain, std::move(host), to_port);
+  co_return connected(std::move(dialed));
+}
+
+Task<bool> Connection::enter(std::uint16_t to_port) {
+  Dialed dialed = co_await workspace.house.inside.connect(workspace.id, to_port);
+  co_return connected(std::move(dialed));
+}
+
+bool Connection::connected(Dialed dialed) {
   if (dialed.address) facts.address = dialed.address;
   facts.rule = dialed.rule;
+  facts.upstream = dialed.upstream, facts.status = dialed.status;
   facts.error = dialed.refusal == Refusal::none ? dialed.error : 0;
-  if (dialed.refusal != Refusal::none) refuse(dialed.refusal);
-  if (!dialed.fd) co_return false;
+  if (dialed.refusal != Refusal::none) refuse(dialed.refusal, detail_of(dialed));
+  if (!dialed.fd) return false;
   upstream = std::make_unique<Stream>(workspace.house.poll, std::move(dialed.fd));
   send_at_once(*upstream);
-  co_return true;
+  return true;
 }
 
 Task<bool> Connection::reach(Host host, std::uint16_t to_port) {

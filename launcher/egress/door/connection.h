@@ -33,6 +33,8 @@ class Connection {
   // Asks the list, or the dialer, which asks it again. False: `facts` says why not, nothing is told yet.
   [[nodiscard]] bool permitted(const Host& host, std::uint16_t port);
   [[nodiscard]] Task<bool> dial(Host host, std::uint16_t port);
+  // To a server of the workspace's own, where a mapping leads.
+  [[nodiscard]] Task<bool> enter(std::uint16_t port);
   [[nodiscard]] Task<bool> reach(Host host, std::uint16_t port);  // both, one after the other
   void refuse(Refusal refusal, std::string_view detail = {}) { facts.refusal = refusal, facts.detail = detail; }
   // The record of what `facts` says, once for each connection outside or refusal; then they are as new.
@@ -58,6 +60,7 @@ class Connection {
   std::list<std::unique_ptr<Connection>>::iterator place;
 
  private:
+  [[nodiscard]] bool connected(Dialed dialed);
   [[nodiscard]] Task<bool> talk();
   void go_on();  // after talk()
   void over(std::string_view how);

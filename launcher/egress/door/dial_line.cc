@@ -54,6 +54,8 @@ bool DialLine::heard(std::string_view message, std::vector<Fd> fds) {
   dialed.refusal = static_cast<Refusal>(answer.refusal);
   dialed.error = answer.error;
   dialed.rule = answer.rule;
+  dialed.upstream = answer.upstream != 0;
+  dialed.status = answer.status;
   dialed.address.emplace();
   std::ranges::copy(answer.address, dialed.address->bytes.begin());
   dialed.address->v6 = answer.v6 != 0;

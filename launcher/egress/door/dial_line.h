@@ -21,6 +21,8 @@ struct Dialed {
   int error = 0;  // errno: permitted, and not reached
   int rule = -1;
   std::optional<Address> address;
+  bool upstream = false;  // the address is a proxy's, through which the connection goes
+  int status = 0;         // of Refusal::upstream: its answer
 };
 
 class DialLine {

@@ -22,7 +22,13 @@ Door::Door(Poll& poll, Fd launcher, std::size_t most_connections)
           },
           [this] { done_ = true; }),
       dialer_(poll),
-      house_{.poll = poll, .launcher = launcher_, .dialer = dialer_, .pipes = pipes_, .most_connections = most_connections},
+      inside_(poll, launcher_),
+      house_{.poll = poll,
+             .launcher = launcher_,
+             .dialer = dialer_,
+             .inside = inside_,
+             .pipes = pipes_,
+             .most_connections = most_connections},
       telling_(poll, [this] { tell(); }) {
   (void)launcher_.tell(Said::ready, 0);
   telling_.set(poll_.now_us() + kTellUs);
@@ -42,6 +48,13 @@ bool Door::ordered(const OrderHead& order, std::string_view text, std::vector<Fd
       return true;
     case Order::member:
       return fds.empty() && set_member(order, text);
+    case Order::inside:
+      return inside_.heard(text, std::move(fds));
+    case Order::mappings:
+      return fds.empty() && set_mappings(order, text);
+    case Order::upstream:
+    case Order::probe:
+      return false;  // the dialer's
   }
   return false;
 }
@@ -69,6 +82,14 @@ bool Door::set_member(const OrderHead& order, std::string_view text) {
   std::memcpy(&cgroup, text.data(), sizeof cgroup);
   // One that was closed meanwhile has nothing that waits.
   return workspace == workspaces_.end() || workspace->second->set_member(cgroup.id, text.substr(sizeof cgroup));
+}
+
+bool Door::set_mappings(const OrderHead& order, std::string_view text) {
+  auto read = read_mappings(text);
+  if (!read) return false;
+  const auto workspace = workspaces_.find(order.workspace);
+  if (workspace != workspaces_.end()) workspace->second->mappings = std::make_shared<const Mappings>(std::move(*read));
+  return true;
 }
 
 bool Door::close(const OrderHead& order) {

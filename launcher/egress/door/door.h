@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "launcher/egress/door/dial_line.h"
+#include "launcher/egress/door/inside_line.h"
 #include "launcher/egress/door/pipes.h"
 #include "launcher/egress/door/workspace.h"
 #include "launcher/egress/loop/launcher_line.h"
@@ -26,11 +27,13 @@ class Door {
   bool set_member(const OrderHead& order, std::string_view text);
   bool open(const OrderHead& order, std::vector<Fd> fds);
   bool close(const OrderHead& order);
+  bool set_mappings(const OrderHead& order, std::string_view text);
   void tell();
 
   Poll& poll_;
   LauncherLine launcher_;
   DialLine dialer_;
+  InsideLine inside_;
   Pipes pipes_;
   House house_;
   std::map<std::uint64_t, std::unique_ptr<Workspace>> workspaces_;

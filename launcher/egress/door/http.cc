@@ -60,9 +60,28 @@ bool may_ask(Connection& connection, const RequestHead& head, const HostPort& pl
   return !writes;
 }
 
+// Where a mapping leads a request.
+struct Led {
+  bool inside = false;
+  HostPort to;
+};
+
+// To the workspace itself, whatever the list does not name; never a host that it denies. To another place as if that was asked
+// for.
+bool may_be_led(Connection& connection, const RequestHead& head, const HostPort& place, const Led& led) {
+  const bool permitted = connection.permitted(place.host, place.port);
+  const bool denied = connection.facts.refusal == Refusal::rule;
+  if (!permitted && denied) return false;
+  connection.facts.refusal = Refusal::none, connection.facts.detail = {};
+  connection.facts.mapped = true;
+  return led.inside || may_ask(connection, head, led.to);
+}
+
 // One that was used before, for requests that can be sent once more if it turns out to be dead; else a new one.
-Task<bool> reach(Connection& connection, HostPort place, bool repeatable, bool& kept) {
+Task<bool> reach(Connection& connection, HostPort place, std::optional<Led> led, bool repeatable, bool& kept) {
   kept = false;
+  if (led && led->inside) co_return co_await connection.enter(led->to.port);
+  if (led) co_return co_await connection.dial(led->to.host, led->to.port);
   if (auto one = repeatable ? connection.workspace.kept.take(place.host, place.port, connection.list) : std::nullopt) {
     connection.upstream = std::move(one->stream);
     connection.facts.address = one->address;
@@ -94,10 +113,11 @@ Task<After> fail_exchange(Connection& connection, Exchange::End end, bool to_hea
   co_return After::end;
 }
 
-Task<After> answer(Connection& connection, Exchange::Asked asked, HostPort place, bool repeatable) {
+Task<After> answer(Connection& connection, Exchange::Asked asked, HostPort place, std::optional<Led> led, bool repeatable) {
+  if (led) connection.upstream.reset();  // of a tunnel, to the place itself
   for (;;) {
     if (!connection.upstream) {
-      const bool reached = co_await reach(connection, place, repeatable, asked.kept);
+      const bool reached = co_await reach(connection, place, led, repeatable, asked.kept);
       if (!reached) {
         co_await turn_away_http(connection, !asked.to_head);
         co_return After::end;
@@ -112,7 +132,7 @@ Task<After> answer(Connection& connection, Exchange::Asked asked, HostPort place
       continue;
     }
     if (end != Exchange::End::done) co_return co_await fail_exchange(connection, end, asked.to_head);
-    if (exchange.server_stays()) keep(connection, place);
+    if (exchange.server_stays() && !led) keep(connection, place);
     connection.upstream.reset();
     connection.record("done");
     if (exchange.client_stays()) co_return After::next;
@@ -128,6 +148,14 @@ Task<bool> establish(Connection& connection, HostPort place) {
   const bool told = co_await connection.send(std::string(kEstablished), connection.now_us() + Connection::kHandshakeUs);
   if (!told) co_return co_await turn_away_at_once(connection);
   co_return co_await talk_tunnel(connection, place);
+}
+
+// Its target becomes the mapping's.
+std::optional<Led> find_led(const Connection& connection, const HostPort& place, RequestHead& head) {
+  const Mapping* mapping = find_mapping(*connection.workspace.mappings, place.host, place.port, head.target);
+  if (mapping == nullptr) return std::nullopt;
+  head.target = mapped_target(*mapping, head.target);
+  return Led{mapping->inside, {mapping->to_host, mapping->to_port}};
 }
 
 Exchange::Asked asked_of(const RequestHead& head, const HostPort& place) {
@@ -162,10 +190,12 @@ Task<bool> talk_http(Connection& connection, std::optional<HostPort> only) {
     if (!only) connection.facts.via = Via::http;
     const bool to_head = head.method == "HEAD",
                repeatable = only_reads(head.method) && head.body.kind == BodyKind::none && !head.websocket;
-    if (!may_ask(connection, head, place)) co_return co_await turn_away_http(connection, !to_head);
+    const std::optional<Led> led = find_led(connection, place, head);
+    const bool may = led ? may_be_led(connection, head, place, *led) : may_ask(connection, head, place);
+    if (!may) co_return co_await turn_away_http(connection, !to_head);
     Exchange::Asked asked = asked_of(head, place);
     connection.ahead.erase(0, size);
-    const After after = co_await answer(connection, std::move(asked), std::move(place), repeatable);
+    const After after = co_await answer(connection, std::move(asked), std::move(place), led, repeatable);
     if (after != After::next) co_return after == After::relay;
   }
 }

@@ -15,6 +15,9 @@ JsonText common(std::string_view event, const Member& whose, const Facts& facts)
   if (facts.address) out.string("address", facts.address->text());
   out.number("rule", facts.rule).number("generation", facts.generation);
   if (facts.unresolved) out.number("unresolved", 1);
+  if (facts.mapped) out.number("mapped", 1);
+  if (facts.upstream) out.number("upstream", 1);
+  if (facts.status != 0) out.number("status", facts.status);
   if (!facts.why.empty()) out.string("why", facts.why);
   if (!facts.detail.empty()) out.string("detail", facts.detail);
   return out;

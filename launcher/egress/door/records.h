@@ -30,6 +30,9 @@ struct Facts {
   std::uint32_t generation = 0;  // of the list
   bool unresolved = false;       // to an address that no name was resolved to
   Refusal refusal = Refusal::none;
+  bool mapped = false;      // a mapping led it elsewhere
+  bool upstream = false;    // through an upstream proxy, whose the address is
+  int status = 0;           // of Refusal::upstream: what that one answered
   int error = 0;            // errno of a connection that was permitted and failed
   std::string_view why;     // the rule's, of a list that is still there
   std::string_view detail;  // a literal

@@ -48,6 +48,8 @@ Task<bool> talk_any(Connection& connection, HostPort place) {
 
 SocksReply socks_reply(const Facts& facts) {
   if (facts.refusal == Refusal::no_such_name) return SocksReply::host_unreachable;
+  if (facts.refusal == Refusal::upstream && facts.status != 403)
+    return facts.status == 504 ? SocksReply::expired : SocksReply::failure;
   if (facts.refusal == Refusal::dialer) return SocksReply::failure;
   if (facts.refusal != Refusal::none) return SocksReply::not_allowed;
   switch (facts.error) {
@@ -136,6 +138,9 @@ Task<bool> talk_transparent(Connection& connection) {
   HostPort place{connection.to, connection.port};
   if (auto name = connection.workspace.host_at(connection.to)) place.host = std::move(*name);
   const bool synthetic = is_synthetic(connection.to) && std::holds_alternative<Address>(place.host);
+  // Each request says then where it leads.
+  const bool mapped = place.port == kHttpPort && may_be_mapped(*connection.workspace.mappings, place.host, place.port);
+  if (mapped) co_return co_await talk_http(connection, std::move(place));
   const bool permitted = connection.permitted(place.host, place.port);
   if (synthetic) connection.refuse(Refusal::no_such_name, "the address belongs to no name that was asked for within the hour");
   if (synthetic || !permitted) co_return co_await turn_away(connection);

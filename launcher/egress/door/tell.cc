@@ -22,7 +22,9 @@ std::string_view status_of(const Facts& facts) {
   if (facts.refusal == Refusal::limit && !facts.detail.empty()) return "431 Request Header Fields Too Large";
   if (facts.refusal == Refusal::timeout) return "408 Request Timeout";
   if (facts.refusal == Refusal::dialer || facts.refusal == Refusal::limit) return "503 Service Unavailable";
-  if (facts.refusal != Refusal::none) return "403 Forbidden";
+  const bool of_proxy = facts.refusal == Refusal::upstream && facts.status != 403;
+  if (facts.refusal != Refusal::none && !of_proxy) return "403 Forbidden";
+  if (of_proxy && facts.status == 504) return "504 Gateway Timeout";
   return facts.error == ETIMEDOUT ? "504 Gateway Timeout" : "502 Bad Gateway";
 }
 
@@ -35,6 +37,7 @@ std::string text_of(const Connection& connection) {
   out += "refused: ";
   out += word(words(Refusal{}), static_cast<std::size_t>(facts.refusal));
   if (!facts.detail.empty()) (out += ": ") += facts.detail;
+  if (facts.status != 0) out += ": it answers " + std::to_string(facts.status);
   if (const auto why = why_of(*connection.list, facts.rule); !why.empty())
     (out += " (rule " + std::to_string(facts.rule) + ": ").append(why) += ')';
   return out + "\n";

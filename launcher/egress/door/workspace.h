@@ -12,6 +12,7 @@
 
 #include "launcher/common/capture/owner.h"
 #include "launcher/egress/door/dial_line.h"
+#include "launcher/egress/door/inside_line.h"
 #include "launcher/egress/door/kept.h"
 #include "launcher/egress/door/listener.h"
 #include "launcher/egress/door/name_table.h"
@@ -19,6 +20,7 @@
 #include "launcher/egress/door/records.h"
 #include "launcher/egress/door/way.h"
 #include "launcher/egress/list/lists.h"
+#include "launcher/egress/list/mapping.h"
 #include "launcher/egress/loop/launcher_line.h"
 
 namespace caisson::egress {
@@ -31,6 +33,7 @@ struct House {
   Poll& poll;
   LauncherLine& launcher;
   DialLine& dialer;
+  InsideLine& inside;
   Pipes& pipes;
   std::size_t connections = 0, kept = 0, most_connections = 0;
 };
@@ -58,7 +61,8 @@ class Workspace {
 
   House& house;
   const std::uint64_t id;
-  std::map<std::string, std::shared_ptr<Way>, std::less<>> ways;  // by domain
+  std::map<std::string, std::shared_ptr<Way>, std::less<>> ways;                  // by domain
+  std::shared_ptr<const Mappings> mappings = std::make_shared<const Mappings>();  // a request goes on with the one it began with
   std::uint32_t generation = 0;
   Records records;
   NameTable names;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "launcher/egress/list/prefix.h"
+#include "launcher/egress/list/upstream.h"
 
 namespace caisson::egress {
 namespace {
@@ -134,6 +135,7 @@ std::string list_bytes(const List& list) {
   put(out, list.limits.idle_seconds);
   put(out, static_cast<std::uint32_t>(list.rules.size()));
   for (const Rule& rule : list.rules) put_rule(out, rule);
+  put_text(out, list.upstream);
   return out;
 }
 
@@ -150,6 +152,11 @@ Result<List> read_list(std::string_view bytes) {
   list.limits.idle_seconds = in.number<std::uint32_t>(1);
   const auto count = in.number<std::uint32_t>(0, kMaxRules);
   for (std::uint32_t i = 0; i < count && in.good(); ++i) list.rules.push_back(read_rule(in));
+  list.upstream = in.text(std::numeric_limits<std::uint16_t>::max());
+  if (!list.upstream.empty()) {
+    const auto upstream = in.good() ? read_upstream(list.upstream) : fail(Code::protocol, "");
+    in.check(upstream && upstream->of_policy && upstream->password.empty() && upstream_bytes(*upstream) == list.upstream);
+  }
   if (!in.good() || !in.at_end()) return wrong();
   return list;
 }

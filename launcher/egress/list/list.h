@@ -57,6 +57,7 @@ struct List {
   Mode mode = Mode::allowlist;
   std::vector<Rule> rules;
   Limits limits;
+  std::string upstream = {};  // the proxy that the policy names, as upstream_bytes() of upstream.h, without a password; empty: none
 };
 
 [[nodiscard]] std::string list_bytes(const List& list);

@@ -77,6 +77,14 @@ void Egress::close(const Workspace& workspace) {
   workspace.place.out_ns.reset();
 }
 
+Result<Fd> Egress::line(const Workspace& workspace) const {
+  const auto way = ways_.find(&workspace);
+  if (way == ways_.end()) return fail(Code::unavailable, "no session of the workspace has a way out");
+  TRY_ASSIGN(auto pair, sys::seqpacket_pair());
+  TRY(send(gate::Op::line, workspace, way->second, {pair.second.get()}));
+  return std::move(pair.first);
+}
+
 Status Egress::send(gate::Op op, const Workspace& of, const Way& way, std::initializer_list<int> fds) const {
   const gate::Order order{op, way.generation, way.number};
   const std::string message = std::string(reinterpret_cast<const char*>(&order), sizeof order) + of.name;

@@ -14,7 +14,7 @@ class Whole:
 
     def __init__(self, internet, lists, prepare=lambda: None):
         """prepare: in the gate's process, before its exec."""
-        self.internet, self.place = internet, stage.Namespaces()
+        self.internet, self.place, self.servers = internet, stage.Namespaces(), []
         self.socket, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(60)
         self.process = subprocess.Popen(
@@ -49,6 +49,37 @@ class Whole:
         stage.send(self.socket, stage.struct.pack("IIQ", stage.LIST, generation, 1) + b"default", [file])
         os.close(file)
 
+    def ask(self, op, workspace=1, **members):
+        """What the agent would ask of the way out: its result, or (error, what)."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with ours:
+            ours.settimeout(90)
+            stage.send(self.socket, stage.struct.pack("IIQ", stage.LINE, 1, workspace) + b"default", [theirs.fileno()])
+            theirs.close()
+            ours.send(stage.json.dumps({"op": op, **members}).encode())
+            answer = stage.json.loads(ours.recv(1 << 17))
+        return answer["result"] if "result" in answer else (answer["error"], answer["what"])
+
+    def serve(self, port, text):
+        """A server of a session's own, at its loopback: what it answers is `text`, and the request that it got."""
+        code = f"""
+import http.server
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = f"{text} {{self.path}} {{self.headers['Host']}}".encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *_): pass
+server = http.server.ThreadingHTTPServer(("127.0.0.1", {port}), Handler)
+print("listening", flush=True)
+server.serve_forever()
+"""
+        server = subprocess.Popen(["/usr/bin/python3", "-I", "-c", code], preexec_fn=self.place.enter, stdout=subprocess.PIPE)
+        assert server.stdout.readline() == b"listening\n"
+        self.servers.append(server)
+
     def curl(self, *argv, first=lambda: None):
         """(exit status, output) of curl as a session's user, whose names are answered at 127.0.0.53. first: as root, before."""
         resolv = self.internet.folder / "session-resolv.conf"
@@ -63,6 +94,10 @@ class Whole:
         return done.returncode, done.stdout + done.stderr
 
     def close(self):
+        for server in self.servers:
+            server.kill()
+            server.wait()
+            server.stdout.close()
         self.socket.close()
-        self.process.wait(10)
+        self.process.wait(60)
         self.place.close()

@@ -79,9 +79,18 @@ def rule(name=None, suffix=None, address=None, prefix=None, ports=(), deny=False
     return bytes([flags]) + host + bytes([len(ports)]) + ranges + struct.pack("=H", len(why)) + why.encode()
 
 
-def list_of(*rules, domain="bash", mode=0, connections=512, per_second=500, bytes_per_second=0, idle=300):
+def upstream(server="", user="", secret="", resolve="there", include=(), exclude=()):
+    """The proxy that a policy names, as upstream_bytes() of launcher/egress/list writes it."""
+    kind, _, place = server.rpartition("://")
+    host, _, port = place.rpartition(":")
+    lines = [("kind", kind or "http"), ("host", host), ("port", port), ("user", user), ("password", ""), ("secret", secret), ("resolve", resolve), ("of", "policy")]
+    return "".join(f"{key} {value}\n" for key, value in [*lines, *(("include", p) for p in include), *(("exclude", p) for p in exclude)]).encode()
+
+
+def list_of(*rules, domain="bash", mode=0, connections=512, per_second=500, bytes_per_second=0, idle=300, through=b""):
     """A domain's list as list_bytes() of launcher/egress/list writes it, and as PID 1 joins it to others."""
     list_ = b"egress1\n" + struct.pack("=BIIQII", mode, connections, per_second, bytes_per_second, idle, len(rules)) + b"".join(rules)
+    list_ += struct.pack("=H", len(through)) + through
     return f"{domain}\n{len(list_)}\n".encode() + list_
 
 

@@ -70,7 +70,7 @@ TEST(Egress, CanonicalJsonIsReadAsTheSameList) {
             Texts{});
   const auto policy = dir.policy();
   const json::Value json = to_json(*policy);
-  EXPECT_EQ(compile_egress(json["egress"], json["egress_limits"], policy->network), policy->egress);
+  EXPECT_EQ(compile_egress(json["egress"], json["egress_limits"], json::Value::object(), policy->network), policy->egress);
   EXPECT_EQ(to_json(*policy)["egress_limits"]["connections"], 512);
 }
 

@@ -1,0 +1,15 @@
+// What the agent asks about a workspace's way out: of caisson-gate, over lines that the launcher hands out. The gate decides by
+// the policy; the agent keeps nothing of it, least of all a proxy's credential.
+#pragma once
+
+#include <string>
+
+#include "agent/bridge/launcher_client.h"
+
+namespace caisson::bridge {
+
+// request: of launcher/common/tables/way_ops.h. Opens the workspace's way out where it has none yet. Errors: the gate's;
+// permission_denied, where no domain of the policy goes out.
+[[nodiscard]] task<json::Value> ask_way(LauncherClient& launcher, std::string workspace, json::Value request);
+
+}  // namespace caisson::bridge

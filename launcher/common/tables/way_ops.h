@@ -1,0 +1,28 @@
+// What the agent asks of caisson-gate about a workspace's way out, over the line that workspace_connect gives for port 0: one
+// JSON object, {"op": a word of these, ...}, and one back: {"result": ...}, or {"error": a word of Code, "what": text}.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace caisson::way {
+
+inline constexpr std::size_t kMaxMessage = 64 * 1024;  // either way
+
+enum class Op {
+  get,              // -> {upstream: {addr, username}, or null, excludes, mappings: [{source, target, source_host, source_path,
+                    // internal_port}], port: the door's, where sessions ask for a proxy}
+  set_upstream,     // server -> as get
+  remove_upstream,  // -> as get
+  add_exclude,      // pattern -> as get
+  remove_exclude,   // pattern -> as get
+  add_mapping,      // source, target -> as get
+  remove_mapping,   // source -> as get
+  diagnose,  // url, domain -> {domain, route, steps, matched_mapping, resolved_target, target_reachable, rule, why, refusal}
+  health,    // -> {door, dialer, consistent, inconsistencies}
+};
+constexpr std::string_view words(Op) {
+  return "get set_upstream remove_upstream add_exclude remove_exclude add_mapping remove_mapping diagnose health";
+}
+
+}  // namespace caisson::way

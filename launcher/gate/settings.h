@@ -1,0 +1,53 @@
+// What clients have set of a workspace's way out: they route, or narrow, what the policy permits. It is kept here, so that door
+// and dialer may end; it ends with the gate.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/common/base/json.h"
+#include "launcher/egress/list/lists.h"
+#include "launcher/egress/list/mapping.h"
+#include "launcher/egress/list/upstream.h"
+
+namespace caisson::gate {
+
+class Settings {
+ public:
+  // The lists in force. What was set under older ones stays, and is judged by the new ones at each use.
+  void set_lists(egress::Lists lists) { lists_ = std::move(lists); }
+  [[nodiscard]] const egress::Lists& lists() const { return lists_; }
+  [[nodiscard]] std::optional<egress::Upstream> upstream_of(const std::string& domain) const;
+  [[nodiscard]] const egress::Mappings& mappings() const { return mappings_; }
+  // Whether a mapping leads to that port of the workspace's own loopback.
+  [[nodiscard]] bool leads_inside(std::uint16_t port) const;
+  [[nodiscard]] json::Value shown() const;
+
+  // A change of way_ops.h. For the record: what it is about, and what it is now; two empty texts: nothing changed. Errors are the
+  // client's, and say what to do.
+  struct Changed {
+    const char* what = "";
+    std::string to = {};
+  };
+  [[nodiscard]] Result<Changed> change(const std::string& op, const json::Value& request);
+
+ private:
+  [[nodiscard]] Result<Changed> set_upstream(const json::Value& request);
+  [[nodiscard]] Result<Changed> add_exclude(const json::Value& request);
+  [[nodiscard]] Result<Changed> remove_exclude(const json::Value& request);
+  [[nodiscard]] Result<Changed> add_mapping(const json::Value& request);
+  [[nodiscard]] Result<Changed> remove_mapping(const json::Value& request);
+
+  egress::Lists lists_;
+  std::optional<egress::Upstream> upstream_;
+  std::vector<egress::Pattern> excludes_;
+  egress::Mappings mappings_;
+};
+
+// A member that a request must have.
+[[nodiscard]] Result<std::string> text_of(const json::Value& request, const char* member);
+// As clients see it: ProxyMappingRoute of the contract.
+[[nodiscard]] json::Value mapping_json(const egress::Mapping& mapping);
+
+}  // namespace caisson::gate
