@@ -1,11 +1,14 @@
 #include "launcher/auditor/watch.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <iterator>
 #include <utility>
 
 #include "launcher/auditor/caller.h"
 #include "launcher/auditor/decode.h"
+#include "launcher/common/base/scm.h"
 #include "launcher/common/telling/json_text.h"
 #include "launcher/common/watching/notify.h"
 
@@ -41,6 +44,11 @@ void put_caller(JsonText& out, const Caller& caller, std::int64_t now_us) {
 constexpr const char* kWants[] = {"look", "look", "look", "look", "execute", "write", "write", "write", "connect"};
 static_assert(std::size(kWants) == static_cast<std::size_t>(Want::connect) + 1);
 
+bool is_socket(const Fd& fd) {
+  char byte = 0;
+  return fd && (scm::receive(fd.get(), &byte, 0, MSG_PEEK | MSG_DONTWAIT).size >= 0 || errno != ENOTSOCK);
+}
+
 }  // namespace
 
 std::shared_ptr<const Rules> Rules::parse(std::string_view text) {
@@ -74,13 +82,32 @@ void Watch::count(Counts& counts, int nr, std::int64_t now_us) {
   ++counts[nr];
 }
 
+Watch::Watch(std::string session, Fd listener, std::shared_ptr<const Rules> rules)
+    : session_(std::move(session)), listener_(std::move(listener)), relayed_(is_socket(listener_)), rules_(std::move(rules)) {}
+
+bool Watch::next(seccomp_notif& call, bool& over) {
+  if (!relayed_) return receive(listener_.get(), call);  // false: its process was killed in between
+  const scm::Received came = scm::receive(listener_.get(), &call, sizeof call, MSG_DONTWAIT);
+  for (std::size_t i = 0; i < came.count; ++i) ::close(came.fds[i]);
+  if (came.size < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  over = came.size != static_cast<ssize_t>(sizeof call) || came.cut();
+  return !over;
+}
+
+void Watch::refuse(std::uint64_t call) {
+  if (!relayed_) return auditor::refuse(listener_.get(), call, kAnswer);
+  const Answered answer{call};
+  (void)scm::send(listener_.get(), &answer, sizeof answer, nullptr, 0, MSG_DONTWAIT);
+}
+
 bool Watch::answer(std::int64_t now_us, int proc, TokenBucket& all, Sink& sink) {
   seccomp_notif call;
-  if (!receive(listener_.get(), call)) return true;  // its process was killed in between
-  if (session_.empty()) {
-    refuse(listener_.get(), call.id, kAnswer);
-    return true;
+  bool over = false;
+  if (!next(call, over)) {
+    if (over) end(now_us, sink);
+    return !over;
   }
+  if (session_.empty()) return refuse(call.id), true;
   const bool room = sink.room();
   Verdict verdict = budget_.take(now_us, all);
   if (verdict == Verdict::record && !room) verdict = Verdict::count;
@@ -90,7 +117,7 @@ bool Watch::answer(std::int64_t now_us, int proc, TokenBucket& all, Sink& sink) 
   }
   count(counts_, call.data.nr, now_us);
   ++dropped_;
-  refuse(listener_.get(), call.id, kAnswer);
+  refuse(call.id);
   if (verdict == Verdict::count) return true;
   // Who calls so often learns nothing from the answer: from here on the kernel gives it, faster and without us.
   lose(now_us, sink, "flood", kNotRecorded);
@@ -102,8 +129,9 @@ void Watch::record(const seccomp_notif& call, std::int64_t now_us, int proc, Sin
   // While the caller waits its pid is its own.
   Caller caller = read_caller(proc, static_cast<int>(call.pid));
   if (listener_) {
-    if (!waits(listener_.get(), call.id)) caller = {static_cast<int>(call.pid), 0, 0, 0, ""};
-    refuse(listener_.get(), call.id, kAnswer);
+    // A connector has the session's own uid: what it says of a call is as much as the session's word.
+    if (!relayed_ && !waits(listener_.get(), call.id)) caller = {static_cast<int>(call.pid), 0, 0, 0, ""};
+    refuse(call.id);
   }
   ++recorded_;
   std::string name, why;

@@ -38,8 +38,8 @@ class Watch {
  public:
   static constexpr std::uint32_t kRestMs = 1'000;
 
-  Watch(std::string session, Fd listener, std::shared_ptr<const Rules> rules)
-      : session_(std::move(session)), listener_(std::move(listener)), rules_(std::move(rules)) {}
+  // listener: or a socket to the session's connector, which has it and tells.
+  Watch(std::string session, Fd listener, std::shared_ptr<const Rules> rules);
 
   [[nodiscard]] const std::string& session() const { return session_; }
   [[nodiscard]] bool observed() const { return rules_->observed; }
@@ -59,6 +59,8 @@ class Watch {
 
  private:
   using Counts = std::map<int, std::uint64_t>;
+  [[nodiscard]] bool next(seccomp_notif& call, bool& over);  // `over`: nobody tells of any more
+  void refuse(std::uint64_t call);
   void count(Counts& counts, int nr, std::int64_t now_us);
   void record(const seccomp_notif& call, std::int64_t now_us, int proc, Sink& sink);
   void look(const PathCall& call, Want want, const Texts& told, std::size_t path, std::int64_t now_us, int proc, TokenBucket& all,
@@ -68,6 +70,7 @@ class Watch {
 
   const std::string session_;
   Fd listener_;
+  const bool relayed_;  // by a connector
   const std::shared_ptr<const Rules> rules_;
   Budget budget_, paths_{kPathBurst, kPathPerSecond, kMostPathsPerSecond};
   Counts counts_, path_counts_;  // by call; kAnyCall: whichever

@@ -16,9 +16,11 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <ctime>
 
 #include "launcher/builder/connect.h"
+#include "launcher/builder/connector.h"
 #include "launcher/builder/plan_decoder.h"
 #include "launcher/common/build/child.h"
 #include "launcher/common/kernel/caps.h"
@@ -36,7 +38,7 @@ constexpr std::size_t kMostPlan = 16U << 20;
 
 struct Paths {
   const char *stage = "", *home = "", *root = "";
-  int init = -1, null = -1;
+  int init = -1, null = -1, connector = -1;
 };
 
 // A request with its descriptors, which are closed with it. 0 to 2 are open, so that none of these is one of them.
@@ -164,6 +166,18 @@ void make_child(const Ordered& order, unsigned long flags, Body body) {
   (void)!scm::send(order[Carried::answer], &told, confine::Steps::size(1), nullptr, 0);
 }
 
+// -1: it is not there, and no session that needs it can be built.
+int beside_us(const char* name) {
+  char path[4096];
+  const ssize_t size = ::readlink("/proc/self/exe", path, sizeof path);
+  if (size < 0 || static_cast<std::size_t>(size) >= sizeof path) return -1;
+  path[size] = '\0';
+  char* const own = std::strrchr(path, '/') + 1;
+  if (std::strlen(name) >= static_cast<std::size_t>(path + sizeof path - own)) return -1;
+  std::strcpy(own, name);
+  return ::open(path, O_PATH | O_CLOEXEC);
+}
+
 [[noreturn]] void serve(int control, const Paths& paths);
 
 void make_builder(Ordered& order, int control, const Paths& paths) {
@@ -218,7 +232,11 @@ void carry_out(Ordered& order, int control, const Paths& paths, Plans& plans) {
     case Op::tree:
       return make_child(order, pid_ns, [&args] { confine::tree_child(args); });
     case Op::session:
-      return make_child(order, pid_ns, [&args] { confine::session_child(args); });
+      return make_child(order, pid_ns, [&] {
+        if (args.plan->connected)
+          args.connector = confine::fork_from_connector(args, order[Carried::line], order.request.whose, paths.connector);
+        confine::session_child(args);
+      });
     default:
       ::_exit(1);
   }
@@ -243,7 +261,8 @@ int main(int argc, char** argv) {
                              .home = argv[3],
                              .root = argv[4],
                              .init = ::open(argv[1], O_PATH | O_CLOEXEC),
-                             .null = ::open("/dev/null", O_RDWR | O_CLOEXEC)};
+                             .null = ::open("/dev/null", O_RDWR | O_CLOEXEC),
+                             .connector = builder::beside_us("caisson-connector")};
   if (paths.init < 0 || paths.null < 0 || ::fcntl(builder::kControl, F_SETFD, FD_CLOEXEC) != 0) return 1;
   // In T1 sessions have our uid: nothing of us may be read or traced by them.
   if ((::geteuid() != 0 || !confine::caps_change_uid()) && ::prctl(PR_SET_DUMPABLE, 0) != 0) return 1;

@@ -1,5 +1,6 @@
 // What caisson-policies answers the launcher with, other than filters (filter.h).
 #include "launcher/common/base/hash.h"
+#include "launcher/common/capture/capture.h"
 #include "launcher/common/confine/frozen_plan.h"
 #include "launcher/compiler/canonical.h"
 #include "launcher/compiler/narrow.h"
@@ -41,6 +42,16 @@ void move_home(Policy& policy, const std::string& home) {
   for (const char* name : {"TMPDIR", "TMP", "TEMP"}) policy.env.set[name] = home + "/.tmp";
 }
 
+// Names are asked for by TCP, by whichever server: the door answers. The proxy is for programs that ask by UDP alone. Without a
+// search list: see kResolver.
+void set_way_out(Policy& policy) {
+  const std::string proxy = "http://127.0.0.1:" + std::to_string(capture::kDoorPort);
+  for (const char* name : {"http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"})
+    policy.env.set.emplace(name, proxy);
+  policy.env.set.emplace("RES_OPTIONS", "use-vc ndots:1");
+  policy.env.set.emplace("LOCALDOMAIN", ".");
+}
+
 Made<Plan> plan(const PlanRequest& request, const Features& features) {
   if (!request.policy) return fail(Code::protocol, "a request has no policy");
   auto in_force = std::make_shared<Policy>(*request.policy);
@@ -54,6 +65,10 @@ Made<Plan> plan(const PlanRequest& request, const Features& features) {
     canonical = json::dump(policy::to_json(*in_force));
   }
   TRY_ASSIGN(Plan made, plan_of(in_force, features, request.sources, request.place));
+  if (made.connected) {
+    set_way_out(*in_force);
+    canonical = json::dump(policy::to_json(*in_force));
+  }
   made.canonical = std::move(canonical);
   return std::make_shared<const Plan>(std::move(made));
 }

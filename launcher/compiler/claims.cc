@@ -52,9 +52,12 @@ std::optional<Claim> claim(const Plan& plan, Probe probe) {
       {Probe::read_builder, true, {rules ? landlock : uid, {EACCES, ENOENT, EPERM}}},
       {Probe::parent_is_init, plan.pid_ns, {pid_ns, {}, 1}},
       {Probe::connect_launcher, plan.inet, {net_ns, {ECONNREFUSED}}},
+      // Of a process that lets nobody read its memory, as those of caisson-init are, the connector cannot see where to.
+      {Probe::connect_launcher, plan.connected, {seccomp, {EACCES}}},
       {Probe::connect_launcher, filter, refused},
       // Where a policy goes out there is a door at that address, which accepts and then refuses.
       {Probe::connect_metadata, plan.inet && !policy::goes_out(*plan.policy), {net_ns, {ENETUNREACH}}},
+      {Probe::connect_metadata, plan.connected, {seccomp, {EACCES}}},
       {Probe::connect_metadata, filter && !plan.inet, refused},
       {Probe::socket_vsock, filter, refused},
       {Probe::socket_mptcp, filter, refused},

@@ -16,6 +16,7 @@
 #include <string>
 
 #include "launcher/common/tables/path_calls.h"
+#include "launcher/compiler/connected.h"
 #include "launcher/compiler/effective.h"
 #include "launcher/compiler/frozen_write.h"
 
@@ -48,13 +49,15 @@ bool is_observed(std::string_view call) {
 }
 
 // Errno 0 is success: the call returns 0.
-std::uint32_t pretended(const policy::Pretence& p) { return SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(p.error); }
+std::uint32_t pretended(const policy::Pretence& p) {
+  return p.error == kTold ? std::uint32_t{SECCOMP_RET_USER_NOTIF} : SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(p.error);
+}
 
 // What happens to one syscall number: a fixed answer, or a rule with conditions.
 struct Answer {
   std::uint32_t ret = kEnosys;
   const SyscallRule* rule = nullptr;
-  const policy::Pretence* before = nullptr;  // what is asked first
+  std::vector<const policy::Pretence*> before = {};  // what is asked first, one after the other
   bool operator==(const Answer&) const = default;
 };
 
@@ -99,8 +102,10 @@ class Search {
   }
 
   std::size_t leaf(const Answer& answer) {
-    const std::size_t known = answer.rule != nullptr ? rule(*answer.rule) : ret(answer.ret == kEperm ? refuse_ : answer.ret);
-    return answer.before != nullptr ? first_of(answer.before->when, pretended(*answer.before), known) : known;
+    std::size_t next = answer.rule != nullptr ? rule(*answer.rule) : ret(answer.ret == kEperm ? refuse_ : answer.ret);
+    for (auto before = answer.before.rbegin(); before != answer.before.rend(); ++before)
+      next = first_of((*before)->when, (*before)->error == EPERM ? refuse_ : pretended(**before), next);
+    return next;
   }
 
   std::size_t ret(std::uint32_t value) {
@@ -222,8 +227,10 @@ Result<Program> compile_seccomp(const std::vector<policy::SyscallSet>& sets, Ref
   for (const auto& set : sets)
     for (const policy::Pretence& p : set.pretend)
       if (const auto nr = resolve(p.name)) {
+        // A connector is told of what the sets allow, under conditions or not: what a policy denies it does not get back.
+        if (p.error == kTold && (!answers.contains(*nr) || answers[*nr] == Answer{kEperm})) continue;
         if (p.when.empty()) answers[*nr] = {pretended(p)};
-        else answers[*nr].before = &p;
+        else answers[*nr].before.push_back(&p);
       }
   // clone3 hides its flags behind a pointer, where no filter can see them: never anything but "no such call".
   if (const auto nr = resolve("clone3")) answers[*nr] = {kEnosys};
@@ -262,6 +269,9 @@ std::string refusals(const std::vector<policy::SyscallSet>& sets) {
     for (const SyscallRule& rule : set.allow)
       if (!rule.any_of.empty() || !rule.refuse_if.empty())
         add(rule.name, set.name, rule.any_of.empty() ? ": refuse_if" : ": any_of");
+    std::set<std::string> refusing;
+    for (const policy::Pretence& p : set.pretend)
+      if (p.error == EPERM && refusing.insert(p.name).second) add(p.name, set.name, "");
     // What a set could allow and does not here: its `needs`, or the policy's `deny`.
     for (const std::string& name : set.refuse) add(name, set.name, set.name == "refused" ? "" : ": refused here");
   }
@@ -311,14 +321,15 @@ Result<Filter> asked_filter(std::string_view request) {
   policy::Reader reader(request);
   std::string mark;
   unsigned char refusal = 0;
-  unsigned char ungoverned = 0;
+  unsigned char ungoverned = 0, connected = 0;
   std::vector<Asked> asked;
-  reader(mark, refusal, ungoverned, asked);
+  reader(mark, refusal, ungoverned, connected, asked);
   if (mark != policy::frozen_mark() || !reader.whole() || refusal > static_cast<int>(Refusal::observe) ||
       ungoverned > static_cast<int>(Ungoverned::truncation))
     return fail(Code::protocol, "the request is from another version");
   TRY_ASSIGN(auto sets, asked_sets(asked));
   if (ungoverned != 0) sets.push_back(stands_in(static_cast<Ungoverned>(ungoverned)));
+  if (connected != 0) sets.push_back(connected_calls());
   TRY_ASSIGN(Program program, compile_seccomp(sets, static_cast<Refusal>(refusal)));
   return Filter{std::move(program), refusals(sets)};
 }

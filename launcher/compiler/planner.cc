@@ -45,6 +45,7 @@ class Planner {
     plan_.tier = features_.tier();
     namespaces();
     credentials();
+    connections();
     TRY(demands());
     TRY(paths());
     landlock();
@@ -105,7 +106,7 @@ class Planner {
     plan_.inet = plan_.net_ns && policy_.network != policy::Network::none;
     if (policy::goes_out(policy_) && place_.own_net)
       residual("no-way-out", "the session has a network namespace of its own: what `egress` allows cannot be reached from it");
-    if (policy::goes_out(policy_) && !place_.own_net && !features_.cgroup.ok())
+    if (policy::goes_out(policy_) && !place_.own_net && plan_.net_ns && !features_.cgroup.ok())
       residual(
           "ways-alike",
           "without cgroup v2 sessions that go out are not told apart: their records name no session, and while the domains with "
@@ -114,7 +115,10 @@ class Planner {
       residual("loopback-shared",
                "the sessions of a workspace share one loopback network: each can use the servers of the others");
     if (!plan_.net_ns) {
-      state(Mechanism::net_ns).reason += "; inet sockets are refused by seccomp";
+      state(Mechanism::net_ns).reason += features_.egress_connect.ok()
+                                             ? "; where the policy goes out caisson-connector makes TCP "
+                                               "connections, all other inet sockets are refused by seccomp"
+                                             : "; inet sockets are refused by seccomp";
     }
     plan_.cgroup = decide(Mechanism::cgroup, features_.cgroup.ok(), features_.cgroup_reason);
     if (!plan_.cgroup) {
@@ -197,6 +201,29 @@ class Planner {
     plan_.observe = policy_.audit.paths && plan_.mount_ns && plan_.enforces(Mechanism::denial_audit);
     if (policy_.audit.paths && plan_.enforces(Mechanism::denial_audit))
       state(Mechanism::denial_audit).reason = plan_.observe ? "paths observed" : "paths are not observed: no mount namespace";
+  }
+
+  // Where nothing but the container's own network is there, what goes out does it by caisson-connector. Landlock is the wall that
+  // this needs (common/build/ruleset.cc), the filter tells of what it is to do.
+  void connections() {
+    plan_.connected = policy::goes_out(policy_) && !place_.own_net && !plan_.user_ns && features_.egress_connect.ok() &&
+                      plan_.enforces(Mechanism::seccomp) && plan_.enforces(Mechanism::landlock);
+    if (plan_.connected)
+      residual(
+          "tcp-only",
+          "no network namespace: what goes out is TCP alone, and there are no servers, not even on a loopback; programs that "
+          "resolve names by UDP alone need the proxy variables; a connection's other end shows as one of 127.0.0.1");
+  }
+
+  [[nodiscard]] std::string no_way_out() const {
+    if (plan_.net_ns) return because(features_.egress_tproxy);
+    const std::string& net = plan_.mechanisms[static_cast<std::size_t>(Mechanism::net_ns)].reason;
+    if (plan_.user_ns) return net;
+    for (const Mechanism m : {Mechanism::seccomp, Mechanism::landlock})
+      if (!plan_.enforces(m)) return net + ", and connecting for it needs " + std::string(mechanism_name(m));
+    const Tried& t = features_.egress_connect;
+    return net + ", and connecting for it is unavailable(" +
+           (t.error > 0 ? t.step + "): " + errno_name(t.error) : "no launcher)");
   }
 
   Status paths() {
@@ -396,7 +423,7 @@ class Planner {
     constexpr std::uint64_t kSessionTasks = 2 * 1024, kBusySessions = 4, kBackstop = 16384;
     const std::uint64_t own = policy_.limits.processes;
     if (place_.processes != 0) return place_.processes;
-    if (!plan_.user_ns && !peers()) return own;
+    if (!plan_.user_ns && !peers()) return own + (plan_.connected ? 1 : 0);
     return plan_.cgroup ? std::max(own, kBackstop) : kSessionTasks + kBusySessions * own;
   }
 
@@ -424,9 +451,9 @@ class Planner {
       if (state(m).state != MechanismState::enforced)
         return fail(Code::unavailable, "policy '" + policy_.domain + "' requires " + std::string(mechanism_name(m)) +
                                            ", which is not available: " + state(m).reason);
-    if (policy::goes_out(policy_) && !place_.own_net && !(plan_.net_ns && features_.egress_tproxy.ok()))
-      return fail(Code::unavailable, "policy '" + policy_.domain + "' goes out (network), and there is no way out here: " +
-                                         (plan_.net_ns ? because(features_.egress_tproxy) : state(Mechanism::net_ns).reason));
+    if (policy::goes_out(policy_) && !place_.own_net && !plan_.connected && !(plan_.net_ns && features_.egress_tproxy.ok()))
+      return fail(Code::unavailable,
+                  "policy '" + policy_.domain + "' goes out (network), and there is no way out here: " + no_way_out());
     return {};
   }
 

@@ -51,13 +51,11 @@ Status Gate::hear() {
   std::string name(bytes + sizeof order, static_cast<std::size_t>(came.size) - sizeof order);
   const auto there = workspaces_.find(order.workspace);
   const bool known = there != workspaces_.end();
-  static constexpr std::size_t kComeAlong[] = {0, 3, 3, 1, 0, 1};
   const bool opens = order.op == Op::make || order.op == Op::open;
-  if (order.op < Op::make || order.op > Op::line || (opens && known) ||
-      came.count != kComeAlong[static_cast<std::size_t>(order.op)])
+  const std::size_t most = opens ? 3 : order.op == Op::close ? 0 : 1, least = opens ? 2 : most;
+  if (order.op < Op::make || order.op > Op::line || (opens && known) || came.count < least || came.count > most)
     return fail(Code::protocol, "no order of the launcher's");
-  if (order.op == Op::make) open(order, std::move(name), fds[0], std::move(fds[1]), std::move(fds[2]), Fd());
-  if (order.op == Op::open) open(order, std::move(name), fds[0], std::move(fds[1]), Fd(), fds[2]);
+  if (opens) open(order, std::move(name), std::move(fds));
   if (!known) return {};  // what could not be made again after a gate before us, which is on record
   if (order.op == Op::line) return lines_.add(order.workspace, std::move(fds[0])), Status();
   if (order.op == Op::list) {
@@ -74,7 +72,8 @@ Status Gate::hear() {
   return {};
 }
 
-void Gate::open(const Order& order, std::string name, const Fd& user_ns, Fd list, Fd answer, const Fd& net_ns) {
+// fds: list, what the operation has, user namespace.
+void Gate::open(const Order& order, std::string name, std::array<Fd, scm::kMaxFds> fds) {
   if (!std::exchange(running_, true)) {
     dialer_.start();
     door_.start();
@@ -82,11 +81,35 @@ void Gate::open(const Order& order, std::string name, const Fd& user_ns, Fd list
   Workspace& made = workspaces_[order.workspace];
   made.name = std::move(name);
   made.generation = order.generation;
-  made.list = std::move(list);
-  made.answer = std::move(answer);
-  made.user_ns = Fd(::fcntl(user_ns.get(), F_DUPFD_CLOEXEC, 0));
-  enter(loop_, user_ns, net_ns, [this, number = order.workspace](Entered entered) { this->entered(number, std::move(entered)); });
-  loop_.after(kServeUs, [this, number = order.workspace] {
+  made.list = std::move(fds[0]);
+  const auto done = [this, number = order.workspace](Entered entered) { this->entered(number, std::move(entered)); };
+  const bool make = order.op == Op::make;
+  if (!fds[2]) return listen(order.workspace, std::move(fds[1]), make);
+  if (make) made.answer = std::move(fds[1]);  // a new network namespace is made, then
+  enter(loop_, fds[2], fds[1], done);
+  made.user_ns = std::move(fds[2]);
+  await(order.workspace);
+}
+
+// Without namespaces: the socket is the builder's, and that of the answer; it goes back with it.
+void Gate::listen(std::uint64_t number, Fd builder, bool make) {
+  Workspace& made = workspaces_[number];
+  Entered outcome;
+  outcome.net_ns = Fd(::fcntl(builder.get(), F_DUPFD_CLOEXEC, 3));
+  if (make) made.answer = Fd(::fcntl(builder.get(), F_DUPFD_CLOEXEC, 3));
+  made.connectors = std::make_unique<Connectors>(loop_, std::move(builder), [this, number](const Connectors::One& one) {
+    const auto entry = workspaces_.find(number);
+    know(entry->second, one.whose.substr(0, one.whose.find(' ')));
+    tell_door(entry, one);
+  });
+  if (const Status done = made.connectors->listen(); !done)
+    outcome.error = done.error().sys != 0 ? done.error().sys : EIO, outcome.what = done.error().what;
+  entered(number, std::move(outcome));
+  await(number);
+}
+
+void Gate::await(std::uint64_t number) {
+  loop_.after(kServeUs, [this, number] {
     const auto late = workspaces_.find(number);
     if (late == workspaces_.end() || !late->second.answer) return;
     this->answer(late, ETIMEDOUT, std::string(door_.ready() ? dialer_.name() : door_.name()) + " does not come to serve");
@@ -114,7 +137,7 @@ void Gate::read_lists(Workspace& workspace) {
   const auto bytes = sys::read_file("/proc/self/fd/" + std::to_string(workspace.list.get()), egress::kMaxListsBytes);
   auto lists = bytes ? egress::read_lists(*bytes) : fail(Code::io, "");
   workspace.settings.set_lists(lists ? std::move(*lists) : egress::Lists());
-  if (!workspace.settings.lists().alike && !workspace.sockets.owners)
+  if (!workspace.settings.lists().alike && !workspace.sockets.owners && !workspace.connectors)
     failed(workspace.name,
            "its domains have different lists, and here sessions are not told apart (cgroup v2 and sock_diag do it): "
            "everything is refused until all domains with a way out have the same network, egress and egress_limits");
@@ -136,9 +159,24 @@ void Gate::tell_door(const Entry& entry) {
   const auto& [tcp4, tcp6, names, owners] = entry->second.sockets;
   const egress::OrderHead head{egress::Order::open, entry->second.generation, entry->first};
   const int list = entry->second.list.get();
+  if (const auto& connectors = entry->second.connectors; connectors) {
+    door_.send(head, {list, connectors->listener()});
+    for (const Connectors::One& one : connectors->all()) tell_door(entry, one);
+    return;
+  }
   if (owners) door_.send(head, {list, tcp4.get(), tcp6.get(), names.get(), owners.get()});
   else door_.send(head, {list, tcp4.get(), tcp6.get(), names.get()});
   door_.send({egress::Order::mappings, head.generation, head.workspace}, {}, mapping_bytes(entry->second.settings.mappings()));
+}
+
+void Gate::tell_door(const Entry& entry, const Connectors::One& one) {
+  door_.send({egress::Order::connector, entry->second.generation, entry->first}, {one.line.get()}, one.whose);
+}
+
+void Gate::know(Workspace& workspace, const std::string& session) {
+  auto& sessions = workspace.sessions;
+  sessions.insert(session);
+  if (sessions.size() > kMostSessions) sessions.erase(sessions.begin());  // the oldest: their ids begin with their time
 }
 
 void Gate::settle() {
@@ -200,9 +238,7 @@ void Gate::tell_whose(const Entry& entry, std::string_view cgroup) {
   if (cgroup.size() != sizeof asked) return;
   std::memcpy(&asked, cgroup.data(), sizeof asked);
   const std::string found = members_.find(asked.id);
-  auto& sessions = entry->second.sessions;
-  if (!found.empty()) sessions.insert(found.substr(0, found.find(' ')));
-  if (sessions.size() > kMostSessions) sessions.erase(sessions.begin());  // the oldest: their ids begin with their time
+  if (!found.empty()) know(entry->second, found.substr(0, found.find(' ')));
   door_.send({egress::Order::member, entry->second.generation, entry->first}, {}, std::string(cgroup) + found);
 }
 

@@ -2,16 +2,20 @@
 // serve, and passes on what they record. It keeps what clients set of their way out (settings.h).
 #pragma once
 
+#include <array>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
 
 #include "launcher/common/base/json.h"
 #include "launcher/common/base/loop.h"
+#include "launcher/common/base/scm.h"
 #include "launcher/common/capture/capture.h"
 #include "launcher/common/telling/token_bucket.h"
 #include "launcher/common/wire/gate_protocol.h"
+#include "launcher/gate/connectors.h"
 #include "launcher/gate/enter.h"
 #include "launcher/gate/lines.h"
 #include "launcher/gate/members.h"
@@ -35,6 +39,7 @@ class Gate {
     Fd answer;           // of a launcher that waits
     Fd user_ns, net_ns;  // what it has made
     capture::Sockets sockets;
+    std::unique_ptr<Connectors> connectors;  // in place of these, where sessions have no network namespace
     bool made = false;
     Settings settings;
     std::set<std::string> sessions;  // of which the door was told
@@ -43,10 +48,14 @@ class Gate {
   };
   using Entry = std::map<std::uint64_t, Workspace>::iterator;
 
-  void open(const Order& order, std::string name, const Fd& user_ns, Fd list, Fd answer, const Fd& net_ns);
+  void open(const Order& order, std::string name, std::array<Fd, scm::kMaxFds> fds);
+  void listen(std::uint64_t workspace, Fd builder, bool make);
+  void await(std::uint64_t workspace);  // a door and a dialer that do not come
   void entered(std::uint64_t workspace, Entered made);
   void read_lists(Workspace& workspace);
   void tell_door(const Entry& entry);
+  void tell_door(const Entry& entry, const Connectors::One& one);
+  static void know(Workspace& workspace, const std::string& session);
   void tell_dialer(const Entry& entry);
   void tell_upstream(const Entry& entry, const std::string& domain);
   // asked.cc: what clients want of their way out

@@ -1,6 +1,6 @@
 /* injector PID CALL...: makes the process PID, which waits in a system call, do others: as if its code had been taken over. Says
    the result of each, a number or -errno, a line each. x86-64. CALL: open:PATH, create:PATH, list:PATH, remove:PATH, exec:PATH,
-   socket, fork, setuid, or call:NUMBER,A,B,C with numbers of its own. exec comes last: where it succeeds there is another program. The process then goes on. */
+   socket, fork, setuid, or call:NUMBER,A,B,C,D,E,F with numbers of its own. exec comes last: where it succeeds there is another program. The process then goes on. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <signal.h>
@@ -27,15 +27,20 @@ static void wait_stop(void) {
 }
 
 /* The two bytes before the instruction pointer are the syscall instruction that it waits in. */
-static long long call(struct user_regs_struct regs, long number, unsigned long a, unsigned long b, unsigned long c) {
+static long long call_six(struct user_regs_struct regs, long number, const unsigned long* with) {
   regs.rip -= 2;
   regs.orig_rax = -1;
-  regs.rax = number, regs.rdi = a, regs.rsi = b, regs.rdx = c, regs.r10 = 0, regs.r8 = 0;
+  regs.rax = number, regs.rdi = with[0], regs.rsi = with[1], regs.rdx = with[2], regs.r10 = with[3], regs.r8 = with[4], regs.r9 = with[5];
   check(ptrace(PTRACE_SETREGS, pid, 0, &regs), "set");
   check(ptrace(PTRACE_SINGLESTEP, pid, 0, 0), "step");
   wait_stop();
   check(ptrace(PTRACE_GETREGS, pid, 0, &regs), "get");
   return (long long)regs.rax;
+}
+
+static long long call(struct user_regs_struct regs, long number, unsigned long a, unsigned long b, unsigned long c) {
+  const unsigned long with[6] = {a, b, c, 0, 0, 0};
+  return call_six(regs, number, with);
 }
 
 int main(int argc, char** argv) {
@@ -63,12 +68,12 @@ int main(int argc, char** argv) {
     if (strcmp(what, "fork") == 0) result = call(regs, SYS_clone, SIGCHLD, 0, 0);
     if (strcmp(what, "setuid") == 0) result = call(regs, SYS_setuid, 12345, 0, 0);
     if (strcmp(what, "call") == 0) {
-      unsigned long of[4] = {0};
-      for (int at = 0; at < 4 && *path != '\0'; ++at) {
+      unsigned long of[7] = {0};
+      for (int at = 0; at < 7 && *path != '\0'; ++at) {
         of[at] = strtoul(path, &path, 10);
         if (*path == ',') ++path;
       }
-      result = call(regs, (long)of[0], of[1], of[2], of[3]);
+      result = call_six(regs, (long)of[0], of + 1);
     }
     if (strcmp(what, "exec") == 0) result = call(regs, SYS_execve, text, 0, 0);
     printf("%lld\n", result);

@@ -131,8 +131,8 @@ void set_limits(const BuildPlan& plan, StepWriter& steps) {
 }
 
 // Leaves exactly: 0-2 /dev/null, 3 the socket to the launcher, and (close-on-exec) what the last steps need.
-void arrange_fds(const ChildArgs& args, int* status, int* init_exe, int* landlock, StepWriter& steps) {
-  int* keep[3] = {status, init_exe, landlock};
+void arrange_fds(const ChildArgs& args, int* status, int* init_exe, int* landlock, int* connector, StepWriter& steps) {
+  int* keep[] = {status, init_exe, landlock, connector};
   for (int* fd : keep)
     if (*fd >= 0 && (*fd = ::fcntl(*fd, F_DUPFD_CLOEXEC, 16)) < 0) steps.failed(Step::fds, errno);
   if (*status >= 0) steps.move_to(*status);
@@ -144,8 +144,8 @@ void arrange_fds(const ChildArgs& args, int* status, int* init_exe, int* landloc
   if (*status < 0) steps.move_to(init::kSocketFd);
   // All that a builder has is close-on-exec: what is left out is seen by one that is not.
   if (faults::skip("close_fds")) return (void)::fcntl(args.null, F_DUPFD, 64);
-  int kept[3] = {*status, *init_exe, *landlock};
-  std::sort(kept, kept + 3);
+  int kept[] = {*status, *init_exe, *landlock, *connector};
+  std::sort(kept, std::end(kept));
   unsigned from = init::kSocketFd + 1;
   for (const int fd : kept) {
     if (fd < 0) continue;
@@ -191,6 +191,17 @@ void change_ids(const ChildArgs& args, StepWriter& steps) {
   steps.done(Step::credentials);
 }
 
+// The connector gets the listener, and what the auditor gets comes back once it serves: where it is told of refused calls.
+int exchange(int connector, int listener) {
+  const char word = 0;
+  if (scm::send(connector, &word, 1, &listener, 1) != 1) return -1;
+  ::close(listener);
+  char answer = 0;
+  const scm::Received came = scm::receive(connector, &answer, 1);
+  if (came.size == 1 && came.count == 1) return came.fds[0];
+  return errno = EPIPE, -1;
+}
+
 }  // namespace
 
 // The last steps, the same in every tier.
@@ -199,8 +210,8 @@ void confine_and_exec(const ChildArgs& args, StepWriter& steps) {
   if (plan.uts_ns && !faults::skip("hostname") && ::sethostname(plan.hostname, std::strlen(plan.hostname)) != 0)
     steps.failed(Step::hostname, errno);
   steps.done(Step::hostname);
-  int status = args.status, init_exe = args.init_exe, landlock = args.landlock;
-  arrange_fds(args, &status, &init_exe, &landlock, steps);
+  int status = args.status, init_exe = args.init_exe, landlock = args.landlock, connector = args.connector;
+  arrange_fds(args, &status, &init_exe, &landlock, &connector, steps);
   steps.done(Step::fds);
   if (plan.user_ns) set_limits(plan, steps);  // before root_ns, whose namespace takes over the bound of what is outside it
   // A new POSIX session: no controlling terminal of the launcher's is left (TIOCSTI, job control). EPERM: leads one already.
@@ -219,6 +230,8 @@ void confine_and_exec(const ChildArgs& args, StepWriter& steps) {
   if (!keep && !caps_drop_all()) steps.failed(Step::capabilities, errno);
   steps.done(Step::capabilities, bounded ? 1 : 0);
   if (!plan.user_ns) set_limits(plan, steps);
+  // Only now: a change of uid clears it.
+  if (connector >= 0 && ::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) steps.failed(Step::net_ns, errno);
   if (!faults::skip("no_new_privs") &&
       (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1))
     steps.failed(Step::no_new_privs, errno);
@@ -231,12 +244,13 @@ void confine_and_exec(const ChildArgs& args, StepWriter& steps) {
   if (::chdir("/") != 0) steps.failed(Step::exec, errno);
   const bool filter = !faults::skip("seccomp");
   int listener = -1;
-  if (filter && load_seccomp(plan.filter.first, plan.filter.size, plan.audited ? &listener : nullptr) != 0)
+  if (filter && load_seccomp(plan.filter.first, plan.filter.size, plan.audited || plan.connected ? &listener : nullptr) != 0)
     steps.failed(Step::seccomp, errno);
   if (filter && ::prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != SECCOMP_MODE_FILTER) steps.failed(Step::seccomp, EINVAL);
   steps.done(Step::seccomp);
   // Over init's own socket, which every filter must let through. Our copy is close-on-exec: no program of the session has it.
-  if (listener >= 0) {
+  if (listener >= 0 && plan.connected && (listener = exchange(connector, listener)) < 0) steps.failed(Step::net_ns, errno);
+  if (listener >= 0 && plan.audited) {
     const init::Reply reply{.type = init::Type::listener};
     if (!faults::skip("denial_listener") &&
         scm::send(init::kSocketFd, &reply, sizeof reply, &listener, 1) != static_cast<ssize_t>(sizeof reply))

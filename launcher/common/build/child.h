@@ -25,6 +25,7 @@ struct ChildArgs {
   int init_exe = -1;             // O_PATH descriptor of caisson-init
   int null = -1;                 // /dev/null
   int protect = -1, notes = -1;  // caisson-protect and what it reads and writes; a canary has none
+  int connector = -1;            // socket to it, where it is our parent (builder/connector.h)
   uid_t uid = 0;                 // T0: the session's own uid
   gid_t gid = 0;                 // T0: the workspace's gid
 };

@@ -25,8 +25,11 @@ int open_path(const builder::Rule& rule) {
 }  // namespace
 
 int make_ruleset(const builder::BuildPlan& plan, int init_fd, unsigned* entry) {
-  raw::LandlockRulesetAttr attr{plan.landlock_fs, 0, plan.landlock_scoped};
-  const std::size_t size = plan.landlock_scoped != 0 ? sizeof attr : sizeof attr.handled_access_fs;
+  // Where a connector connects for them sessions do it themselves nowhere: no rule grants these. Without this wall the connector
+  // could let no connect(2) go on, for what it looked at may be another address by then.
+  const std::uint64_t net = plan.connected ? LANDLOCK_ACCESS_NET_BIND_TCP | LANDLOCK_ACCESS_NET_CONNECT_TCP : 0;
+  raw::LandlockRulesetAttr attr{plan.landlock_fs, net, plan.landlock_scoped};
+  const std::size_t size = plan.landlock_scoped != 0 || net != 0 ? sizeof attr : sizeof attr.handled_access_fs;
   const int ruleset = raw::landlock_create_ruleset(&attr, size, 0);
   if (ruleset < 0) return -1;
   *entry = 0;

@@ -30,6 +30,7 @@ BuildRows::BuildRows(const Plan& p, const Program& filter) {
           .change_uid = p.change_uid,
           .root_ns = !p.system.empty(),
           .audited = p.enforces(Mechanism::denial_audit),
+          .connected = p.connected,
           .proc = p.proc,
           .landlock_fs = p.landlock_fs,
           .landlock_scoped = p.landlock_scoped,

@@ -103,10 +103,10 @@ struct Plan {
   std::shared_ptr<const policy::Policy> policy;
   Tier tier = Tier::t1;
   bool user_ns = false, mount_ns = false, pid_ns = false, ipc_ns = false, uts_ns = false, net_ns = false, cgroup_ns = false;
-  bool cgroup = false, io = false;
-  std::vector<std::string> disks;  // with io: "8:0"
-  bool single_use = false;         // private home or /tmp: the prepared tree serves one session only
-  bool inet = false;               // inet sockets allowed (only ever inside an own network namespace)
+  bool cgroup = false, io = false, connected = false;  // connected: TCP goes out by caisson-connector
+  std::vector<std::string> disks;                      // with io: "8:0"
+  bool single_use = false;                             // private home or /tmp: the prepared tree serves one session only
+  bool inet = false;                                   // inet sockets allowed (only ever inside an own network namespace)
   bool change_uid = false;
   bool observe = false;  // paths: calls that name files are told of, too
   Ungoverned ungoverned = Ungoverned::nothing;

@@ -25,7 +25,7 @@ std::string filter_request(const Plan& plan) {
   std::string out;
   put(out, policy::frozen_mark());
   out += static_cast<char>(plan.enforces(Mechanism::denial_audit) ? told : Refusal::answer);
-  out += static_cast<char>(plan.ungoverned);
+  out.append({static_cast<char>(plan.ungoverned), static_cast<char>(plan.connected)});
   put(out, plan.policy->sets.size());
   for (const policy::SyscallSet& set : plan.policy->sets) {
     put(out, set.name);

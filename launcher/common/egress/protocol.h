@@ -16,14 +16,15 @@ inline constexpr std::size_t kMaxText = 16 * 1024;
 enum class Order : std::uint32_t {
   open = 1,  // a workspace gets lists (egress/list/lists.h). door: with these (memory file), TCP listeners for IPv4 and IPv6, the
              // names socket (UDP, 127.0.0.53:53 and every other server's address), and, where sessions can be told apart, the
-             // socket for that (common/capture/owner.h), in this order; dialer: with the lists alone. Sent again: newer lists,
-             // then no sockets
+             // socket for that (common/capture/owner.h), in this order; or, where connectors connect for sessions, the listener
+             // that these connect to; dialer: with the lists alone. Sent again: newer lists, then no sockets
   close = 2,  // its connections end; nothing more is accepted of it
   peer = 3,   // with one end of a SOCK_SEQPACKET pair, whose other end goes to the other process. Workspace and generation are 0.
               // Sent again when that process was started anew: what ran over the old pair has failed
   member = 4,  // to the door, the answer to Said::whose; text: a Cgroup, then "session domain", "session " of one without a way
                // out, or nothing: no session's
-  // 5, 6: not in use
+  connector = 5,  // to the door, with its end of the line to a session's connector (connector.h); text: "session domain"
+  // 6: not in use
   upstream = 7,  // to the dialer, before the lists that it goes with; text: the domain, a line end, and upstream_bytes() of
                  // egress/list/upstream.h; nothing there: none
   inside = 8,    // to the door, the answer to Said::inside, with the connected socket where there is no error; text: an Inside

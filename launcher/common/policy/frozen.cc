@@ -2,7 +2,7 @@
 
 namespace caisson::policy {
 
-std::string frozen_mark() { return "caisson frozen 8 " CAISSON_VERSION; }
+std::string frozen_mark() { return "caisson frozen 9 " CAISSON_VERSION; }
 
 Result<LoadResult> thaw(std::string_view bytes) {
   if (bytes.size() > kMaxFrozen) return fail(Code::limit, "the policies take more than " + std::to_string(kMaxFrozen) + " bytes");

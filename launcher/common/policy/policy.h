@@ -106,7 +106,7 @@ struct SyscallRule {
 // A call that the filter answers without carrying it out, whatever other sets say.
 struct Pretence {
   std::string name;
-  int error = 0;                           // the errno; 0: success
+  int error = 0;                           // the errno; 0: success; compiler/connected.h has one more
   std::vector<std::vector<ArgRule>> when;  // empty: always; else: where any row holds
 };
 struct SyscallSet {

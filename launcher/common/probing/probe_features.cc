@@ -18,6 +18,7 @@
 #include "launcher/common/confine/user_ns.h"
 #include "launcher/common/kernel/raw.h"
 #include "launcher/common/making/calls.h"
+#include "launcher/common/probing/probe_connect.h"
 #include "launcher/common/probing/probe_report.h"
 
 namespace caisson::confine {
@@ -112,6 +113,10 @@ Outcome probe_egress_tproxy() {
   const auto made = capture::open(step);
   if (made) return kFine;
   return {made.error().sys != 0 ? made.error().sys : EIO, word(words(step), static_cast<std::size_t>(step)).data()};
+}
+Outcome probe_egress_connect() {
+  const auto [error, step] = probe_connect(kProbeUid);
+  return {error, step};
 }
 Outcome probe_ipc() { return outcome(::unshare(CLONE_NEWIPC) == 0, "unshare(NEWIPC)"); }
 // podman's own seccomp profile permits the namespace and refuses to name the host in it: then the container's name stays.
@@ -222,6 +227,7 @@ Features probe_features() {
   f.seccomp = try_in_child(probe_seccomp, false);
   f.notify = try_in_child(probe_notify, false);
   f.change_uid = try_in_child(probe_change_uid, false);
+  f.egress_connect = try_in_child(probe_egress_connect, false);
   f.user_ns = try_in_child(probe_nothing, true);
   if (f.user_ns.ok()) {
     f.mount_ns = try_in_child(probe_mounts, true);

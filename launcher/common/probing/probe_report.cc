@@ -33,7 +33,8 @@ json::Value report_of(const Features& f) {
             {"proc", tried_json(f.proc_full)},
             {"proc_subset_pid", tried_json(f.proc_subset)},
             {"change_uid", tried_json(f.change_uid)},
-            {"egress_tproxy", tried_json(f.egress_tproxy)}}}};
+            {"egress_tproxy", tried_json(f.egress_tproxy)},
+            {"egress_connect", tried_json(f.egress_connect)}}}};
 }
 
 std::vector<std::string> missing_walls(const Features& f) {

@@ -12,8 +12,14 @@ namespace caisson::auditor {
 inline constexpr unsigned long kSetFlags = SECCOMP_IOW(4, std::uint64_t);
 inline constexpr std::uint64_t kSyncWakeUp = 1;
 
+// Of those that only look.
 inline constexpr unsigned long kRequests[] = {SECCOMP_IOCTL_NOTIF_RECV, SECCOMP_IOCTL_NOTIF_SEND, SECCOMP_IOCTL_NOTIF_ID_VALID,
                                               kSetFlags};
+
+// A call that another process was told of (caisson-connector): the auditor gets the notification as a message, and answers so.
+struct Answered {
+  std::uint64_t call;  // it is refused with EPERM
+};
 
 inline void prefer_sync_wake_up(int listener) { (void)::ioctl(listener, kSetFlags, kSyncWakeUp); }
 [[nodiscard]] inline bool receive(int listener, seccomp_notif& call) {
@@ -31,6 +37,17 @@ inline void refuse(int listener, std::uint64_t id, int error) {
 inline void go_on(int listener, std::uint64_t id) {
   seccomp_notif_resp answer{id, 0, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE};
   (void)::ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
+}
+// The call succeeds with this value, and is not carried out.
+inline void succeed(int listener, std::uint64_t id, std::int64_t value) {
+  seccomp_notif_resp answer{id, value, 0, 0};
+  (void)::ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
+}
+// The call succeeds with a new descriptor of the caller's, a copy of `fd`. False with errno: it still waits, or is gone.
+[[nodiscard]] inline bool give(int listener, std::uint64_t id, int fd, std::uint32_t flags) {
+  seccomp_notif_addfd gift{
+      .id = id, .flags = SECCOMP_ADDFD_FLAG_SEND, .srcfd = static_cast<std::uint32_t>(fd), .newfd = 0, .newfd_flags = flags};
+  return ::ioctl(listener, SECCOMP_IOCTL_NOTIF_ADDFD, &gift) >= 0;
 }
 // Whether the caller still waits: what was read by its pid in between was then not of another process.
 [[nodiscard]] inline bool waits(int listener, std::uint64_t id) {

@@ -49,8 +49,8 @@ struct Limit {
 struct BuildPlan {
   bool user_ns = false, mount_ns = false, pid_ns = false, ipc_ns = false, uts_ns = false, net_ns = false, cgroup_ns = false;
   bool change_uid = false;
-  bool root_ns = false;  // one more user namespace, in which the session is root (system_packages)
-  bool audited = false;  // its filter has a listener
+  bool root_ns = false;                     // one more user namespace, in which the session is root (system_packages)
+  bool audited = false, connected = false;  // its filter has a listener: for the auditor; for a connector, and through it
   bool private_home = false, private_tmp = false, exec_writable = false;
   Proc proc = Proc::none;
   std::uint32_t umask = 022;
@@ -86,7 +86,7 @@ void members(V& v, sock_filter& f) {
 }
 template <class V>
 void members(V& v, BuildPlan& p) {
-  v(p.user_ns, p.mount_ns, p.pid_ns, p.ipc_ns, p.uts_ns, p.net_ns, p.cgroup_ns, p.change_uid, p.root_ns, p.audited,
+  v(p.user_ns, p.mount_ns, p.pid_ns, p.ipc_ns, p.uts_ns, p.net_ns, p.cgroup_ns, p.change_uid, p.root_ns, p.audited, p.connected,
     p.private_home, p.private_tmp, p.exec_writable, p.proc, p.umask, p.landlock_fs, p.landlock_scoped, p.hostname, p.home,
     p.tmp_options, p.home_options, p.binds, p.directories, p.hide, p.files, p.links, p.landlock, p.limits, p.filter);
 }

@@ -18,9 +18,10 @@ enum class Op : std::uint32_t {
   connect,    // connects to a port of a workspace's loopback (connect.h): hands over the socket
 };
 
-// What comes with a request: in this order, those whose bit is set.
-enum class Carried : std::uint32_t { answer, control, user_ns, plan, net_ns, mount_ns, landlock, cgroup, protect, notes };
-inline constexpr std::uint32_t kCarried = static_cast<std::uint32_t>(Carried::notes) + 1;
+// What comes with a request: in this order, those whose bit is set. line: the workspace's to caisson-gate, of a session that is
+// connected.
+enum class Carried : std::uint32_t { answer, control, user_ns, plan, net_ns, mount_ns, landlock, cgroup, protect, notes, line };
+inline constexpr std::uint32_t kCarried = static_cast<std::uint32_t>(Carried::line) + 1;
 
 struct Request {
   Op op;
@@ -28,7 +29,7 @@ struct Request {
   std::uint64_t plan_number;  // of the plan's bytes: one plan is read once
   std::uint32_t uid, gid;     // of a session in T0
   std::uint32_t port;         // to connect to
-  std::uint32_t reserved;
+  char whose[92];             // of a session that is connected: "session domain" (egress/connector.h)
 };
 
 }  // namespace caisson::builder

@@ -65,6 +65,7 @@ bool Dialer::ordered(const OrderHead& order, std::string_view text, std::vector<
     case Order::member:
     case Order::inside:
     case Order::mappings:
+    case Order::connector:
       return false;  // the door's
   }
   return false;

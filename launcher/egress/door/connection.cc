@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "launcher/egress/door/permitted.h"
 #include "launcher/egress/door/talk.h"
 
 namespace caisson::egress {
@@ -35,7 +36,8 @@ Task<bool> talk_of(Connection& connection) {
 
 }  // namespace
 
-Connection::Connection(Workspace& workspace_, Member whose_, Fd client_, Address to_, std::uint16_t port_)
+Connection::Connection(Workspace& workspace_, Member whose_, Fd client_, Address to_, std::uint16_t port_,
+                       std::optional<Dialed> dialed)
     : workspace(workspace_),
       whose(std::move(whose_)),
       list(whose.way->list),
@@ -45,6 +47,7 @@ Connection::Connection(Workspace& workspace_, Member whose_, Fd client_, Address
       client(workspace_.house.poll, std::move(client_)),
       generation_(workspace_.generation),
       house_(workspace_.house),
+      dialed_(std::move(dialed)),
       next_(workspace_.house.poll, [this] { go_on(); }) {
   ++house_.connections, ++whose.way->connections;
   facts.since_us = now_us();
@@ -88,27 +91,12 @@ void Connection::end_now() {
 }
 
 bool Connection::permitted(const Host& host, std::uint16_t to_port) {
-  const auto* address = std::get_if<Address>(&host);
-  verdict = decide(*list, host, to_port);
-  facts.host = host_text(host), facts.port = to_port, facts.rule = verdict.rule, facts.generation = generation_;
-  facts.unresolved = address != nullptr;
-  if (address != nullptr) facts.address = *address;
-  if (verdict.kind == Verdict::Kind::deny) return refuse(Refusal::rule), false;
-  if (address != nullptr && !address_permitted(*list, verdict, host, *address, to_port)) {
-    const AddressClass leads = class_of(*address);
-    // Nobody asks for credentials of the cloud by mistake.
-    if (leads == AddressClass::metadata) refuse(Refusal::canary, "an address of a cloud's metadata service");
-    else if (leads != AddressClass::global) refuse(Refusal::address, "no address of the public internet");
-    else refuse(facts.via == Via::transparent ? Refusal::unresolved : Refusal::not_listed, "no rule names the address");
-    return false;
-  }
-  if (verdict.kind == Verdict::Kind::allow) return true;
-  const auto* name = std::get_if<Name>(&host);
-  const bool other_port = name != nullptr && decide_name(*list, *name).kind == Verdict::Kind::allow;
-  return refuse(other_port ? Refusal::port : Refusal::not_listed), false;
+  facts.generation = generation_;
+  return egress::permitted(*list, host, to_port, verdict, facts);
 }
 
 Task<bool> Connection::dial(Host host, std::uint16_t to_port) {
+  if (dialed_) co_return connected(std::move(*std::exchange(dialed_, std::nullopt)));
   Dialed dialed = co_await workspace.house.dialer.dial(workspace.id, whose.way->domain, std::move(host), to_port);
   co_return connected(std::move(dialed));
 }

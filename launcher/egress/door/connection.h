@@ -19,7 +19,8 @@ class Connection {
  public:
   static constexpr std::int64_t kFirstBytesUs = 5'000'000, kHandshakeUs = 10'000'000, kLingerUs = 2'000'000;
 
-  Connection(Workspace& workspace, Member whose, Fd client, Address to, std::uint16_t port);
+  // dialed: the connection outside, where it was made before.
+  Connection(Workspace& workspace, Member whose, Fd client, Address to, std::uint16_t port, std::optional<Dialed> dialed);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -67,6 +68,7 @@ class Connection {
 
   const std::uint32_t generation_;
   House& house_;  // outlives the workspace, of which this may be the last part to go
+  std::optional<Dialed> dialed_;
   Poll::Timer next_;
   bool over_ = false;
   std::unique_ptr<Relay> relay_;

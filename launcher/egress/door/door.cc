@@ -3,13 +3,15 @@
 #include <cstring>
 
 #include "launcher/egress/door/connection.h"
+#include "launcher/egress/door/connectors.h"
 #include "launcher/egress/door/names_service.h"
 
 namespace caisson::egress {
 namespace {
 
 constexpr std::int64_t kTellUs = 1'000'000;
-constexpr std::size_t kSockets = 3;  // of an order that opens: TCP for IPv4 and IPv6, names; then may come that of Owners
+// Of an order that opens: TCP for IPv4 and IPv6, names; then may come that of Owners. Or one: that of connectors.
+constexpr std::size_t kSockets = 3;
 
 }  // namespace
 
@@ -48,6 +50,8 @@ bool Door::ordered(const OrderHead& order, std::string_view text, std::vector<Fd
       return true;
     case Order::member:
       return fds.empty() && set_member(order, text);
+    case Order::connector:
+      return add_connector(order, text, std::move(fds));
     case Order::inside:
       return inside_.heard(text, std::move(fds));
     case Order::mappings:
@@ -64,13 +68,14 @@ bool Door::open(const OrderHead& order, std::vector<Fd> fds) {
   std::unique_ptr<Workspace>& workspace = workspaces_[order.workspace];
   const bool first = workspace == nullptr;
   const std::size_t sockets = fds.size() - 1;
-  if (fds.empty() || (first ? sockets != kSockets && sockets != kSockets + 1 : sockets != 0)) return false;
+  if (fds.empty() || (first ? sockets != 1 && sockets != kSockets && sockets != kSockets + 1 : sockets != 0)) return false;
   const auto bytes = bytes_of(fds[0].get(), kMaxListsBytes);
   const auto lists = bytes ? read_lists(*bytes) : fail(Code::io, "read the lists");
   if (!lists) return false;
   if (first) workspace = std::make_unique<Workspace>(house_, order.workspace);
   workspace->set_lists(*lists, order.generation);
   if (!first) return true;
+  if (sockets == 1) return workspace->listen(std::move(fds[1])).has_value();
   Fd diag = sockets > kSockets ? std::move(fds[4]) : Fd();
   return workspace->listen(std::move(fds[1]), std::move(fds[2]), std::move(fds[3]), std::move(diag)).has_value();
 }
@@ -90,6 +95,15 @@ bool Door::set_mappings(const OrderHead& order, std::string_view text) {
   const auto workspace = workspaces_.find(order.workspace);
   if (workspace != workspaces_.end()) workspace->second->mappings = std::make_shared<const Mappings>(std::move(*read));
   return true;
+}
+
+bool Door::add_connector(const OrderHead& order, std::string_view text, std::vector<Fd> fds) {
+  const auto workspace = workspaces_.find(order.workspace);
+  if (fds.size() != 1 || text.size() > kMaxWhose) return false;
+  if (workspace == workspaces_.end()) return true;  // it was closed meanwhile
+  Connectors* connectors = workspace->second->connectors();
+  if (connectors != nullptr) connectors->add(text, std::move(fds.front()));
+  return connectors != nullptr;
 }
 
 bool Door::close(const OrderHead& order) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "launcher/egress/door/connection.h"
+#include "launcher/egress/door/connectors.h"
 #include "launcher/egress/door/names_service.h"
 
 namespace caisson::egress {
@@ -77,6 +78,12 @@ Status Workspace::listen(Fd v4, Fd v6, Fd names_socket, Fd diag) {
   return names_service_->begin(std::move(names_socket));
 }
 
+Status Workspace::listen(Fd listener) {
+  names_service_ = std::make_unique<NamesService>(*this);
+  connectors_ = std::make_unique<Connectors>(*this);
+  return connectors_->listen(std::move(listener));
+}
+
 std::optional<Host> Workspace::host_at(const Address& address) {
   auto name = names.name_of(address, house.poll.now_us());
   return name ? std::optional<Host>(std::move(*name)) : std::nullopt;
@@ -126,12 +133,20 @@ Member Workspace::member_of(std::string_view text) const {
 void Workspace::identified(Arrival arrival, const Member& whose) {
   if (apart_ && whose.session.empty()) return refuse(arrival, whose, Refusal::unregistered, "no session's");
   if (!whose.way) return refuse(arrival, whose, Refusal::not_listed, "the session has no way out");
-  const auto answer = house.connections >= house.most_connections
-                          ? Admission::Answer::too_many
-                          : whose.way->admission->admit(whose.way->connections, house.poll.now_us());
-  if (answer != Admission::Answer::admitted)
-    return refuse(arrival, whose, answer == Admission::Answer::too_fast ? Refusal::rate : Refusal::limit);
-  connections_.push_back(std::make_unique<Connection>(*this, whose, std::move(arrival.client), arrival.address, arrival.port));
+  if (const Refusal refusal = admitted(whose); refusal != Refusal::none) return refuse(arrival, whose, refusal);
+  begin(std::move(arrival.client), arrival.address, arrival.port, whose, std::nullopt);
+}
+
+Refusal Workspace::admitted(const Member& whose) {
+  if (!whose.way) return Refusal::not_listed;
+  if (house.connections >= house.most_connections) return Refusal::limit;
+  const auto answer = whose.way->admission->admit(whose.way->connections, house.poll.now_us());
+  if (answer == Admission::Answer::admitted) return Refusal::none;
+  return answer == Admission::Answer::too_fast ? Refusal::rate : Refusal::limit;
+}
+
+void Workspace::begin(Fd client, const Address& to, std::uint16_t port, const Member& whose, std::optional<Dialed> dialed) {
+  connections_.push_back(std::make_unique<Connection>(*this, whose, std::move(client), to, port, std::move(dialed)));
   Connection& made = *connections_.back();
   made.place = std::prev(connections_.end());
   made.begin();

@@ -26,6 +26,7 @@
 namespace caisson::egress {
 
 class Connection;
+class Connectors;
 class NamesService;
 
 // What all workspaces share.
@@ -49,11 +50,20 @@ class Workspace {
   void set_lists(const Lists& lists, std::uint32_t generation);
   // diag: that of Owners; none: sessions are not told apart, so connections are refused unless all lists are alike.
   [[nodiscard]] Status listen(Fd v4, Fd v6, Fd names, Fd diag);
+  // Where connectors connect for sessions: what they connect to.
+  [[nodiscard]] Status listen(Fd listener);
+  [[nodiscard]] Connectors* connectors() { return connectors_.get(); }  // nullptr: there are none
   // The answer to what was asked of the launcher: text as of Order::member, after the cgroup. False: it is none.
   [[nodiscard]] bool set_member(std::uint64_t cgroup, std::string_view text);
   [[nodiscard]] NamesService* names_service() { return names_service_.get(); }  // nullptr: it does not listen yet
   void tell() { records.tell(connections_.size()); }
   void end_all();  // and tells the last of them
+
+  // text: as of Order::member.
+  [[nodiscard]] Member member_of(std::string_view text) const;
+  // Whether one more may begin; none: yes.
+  [[nodiscard]] Refusal admitted(const Member& whose);
+  void begin(Fd client, const Address& to, std::uint16_t port, const Member& whose, std::optional<Dialed> dialed);
 
   // The name, if the address is one that a name got here.
   [[nodiscard]] std::optional<Host> host_at(const Address& address);
@@ -75,7 +85,6 @@ class Workspace {
     std::uint16_t port = 0;
   };
   void accepted(Fd client);
-  [[nodiscard]] Member member_of(std::string_view text) const;
   void identified(Arrival arrival, const Member& whose);
   void refuse(const Arrival& arrival, const Member& whose, Refusal refusal, std::string_view detail = {});
 
@@ -88,6 +97,7 @@ class Workspace {
   std::list<std::unique_ptr<Connection>> connections_;
   std::unique_ptr<Listener> v4_, v6_;
   std::unique_ptr<NamesService> names_service_;
+  std::unique_ptr<Connectors> connectors_;
 };
 
 }  // namespace caisson::egress

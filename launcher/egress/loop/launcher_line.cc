@@ -12,8 +12,7 @@ std::optional<OrderHead> order_of(std::string_view message) {
   if (message.size() < sizeof head) return std::nullopt;
   std::memcpy(&head, message.data(), sizeof head);
   if (head.order < Order::open || head.order > Order::probe) return std::nullopt;
-  const bool has_text = head.order == Order::member || head.order >= Order::upstream;
-  if (!has_text && message.size() != sizeof head) return std::nullopt;
+  if (head.order < Order::member && message.size() != sizeof head) return std::nullopt;
   return head;
 }
 

@@ -256,19 +256,22 @@ Task<Result<Template>> Builder::make_template(Loop& loop, std::shared_ptr<const 
   co_return out;
 }
 
-Result<Fd> Builder::start(const Template& prepared, const Workspace& workspace, uid_t uid, int cgroup_fd,
-                          const Protection* protection) const {
+Result<Fd> Builder::start(const Template& prepared, const Workspace& workspace, uid_t uid, const std::optional<Cgroup>& cgroup,
+                          const Protection* protection, const std::string& session) const {
   TRY_ASSIGN(auto socket, sys::seqpacket_pair());
   const Fd& net_ns = policy::goes_out(*prepared.plan->policy) && workspace.out_ns ? workspace.out_ns : workspace.net_ns;
-  TRY(order(workspace, {.op = builder::Op::session, .plan_number = prepared.number, .uid = uid, .gid = workspace.outer_gid},
+  builder::Request request{.op = builder::Op::session, .plan_number = prepared.number, .uid = uid, .gid = workspace.outer_gid};
+  (session + " " + prepared.plan->policy->domain).copy(request.whose, sizeof request.whose - 1);
+  TRY(order(workspace, request,
             {{builder::Carried::answer, socket.second.get()},
              {builder::Carried::plan, prepared.bytes.get()},
              {builder::Carried::net_ns, prepared.plan->net_ns ? net_ns.get() : -1},
              {builder::Carried::mount_ns, prepared.mount_ns.get()},
              {builder::Carried::landlock, prepared.landlock.get()},
-             {builder::Carried::cgroup, cgroup_fd},
+             {builder::Carried::cgroup, cgroup ? cgroup->fd() : -1},
              {builder::Carried::protect, protection != nullptr ? protection->program.get() : -1},
-             {builder::Carried::notes, protection != nullptr ? protection->notes.get() : -1}}));
+             {builder::Carried::notes, protection != nullptr ? protection->notes.get() : -1},
+             {builder::Carried::line, prepared.plan->connected ? workspace.out_line.get() : -1}}));
   return std::move(socket.first);
 }
 

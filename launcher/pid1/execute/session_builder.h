@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 
 #include "launcher/common/base/fd.h"
 #include "launcher/common/base/task.h"
+#include "launcher/common/confine/cgroup.h"
 #include "launcher/common/confine/mount_facts.h"
 #include "launcher/common/confine/plan.h"
 #include "launcher/common/confine/protect.h"
@@ -28,10 +30,12 @@ struct Workspace {
   gid_t outer_gid = 0;
   std::string stage;
   Fd user_ns, net_ns, mount_ns;
-  mutable Fd out_ns;   // a second network namespace, with a way out, for policies that have one (session/egress.h)
-  Fd home;             // its own home's tmpfs, where the plan had one
-  mutable Fd control;  // to its builder, which is started when it is asked for something
-  pid_t builder = 0;   // with a user namespace, its builder's first number; else that of the root's
+  // A second network namespace, with a way out, for policies that have one (session/egress.h). Without namespaces: the gate's end
+  // of a socket, for one that is started again, and our end, for the builder.
+  mutable Fd out_ns, out_line;
+  Fd home;                                // its own home's tmpfs, where the plan had one
+  mutable Fd control;                     // to its builder, which is started when it is asked for something
+  pid_t builder = 0;                      // with a user namespace, its builder's first number; else that of the root's
   mutable std::set<std::string> systems;  // its copies of the system, made by the first template that needs each
   // A session's uid where it has one of its own (T0), by which all of it can be killed; 0: others have it, too.
   [[nodiscard]] uid_t sole(uid_t uid) const { return uid != outer_uid ? uid : 0; }
@@ -70,8 +74,10 @@ class Builder {
   [[nodiscard]] Task<Status> make_system(Loop& loop, const Plan& plan, const Workspace& workspace) const;
   // The socket to what becomes caisson-init. The builder tells there of its process (init::Type::child), or a step that failed.
   // uid: the session's own uid in T0 (ignored with a user namespace). protection: none for a canary, which writes nothing.
-  [[nodiscard]] Result<Fd> start(const Template& prepared, const Workspace& workspace, uid_t uid, int cgroup_fd,
-                                 const Protection* protection = nullptr) const;
+  // session: its name in records of the way out.
+  [[nodiscard]] Result<Fd> start(const Template& prepared, const Workspace& workspace, uid_t uid,
+                                 const std::optional<Cgroup>& cgroup, const Protection* protection = nullptr,
+                                 const std::string& session = "canary") const;
   // To that port of the workspace's loopback (builder/connect.h). Errors: unavailable, where it has no network of its own, or
   // with the errno of the attempt.
   [[nodiscard]] Task<Result<Fd>> connect(Loop& loop, const Workspace& workspace, std::uint16_t port) const;

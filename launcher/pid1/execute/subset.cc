@@ -199,8 +199,8 @@ constexpr auto kMechanisms = [](const auto& n, const auto& d, const Plans& p) {
 };
 // A request that takes something away may also remove these risks.
 constexpr auto kResidual = [](const std::vector<Residual>& n, const std::vector<Residual>& d, const Plans&) {
-  static constexpr std::string_view kMayGo[] = {"home-quota", "hidden-readable", "loopback-shared", "system-shared",
-                                                "ways-alike"};
+  static constexpr std::string_view kMayGo[] = {"home-quota",    "hidden-readable", "loopback-shared",
+                                                "system-shared", "ways-alike",      "tcp-only"};
   return std::ranges::all_of(d, [&n](const Residual& one) {
     return std::ranges::find(kMayGo, one.id) != std::end(kMayGo) ||
            std::ranges::any_of(n, [&one](const Residual& r) { return r.id == one.id && r.what == one.what; });
@@ -215,6 +215,7 @@ struct Rule {
 #define CAISSON_RULE(member, holds) \
   Rule { #member, holds }
 // In the order of members() (frozen_plan.h).
+// clang-format off: one a line
 constexpr std::tuple kRules{
     CAISSON_RULE(policy, kOurs),  // wider() of policies
     CAISSON_RULE(tier, kSame),
@@ -227,6 +228,7 @@ constexpr std::tuple kRules{
     CAISSON_RULE(cgroup_ns, kSame),
     CAISSON_RULE(cgroup, kSame),
     CAISSON_RULE(io, kIo),
+    CAISSON_RULE(connected, kInet),
     CAISSON_RULE(disks, kOurs),
     CAISSON_RULE(single_use, kNoLess),
     CAISSON_RULE(inet, kInet),
@@ -257,6 +259,7 @@ constexpr std::tuple kRules{
     CAISSON_RULE(view, kOurs),
     CAISSON_RULE(canonical, kOurs),
 };
+// clang-format on
 
 constexpr auto kTie = [](auto&... all) { return std::tie(all...); };
 auto tied(const Plan& plan) { return members(kTie, const_cast<Plan&>(plan)); }

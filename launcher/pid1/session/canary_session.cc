@@ -97,7 +97,7 @@ class Canary {
 Task<Result<confine::ProbeResults>> run_canary(Loop& loop, const confine::Builder& builder, const confine::Template& prepared,
                                                const confine::Workspace& workspace, uid_t uid, init::Targets targets,
                                                Listen listen) {
-  CO_TRY_ASSIGN(Fd socket, builder.start(prepared, workspace, uid, -1));
+  CO_TRY_ASSIGN(Fd socket, builder.start(prepared, workspace, uid, std::nullopt));
   Canary canary(loop, std::move(socket), *prepared.plan, workspace.sole(uid));
   co_return co_await canary.run(targets, listen);
 }

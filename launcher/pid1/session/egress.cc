@@ -42,16 +42,17 @@ Task<Status> Egress::open(const Workspace& workspace, std::string list) {
   CO_TRY_ASSIGN(auto answer, sys::seqpacket_pair());
   CO_TRY_ASSIGN(const Fd file, sealed(list));
   const Way way{++last_number_, ++generation_, std::move(list)};
-  const std::initializer_list<int> fds = {workspace.place.user_ns.get(), file.get(), answer.second.get()};
+  const std::initializer_list<int> fds = {file.get(), answer.second.get(), workspace.place.user_ns.get()};
   CO_TRY(send(gate::Op::make, workspace, way, fds));
   answer.second.reset();
   const bool ready = co_await Readable(loop_, answer.first.get(), sys::monotonic_us() + kAnswerUs);
   char text[256] = {};
   const scm::Received came = ready ? scm::receive(answer.first.get(), text, sizeof text - 1, MSG_DONTWAIT) : scm::Received();
-  Fd net_ns(came.count == 1 ? came.fds[0] : -1);
-  if (!net_ns)
+  workspace.place.out_ns = Fd(came.count == 1 ? came.fds[0] : -1);
+  if (!workspace.place.out_ns)
     co_return fail(Code::unavailable, std::string("the way out: ") + (came.size > 0 ? text : "caisson-gate gave no answer"));
-  workspace.place.out_ns = std::move(net_ns);
+  // Without namespaces the other end of this one came back; from here on the builder speaks to the gate here.
+  if (!workspace.place.user_ns) workspace.place.out_line = std::move(answer.first);
   ways_.emplace(&workspace, way);
   co_return Status();
 }
@@ -74,7 +75,7 @@ void Egress::renew(const std::string& list) {
 void Egress::close(const Workspace& workspace) {
   const auto way = ways_.extract(&workspace);
   if (!way.empty() && pid_ != 0) (void)send(gate::Op::close, workspace, way.mapped(), {});
-  workspace.place.out_ns.reset();
+  workspace.place.out_ns.reset(), workspace.place.out_line.reset();
 }
 
 Result<Fd> Egress::line(const Workspace& workspace) const {
@@ -88,7 +89,8 @@ Result<Fd> Egress::line(const Workspace& workspace) const {
 Status Egress::send(gate::Op op, const Workspace& of, const Way& way, std::initializer_list<int> fds) const {
   const gate::Order order{op, way.generation, way.number};
   const std::string message = std::string(reinterpret_cast<const char*>(&order), sizeof order) + of.name;
-  if (scm::send(socket_.get(), message.data(), message.size(), fds.begin(), fds.size(), MSG_DONTWAIT) < 0)
+  const std::size_t count = std::min<std::size_t>(fds.size(), of.place.user_ns ? 3 : 2);
+  if (scm::send(socket_.get(), message.data(), message.size(), fds.begin(), count, MSG_DONTWAIT) < 0)
     return sys_error("send to caisson-gate");
   return {};
 }
@@ -113,7 +115,7 @@ Status Egress::launch() {
   TRY(loop_.watch(socket_.get(), EPOLLIN, [this](std::uint32_t) { hear(); }));
   for (const auto& [workspace, way] : ways_) {  // of a gate before this one
     TRY_ASSIGN(const Fd list, sealed(way.list));
-    TRY(send(gate::Op::open, *workspace, way, {workspace->place.user_ns.get(), list.get(), workspace->place.out_ns.get()}));
+    TRY(send(gate::Op::open, *workspace, way, {list.get(), workspace->place.out_ns.get(), workspace->place.user_ns.get()}));
   }
   return {};
 }

@@ -31,7 +31,7 @@ Result<std::unique_ptr<Session>> Session::start(std::string id, std::shared_ptr<
   std::unique_ptr<Session> session(new Session(std::move(id), std::move(prepared), uid, std::move(cgroup), loop, events));
   session->sole_uid_ = workspace.sole(uid);
   auto protection = confine::Protection::prepare(*ready.plan);
-  auto started = protection ? builder.start(ready, workspace, uid, session->cgroup_ ? session->cgroup_->fd() : -1, &*protection)
+  auto started = protection ? builder.start(ready, workspace, uid, session->cgroup_, &*protection, session->id_)
                             : std::unexpected(std::move(protection).error());
   if (!started) {
     if (session->cgroup_) (void)session->cgroup_->remove();
@@ -151,13 +151,15 @@ void Session::take_exited(const init::Reply& reply) {
   events_.on_exited(*this, exec, reply);
 }
 
+// With a connector, which is our child, caisson-init is the one child of that.
 Result<confine::Verified> Session::verify() const {
-  TRY_ASSIGN(auto namespaces,
-             confine::verify_namespaces(plan(), pid_, protection_, prepared_->mount_ns.get(), &prepared_->known_mounts));
-  TRY_ASSIGN(auto verified, confine::verify_session(plan(), pid_, steps_, std::move(namespaces)));
+  const auto below = plan().connected ? children_of(pid_) : std::vector{pid_};
+  const pid_t pid = below.size() == 1 ? below[0] : 0;  // of which nothing can be read
+  TRY_ASSIGN(auto ns, confine::verify_namespaces(plan(), pid, protection_, prepared_->mount_ns.get(), &prepared_->known_mounts));
+  TRY_ASSIGN(auto verified, confine::verify_session(plan(), pid, steps_, std::move(ns)));
   if (cgroup_) {
     // Nothing else says so: outside its leaf a session would be limited by nobody.
-    if (!cgroup_->holds(pid_)) return fail(Code::internal, "verification failed: the session is not in its cgroup");
+    if (!cgroup_->holds(pid)) return fail(Code::internal, "verification failed: the session is not in its cgroup");
     verified.facts["cgroup"] = cgroup_->name();
     if (plan().io) verified.facts["io.max"] = cgroup_->io_limits();
   }

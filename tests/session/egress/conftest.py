@@ -6,6 +6,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import stage  # noqa: E402
 import world  # noqa: E402
+from connected import t0, t1, there  # noqa: E402, F401
 
 
 @pytest.fixture

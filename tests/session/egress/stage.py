@@ -192,7 +192,7 @@ class Gate:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.settimeout(60)
         file = memory_file(list_)
-        self.order(MAKE, workspace, generation, name, [place.user, file, theirs.fileno()])
+        self.order(MAKE, workspace, generation, name, [file, theirs.fileno(), place.user])
         theirs.close()
         os.close(file)
         return ours

@@ -219,7 +219,7 @@ def test_without_its_sockets_everything_is_refused_at_once(gate, place):
 def again(gate, place, generation=1):
     """As a launcher does whose gate has ended."""
     file = stage.memory_file(b"list")
-    gate.order(stage.AGAIN, 1, generation, fds=[place.user, file, place.net])
+    gate.order(stage.AGAIN, 1, generation, fds=[file, place.net, place.user])
     os.close(file)
 
 

@@ -1,41 +1,12 @@
 """A launcher whose policies go out: which sessions reach what, what stands in its log, and that it goes on when a process of it ends."""
 
-import json
 import os
 import signal
 
 import pytest
 from harness import Refused, below, edit, eventually
+from outgoing import RULES, handle, reach, records
 from world import OTHER, PUBLIC, echo
-
-REACHED = """
-def get(host, port=80):
-    try:
-        s = socket.create_connection((host, port), 10)
-        s.sendall(b"GET / HTTP/1.1\\r\\nHost: %s\\r\\nConnection: close\\r\\n\\r\\n" % host.encode())
-        text = b""
-        while data := s.recv(4096): text += data
-        return text.split(b"\\r\\n\\r\\n", 1)[-1].decode() if b" 200 " in text.split(b"\\r\\n")[0] else text.split(b"\\r\\n")[0].decode()
-    except socket.gaierror: return "no name"
-    except OSError as e: return name(e.errno) if e.errno else type(e).__name__
-print(json.dumps(get(*sys.argv[1:2])))
-"""
-PROGRAM = "import ctypes, errno, json, os, socket, sys\ndef name(number): return errno.errorcode.get(number, str(number))\n" + REACHED
-RULES = {
-    "network": "allowlist",
-    "egress": [{"host": "api.test", "ports": [80], "why": "what a test needs"}, {"host": "denied.test", "deny": True, "why": "what a test needs"}],
-    "weaken": [{"field": "/network", "why": "what a test needs"}],
-}
-
-
-def reach(control, session, host):
-    return json.loads(control.output(session, "/usr/bin/python3", "-I", "-c", PROGRAM, host))
-
-
-def handle(connection):
-    connection.recv(4096)
-    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\nserved")
-
 
 @pytest.fixture
 def outside(fresh, internet):
@@ -54,10 +25,6 @@ def out(outside, internet):
     if control.hello["tier"] not in ("T2", "T3"):
         pytest.skip("without a network namespace there is no way out")
     return outside
-
-
-def records(launcher, event, **members):
-    return [r for r in launcher.records() if r["event"] == event and all(r.get(k) == v for k, v in members.items())]
 
 
 def test_a_session_reaches_what_its_list_permits_and_nothing_else(out, internet):

@@ -29,7 +29,7 @@ class Whole:
         ours.settimeout(60)
         file = stage.memory_file(lists)
         order = stage.struct.pack("IIQ", stage.MAKE, 1, 1) + b"default"
-        stage.send(self.socket, order, [self.place.user, file, theirs.fileno()])
+        stage.send(self.socket, order, [file, theirs.fileno(), self.place.user])
         os.close(file)
         theirs.close()
         assert stage.answer_of(ours, self.place) == "made"

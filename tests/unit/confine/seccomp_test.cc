@@ -15,6 +15,7 @@
 
 #include "launcher/common/tables/path_calls.h"
 #include "launcher/compiler/load.h"
+#include "tests/unit/confine/bpf.h"
 
 namespace caisson::confine {
 namespace {
@@ -22,42 +23,7 @@ namespace {
 using policy::ArgRule;
 using policy::SyscallSet;
 
-constexpr std::uint32_t kEperm = SECCOMP_RET_ERRNO | EPERM, kEacces = SECCOMP_RET_ERRNO | EACCES,
-                        kEnosys = SECCOMP_RET_ERRNO | ENOSYS;
-
-std::uint32_t interpret(const Program& program, const seccomp_data& data) {
-  std::uint32_t a = 0;
-  for (std::size_t pc = 0; pc < program.size(); ++pc) {
-    const sock_filter& i = program[pc];
-    switch (i.code) {
-      case BPF_LD | BPF_W | BPF_ABS:
-        std::memcpy(&a, reinterpret_cast<const char*>(&data) + i.k, 4);
-        break;
-      case BPF_ALU | BPF_AND | BPF_K:
-        a &= i.k;
-        break;
-      case BPF_JMP | BPF_JA:
-        pc += i.k;
-        break;
-      case BPF_JMP | BPF_JEQ | BPF_K:
-        pc += a == i.k ? i.jt : i.jf;
-        break;
-      case BPF_JMP | BPF_JGE | BPF_K:
-        pc += a >= i.k ? i.jt : i.jf;
-        break;
-      case BPF_JMP | BPF_JGT | BPF_K:
-        pc += a > i.k ? i.jt : i.jf;
-        break;
-      case BPF_RET | BPF_K:
-        return i.k;
-      default:
-        ADD_FAILURE() << "unexpected instruction " << i.code;
-        return 0;
-    }
-  }
-  ADD_FAILURE() << "ran off the end";
-  return 0;
-}
+constexpr std::uint32_t kEacces = SECCOMP_RET_ERRNO | EACCES, kEnosys = SECCOMP_RET_ERRNO | ENOSYS;
 
 std::uint32_t answer(const Program& program, long nr, std::uint64_t arg0 = 0, std::uint64_t arg1 = 0,
                      std::uint32_t arch = AUDIT_ARCH_X86_64) {

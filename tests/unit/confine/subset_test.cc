@@ -172,6 +172,7 @@ Mutations plan_mutations() {
       {"cgroup_ns", [](Plan& p) { p.cgroup_ns = false; }},
       {"cgroup", [](Plan& p) { p.cgroup = false; }},
       {"io", [](Plan& p) { p.io = false; }},
+      {"connected", [](Plan& p) { p.connected = true; }},
       {"single_use", [](Plan& p) { p.single_use = false; }},
       {"inet", [](Plan& p) { p.inet = true; }},
       {"change_uid", [](Plan& p) { p.change_uid = false; }},

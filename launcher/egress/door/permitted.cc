@@ -1,0 +1,33 @@
+#include "launcher/egress/door/permitted.h"
+
+namespace caisson::egress {
+namespace {
+
+bool refuse(Facts& facts, Refusal refusal, std::string_view detail = {}) {
+  facts.refusal = refusal, facts.detail = detail;
+  return false;
+}
+
+}  // namespace
+
+bool permitted(const List& list, const Host& host, std::uint16_t port, Verdict& verdict, Facts& facts) {
+  const auto* address = std::get_if<Address>(&host);
+  verdict = decide(list, host, port);
+  facts.host = host_text(host), facts.port = port, facts.rule = verdict.rule;
+  facts.unresolved = address != nullptr;
+  if (address != nullptr) facts.address = *address;
+  if (verdict.kind == Verdict::Kind::deny) return refuse(facts, Refusal::rule);
+  if (address != nullptr && !address_permitted(list, verdict, host, *address, port)) {
+    const AddressClass leads = class_of(*address);
+    // Nobody asks for credentials of the cloud by mistake.
+    if (leads == AddressClass::metadata) return refuse(facts, Refusal::canary, "an address of a cloud's metadata service");
+    if (leads != AddressClass::global) return refuse(facts, Refusal::address, "no address of the public internet");
+    return refuse(facts, facts.via == Via::transparent ? Refusal::unresolved : Refusal::not_listed, "no rule names the address");
+  }
+  if (verdict.kind == Verdict::Kind::allow) return true;
+  const auto* name = std::get_if<Name>(&host);
+  const bool other_port = name != nullptr && decide_name(list, *name).kind == Verdict::Kind::allow;
+  return refuse(facts, other_port ? Refusal::port : Refusal::not_listed);
+}
+
+}  // namespace caisson::egress
