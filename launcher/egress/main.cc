@@ -1,4 +1,4 @@
-// caisson-egress door|dialer: one of the two processes between sessions and the outside. The launcher starts both through
+// caisson-egress door|dialer|opener: one of the processes between sessions and the outside. The launcher starts them through
 // caisson-seal and gives each its line as descriptor 3 (common/egress/protocol.h). Each ends when that line does.
 #include <fcntl.h>
 #include <signal.h>
@@ -6,12 +6,14 @@
 #include <sys/resource.h>
 
 #include <cstdio>
+#include <optional>
 #include <string_view>
 
 #include "launcher/common/egress/protocol.h"
 #include "launcher/egress/dialer/dialer.h"
 #include "launcher/egress/door/door.h"
 #include "launcher/egress/loop/poll.h"
+#include "launcher/egress/opener/opener.h"
 #include "launcher/egress/seal.h"
 
 namespace caisson::egress {
@@ -36,10 +38,18 @@ Status serve(std::string_view role) {
       ::signal(SIGPIPE, SIG_IGN) == SIG_ERR || files <= kOtherFiles)
     return sys_error("set up");
   TRY_ASSIGN(const std::unique_ptr<Poll> poll, Poll::create());
+  std::optional<Trust> trust;
+  if (role == "opener") {
+    TRY_ASSIGN(trust, Trust::load());  // of the system, while files can be read
+  }
   TRY(seal());
   if (role == "door") {
     const Door door(*poll, std::move(launcher), (files - kOtherFiles) / kFilesPerConnection);
     return poll->run([&door] { return door.done(); });
+  }
+  if (trust) {
+    const Opener opener(*poll, std::move(launcher), std::move(*trust), (files - kOtherFiles) / kFilesPerConnection);
+    return poll->run([&opener] { return opener.done(); });
   }
   const Dialer dialer(*poll, std::move(launcher), NameFiles());
   return poll->run([&dialer] { return dialer.done(); });
@@ -50,7 +60,8 @@ Status serve(std::string_view role) {
 
 int main(int argc, char** argv) {
   const std::string_view role = argc == 2 ? argv[1] : "";
-  if (role != "door" && role != "dialer") return std::fputs("usage: caisson-egress door|dialer\n", stderr), 64;
+  if (role != "door" && role != "dialer" && role != "opener")
+    return std::fputs("usage: caisson-egress door|dialer|opener\n", stderr), 64;
   if (const caisson::Status served = caisson::egress::serve(role); !served)
     return std::fprintf(stderr, "caisson-egress %s: %s\n", argv[1], served.error().text().c_str()), 1;
   return 0;

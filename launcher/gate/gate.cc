@@ -11,6 +11,7 @@
 #include "launcher/common/base/scm.h"
 #include "launcher/common/base/sys.h"
 #include "launcher/common/telling/json_text.h"
+#include "launcher/gate/secrets.h"
 
 namespace caisson::gate {
 namespace {
@@ -21,11 +22,12 @@ constexpr json::Bounds kRecord{.max_bytes = egress::kMaxText, .max_depth = 4, .m
 
 }  // namespace
 
-Gate::Gate(Loop& loop, Fd up, const std::string& door, const std::string& dialer)
+Gate::Gate(Loop& loop, Fd up, const Uids& uids)
     : loop_(loop),
       up_(std::move(up)),
-      door_(loop, "door", door, events(door_)),
-      dialer_(loop, "dialer", dialer, events(dialer_)),
+      door_(loop, "door", uids.door, events(door_)),
+      dialer_(loop, "dialer", uids.dialer, events(dialer_)),
+      opener_(loop, "opener", uids.opener, events(opener_)),
       lines_(loop, [this](std::uint64_t workspace, const json::Value& request, const Lines::Reply& reply) {
         asked(workspace, request, reply);
       }) {
@@ -62,12 +64,13 @@ Status Gate::hear() {
     there->second.generation = order.generation;
     there->second.list = std::move(fds[0]);
     read_lists(there->second);
-    // The dialer first: what the door lets through is to meet the same list.
+    // The door last: what the door lets through is to meet the same list.
+    tell_opener(there);
     tell_dialer(there);
     door_.send({egress::Order::open, order.generation, order.workspace}, {there->second.list.get()});
     return {};
   }
-  for (Service* of : {&door_, &dialer_}) of->send({egress::Order::close, order.generation, order.workspace}, {});
+  for (Service* of : {&door_, &dialer_, &opener_}) of->send({egress::Order::close, order.generation, order.workspace}, {});
   workspaces_.erase(there);
   return {};
 }
@@ -112,7 +115,8 @@ void Gate::await(std::uint64_t number) {
   loop_.after(kServeUs, [this, number] {
     const auto late = workspaces_.find(number);
     if (late == workspaces_.end() || !late->second.answer) return;
-    this->answer(late, ETIMEDOUT, std::string(door_.ready() ? dialer_.name() : door_.name()) + " does not come to serve");
+    const Service& waits_for = !door_.ready() ? door_ : !dialer_.ready() ? dialer_ : opener_;
+    this->answer(late, ETIMEDOUT, std::string(waits_for.name()) + " does not come to serve");
   });
 }
 
@@ -128,6 +132,7 @@ void Gate::entered(std::uint64_t workspace, Entered made) {
   (void)tell(Told::start,
              JsonText().string("workspace", entry->second.name).number("generation", entry->second.generation).text());
   tell_dialer(entry);
+  tell_opener(entry);
   tell_door(entry);
   settle();
 }
@@ -155,6 +160,23 @@ void Gate::tell_upstream(const Entry& entry, const std::string& domain) {
                domain + '\n' + (upstream ? upstream_bytes(*upstream) : ""));
 }
 
+// The lists and, one by one, the secrets that they bind, which are read anew each time. One that cannot be read stays unbound:
+// its placeholder is refused.
+void Gate::tell_opener(const Entry& entry) {
+  const Workspace& workspace = entry->second;
+  const bool binds = std::ranges::any_of(workspace.settings.lists().of, [](const auto& one) { return !one.second->bindings.empty(); });
+  if (binds && !std::exchange(opens_, true)) return opener_.start();  // told all by started()
+  const egress::OrderHead head{egress::Order::open, workspace.generation, entry->first};
+  opener_.send(head, {workspace.list.get()});
+  for (const auto& [domain, list] : workspace.settings.lists().of)
+    for (const egress::Binding& binding : list->bindings) {
+      const auto secret = secret_of(binding.file);
+      if (secret)
+        opener_.send({egress::Order::secret, head.generation, head.workspace}, {secret->get()}, domain + " " + binding.name);
+      else failed(workspace.name, "secret " + binding.name + ": " + secret.error().text());
+    }
+}
+
 void Gate::tell_door(const Entry& entry) {
   const auto& [tcp4, tcp6, names, owners] = entry->second.sockets;
   const egress::OrderHead head{egress::Order::open, entry->second.generation, entry->first};
@@ -180,7 +202,7 @@ void Gate::know(Workspace& workspace, const std::string& session) {
 }
 
 void Gate::settle() {
-  if (!door_.ready() || !dialer_.ready()) return;
+  if (!door_.ready() || !dialer_.ready() || (opens_ && !opener_.ready())) return;
   for (auto it = workspaces_.begin(); it != workspaces_.end();)
     if (const auto at = it++; at->second.made && at->second.answer) answer(at, 0, "");
 }
@@ -201,13 +223,21 @@ void Gate::failed(const std::string& workspace, const std::string& why) {
 // It knows nothing yet, and what ran between the two has failed.
 void Gate::started(Service& service) {
   (void)tell(Told::start, JsonText().string("process", service.name()).number("pid", service.pid()).text());
-  if (auto pair = sys::seqpacket_pair();
-      pair && door_.pid() != 0 && dialer_.pid() != 0) {  // without one the door refuses everything
-    door_.send({egress::Order::peer, 0, 0}, {pair->first.get()});
-    dialer_.send({egress::Order::peer, 0, 0}, {pair->second.get()});
+  if (&service != &opener_) join(dialer_, egress::Order::peer);
+  if (&service != &dialer_) join(opener_, egress::Order::opener);
+  for (auto it = workspaces_.begin(); it != workspaces_.end(); ++it) {
+    if (!it->second.made) continue;
+    if (&service == &door_) tell_door(it);
+    else &service == &dialer_ ? tell_dialer(it) : tell_opener(it);
   }
-  for (auto it = workspaces_.begin(); it != workspaces_.end(); ++it)
-    if (it->second.made) &service == &door_ ? tell_door(it) : tell_dialer(it);
+}
+
+// Without a pair the door refuses what goes over it.
+void Gate::join(Service& with, egress::Order order) {
+  auto pair = sys::seqpacket_pair();
+  if (!pair || door_.pid() == 0 || with.pid() == 0) return;
+  door_.send({order, 0, 0}, {pair->first.get()});
+  with.send({egress::Order::peer, 0, 0}, {pair->second.get()});
 }
 
 void Gate::heard(egress::Said said, std::uint64_t number, std::string_view text) {

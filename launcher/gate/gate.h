@@ -1,5 +1,6 @@
-// The launcher's hand for what goes out: holds each workspace's sockets, keeps door and dialer running, tells them what they
-// serve, and passes on what they record. It keeps what clients set of their way out (settings.h).
+// The launcher's hand for what goes out: holds each workspace's sockets, keeps door and dialer running, and the opener where
+// some list binds a secret, tells them what they serve, and passes on what they record. It keeps what clients set of their way
+// out (settings.h).
 #pragma once
 
 #include <array>
@@ -26,8 +27,11 @@ namespace caisson::gate {
 
 class Gate {
  public:
-  // up: the launcher's socket. door, dialer: their uids, as caisson-seal takes them.
-  Gate(Loop& loop, Fd up, const std::string& door, const std::string& dialer);
+  // up: the launcher's socket. The uids are as caisson-seal takes them.
+  struct Uids {
+    std::string door, dialer, opener;
+  };
+  Gate(Loop& loop, Fd up, const Uids& uids);
   // Error: the launcher is gone, or sent what is no order. Then nothing is left to do.
   [[nodiscard]] Status hear();
 
@@ -65,6 +69,8 @@ class Gate {
   [[nodiscard]] json::Value health(const Workspace& workspace) const;
   void heard_inside(const Entry& entry, std::string_view text);
   void heard_probed(std::string_view text);
+  void tell_opener(const Entry& entry);
+  void join(Service& with, egress::Order order);
   void settle();  // answers who waits, once all that it asked for serves
   void answer(Entry entry, int error, const std::string& what);
   void failed(const std::string& workspace, const std::string& why);
@@ -80,12 +86,13 @@ class Gate {
   const Fd up_;
   const Members members_;
   std::map<std::uint64_t, Workspace> workspaces_;
-  Service door_, dialer_;
+  Service door_, dialer_, opener_;
   Lines lines_;
   std::map<std::uint32_t, std::function<void(const egress::DialAnswer&)>> probes_;  // that the dialer makes
   std::uint32_t last_probe_ = 0;
   std::size_t inside_ = 0;  // connections to servers of workspaces that are being made
-  bool running_ = false;    // both were started
+  bool running_ = false;    // door and dialer were started
+  bool opens_ = false;      // and the opener
 };
 
 }  // namespace caisson::gate

@@ -11,11 +11,18 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <string>
 
 #include "launcher/common/base/loop.h"
 #include "launcher/gate/gate.h"
 
 namespace {
+
+// The opener's uid is the one after the dialer's.
+std::string next_uid(const std::string& uid) {
+  return uid == "-" ? uid : std::to_string(std::strtoul(uid.c_str(), nullptr, 10) + 1);
+}
 
 caisson::Status serve(const char* door, const char* dialer) {
   constexpr int kLauncher = 3;
@@ -23,7 +30,7 @@ caisson::Status serve(const char* door, const char* dialer) {
   // As the launcher does, which exec has undone: without root its uid may be that of sessions.
   if (::geteuid() != 0 && ::prctl(PR_SET_DUMPABLE, 0) != 0) return caisson::sys_error("prctl PR_SET_DUMPABLE");
   TRY_ASSIGN(const auto loop, caisson::Loop::create({}));
-  caisson::gate::Gate gate(*loop, caisson::Fd(kLauncher), door, dialer);
+  caisson::gate::Gate gate(*loop, caisson::Fd(kLauncher), {.door = door, .dialer = dialer, .opener = next_uid(dialer)});
   caisson::Status heard;
   TRY(loop->watch(kLauncher, EPOLLIN, [&](std::uint32_t) {
     heard = gate.hear();

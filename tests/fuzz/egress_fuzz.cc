@@ -1,5 +1,6 @@
-// What reaches door and dialer, mutated: heads and bodies of HTTP, SOCKS both ways, ClientHello, DNS both ways, hosts, lists,
-// upstream proxies. The first byte says which of them the rest is. A broken promise aborts.
+// What reaches door, dialer and opener, mutated: heads and bodies of HTTP, SOCKS both ways, ClientHello, DNS both ways, hosts,
+// lists, upstream proxies, placeholders in requests, secrets in answers. The first byte says which of them the rest is. A broken
+// promise aborts.
 #include <cstdio>
 #include <cstdlib>
 
@@ -13,6 +14,8 @@
 #include "launcher/egress/parse/http_head.h"
 #include "launcher/egress/parse/socks5.h"
 #include "launcher/egress/parse/socks5_server.h"
+#include "launcher/egress/secret/replace.h"
+#include "launcher/egress/secret/scrub.h"
 
 namespace caisson::egress {
 namespace {
@@ -155,6 +158,44 @@ void check_resolver(std::string_view message) {
   }
 }
 
+void check_replace(std::string_view bytes) {
+  static const Binding token{
+      .name = "token", .placeholder = "PLACEHOLDER-0001", .host = "a.test", .path = "/a", .field = "authorization", .file = "/t"};
+  static const Binding key{
+      .name = "key", .placeholder = "placeholder-0002", .host = "a.test", .field = "x-api-key", .file = "/k"};
+  static const std::vector<Bound> bounds = {{token, "SECRET-SECRET-01"}, {key, "secret-secret-02"}};
+  HeadScan scan, again;
+  RequestHead head, sent;
+  if (!read_request_head(bytes, scan, head).done() || head.form != RequestHead::Form::origin) return;
+  const Replaced out = replace(head, {*read_host("a.test"), 443}, bounds);
+  if (out.refusal != Refusal::none) return promise(out.text.empty() && out.used.size() == 1, "a refusal sends nothing");
+  const Outcome read = read_request_head(out.text, again, sent);
+  // A secret may be longer than its placeholder: only then is what goes out larger than what may come.
+  if (read.refused())
+    return promise(out.text.size() > kMaxHead || sent.fields.size() > kMaxFields || read.refusal == Refusal::limit,
+                   "what is sent on is a request");
+  promise(read.done() && read.size == out.text.size(), "and all of it is its head");
+  promise(sent.method == head.method && sent.target == head.target && sent.body.kind == head.body.kind, "and it is the same one");
+  for (const Bound& one : bounds) {
+    promise(!out.text.contains(one.binding.placeholder), "no placeholder goes out");
+    const bool has = out.text.contains(one.secret), had = bytes.contains(one.secret);
+    promise(!has || had || !out.used.empty(), "a secret that goes out is on record");
+  }
+}
+
+void check_scrub(std::string_view bytes) {
+  static const std::vector<std::string> secrets = {"abcabcabcabc", "bcabcabcabca", "AAAAAAAAAAAAAAAA"};
+  static const Forms forms(secrets);
+  std::string whole, parts;
+  Scrubber one(forms), many(forms);
+  one.take(bytes, whole);
+  one.end(whole);
+  for (const char c : bytes) many.take({&c, 1}, parts), promise(parts.size() <= bytes.size(), "nothing is added");
+  many.end(parts);
+  promise(whole == parts && whole.size() == bytes.size(), "an answer is the same however it was cut, and as long as it was");
+  for (const std::string& secret : secrets) promise(!whole.contains(secret), "and no secret is in it");
+}
+
 void check_list(std::string_view bytes) {
   const auto list = read_list(bytes);
   if (!list) return;
@@ -206,6 +247,12 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
       break;
     case 'l':
       check_list(rest);
+      break;
+    case 'p':
+      check_replace(rest);
+      break;
+    case 'c':
+      check_scrub(rest);
       break;
     case 'h':
       if (const auto host = caisson::egress::read_host(rest)) check_host(*host);

@@ -1,4 +1,4 @@
-// Messages between the launcher (its hand for this, caisson-gate) and the two processes of caisson-egress, and between these two.
+// Messages between the launcher (its hand for this, caisson-gate) and the processes of caisson-egress, and between these.
 // Each runs over a SOCK_SEQPACKET pair of its own; fixed native structs, then text. Both ends are built together. What comes is
 // checked: a message that is not one of these ends the connection, and with it the process at the other end. The sockets are
 // those of common/capture/capture.h.
@@ -9,27 +9,28 @@
 
 namespace caisson::egress {
 
-inline constexpr int kLauncherFd = 3;  // of door and dialer: their pair with the launcher
+inline constexpr int kLauncherFd = 3;  // of each: its pair with the launcher
 inline constexpr std::size_t kMaxText = 16 * 1024;
 
-// launcher -> door, launcher -> dialer
+// launcher -> door, dialer, opener
 enum class Order : std::uint32_t {
   open = 1,  // a workspace gets lists (egress/list/lists.h). door: with these (memory file), TCP listeners for IPv4 and IPv6, the
              // names socket (UDP, 127.0.0.53:53 and every other server's address), and, where sessions can be told apart, the
              // socket for that (common/capture/owner.h), in this order; or, where connectors connect for sessions, the listener
-             // that these connect to; dialer: with the lists alone. Sent again: newer lists, then no sockets
+             // that these connect to; dialer and opener: with the lists alone. Sent again: newer lists, then no sockets
   close = 2,  // its connections end; nothing more is accepted of it
   peer = 3,   // with one end of a SOCK_SEQPACKET pair, whose other end goes to the other process. Workspace and generation are 0.
               // Sent again when that process was started anew: what ran over the old pair has failed
   member = 4,  // to the door, the answer to Said::whose; text: a Cgroup, then "session domain", "session " of one without a way
                // out, or nothing: no session's
   connector = 5,  // to the door, with its end of the line to a session's connector (connector.h); text: "session domain"
-  // 6: not in use
-  upstream = 7,  // to the dialer, before the lists that it goes with; text: the domain, a line end, and upstream_bytes() of
-                 // egress/list/upstream.h; nothing there: none
-  inside = 8,    // to the door, the answer to Said::inside, with the connected socket where there is no error; text: an Inside
-  mappings = 9,  // to the door; text: mapping_bytes() of egress/list/mapping.h
-  probe = 10,    // to the dialer: connects as for a session, and says what came of it; text: a Probe, the host and the domain
+  opener = 6,     // to the door: as peer, for the pair with the opener
+  upstream = 7,   // to the dialer, before the lists that it goes with; text: the domain, a line end, and upstream_bytes() of
+                  // egress/list/upstream.h; nothing there: none
+  inside = 8,     // to the door, the answer to Said::inside, with the connected socket where there is no error; text: an Inside
+  mappings = 9,   // to the door; text: mapping_bytes() of egress/list/mapping.h
+  probe = 10,     // to the dialer: connects as for a session, and says what came of it; text: a Probe, the host and the domain
+  secret = 11,    // to the opener, after the lists: a secret (memory file) of a binding; text: "domain name"
 };
 struct Cgroup {
   std::uint64_t id;
@@ -51,15 +52,15 @@ struct OrderHead {
   std::uint64_t workspace;   // a number that is never used again
 };
 
-// door -> launcher, dialer -> launcher
+// door, dialer, opener -> launcher
 enum class Said : std::uint32_t {
-  ready = 1,    // sealed; the first message
-  record = 2,   // text: a JSON object, one egress event of the workspace; `refusal` stands in that of a refusal
-  dropped = 3,  // text: a JSON object, events that were only counted
-  closed = 4,   // the workspace's connections have ended, nothing follows about it
-  figures = 5,  // text: a JSON object of counters, at most one a second, of the workspace
-  whose = 6,    // of the door; text: a Cgroup. Whose cgroup is this?
-  // 7: not in use
+  ready = 1,         // sealed; the first message
+  record = 2,        // text: a JSON object, one egress event of the workspace; `refusal` stands in that of a refusal
+  dropped = 3,       // text: a JSON object, events that were only counted
+  closed = 4,        // the workspace's connections have ended, nothing follows about it
+  figures = 5,       // text: a JSON object of counters, at most one a second, of the workspace
+  whose = 6,         // of the door; text: a Cgroup. Whose cgroup is this?
+  authority = 7,     // of the opener; text: the certificate of the workspace's own authority, in PEM. Before any secret is used
   unauthorized = 8,  // of the dialer; text: a domain. Its proxy does not take the credential. Order::upstream follows, with a
                      // newer one where there is one
   inside = 9,        // of the door; text: an Inside. A mapping leads there
@@ -91,6 +92,15 @@ struct DialAnswer {
   std::uint8_t reserved[4];
 };
 
+// door -> opener: a connection to a bound host, with the session's socket and the one that the dialer has connected. Nothing is
+// answered: from then on it is the opener's. So what reads sessions' bytes first never has a secret, and what has secrets gets no
+// connection but to a server whose certificate it verifies itself.
+struct OpenRequest {
+  std::uint64_t workspace;
+  std::uint16_t port;                                     // host order
+  std::uint16_t host_bytes, domain_bytes, session_bytes;  // texts that follow; the rest was read of the session already
+};
+
 // Why a connection is refused: the words of records, answers and metrics.
 enum class Refusal : std::uint32_t {
   none,
@@ -114,11 +124,15 @@ enum class Refusal : std::uint32_t {
   canary,
   unregistered,
   upstream,
+  placeholder_elsewhere,
+  placeholder_unbound,
+  certificate,
+  opener,
 };
 constexpr std::string_view words(Refusal) {
   return "none rule not_listed port address rebinding unresolved no_such_name sni ech_or_fronting not_tls framing method "
          "host_differs limit rate "
-         "timeout dialer canary unregistered upstream";
+         "timeout dialer canary unregistered upstream placeholder_elsewhere placeholder_unbound certificate opener";
 }
 
 }  // namespace caisson::egress

@@ -66,7 +66,9 @@ bool Dialer::ordered(const OrderHead& order, std::string_view text, std::vector<
     case Order::inside:
     case Order::mappings:
     case Order::connector:
-      return false;  // the door's
+    case Order::opener:
+    case Order::secret:
+      return false;  // the others'
   }
   return false;
 }

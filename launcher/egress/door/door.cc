@@ -25,10 +25,12 @@ Door::Door(Poll& poll, Fd launcher, std::size_t most_connections)
           [this] { done_ = true; }),
       dialer_(poll),
       inside_(poll, launcher_),
+      opener_(poll),
       house_{.poll = poll,
              .launcher = launcher_,
              .dialer = dialer_,
              .inside = inside_,
+             .opener = opener_,
              .pipes = pipes_,
              .most_connections = most_connections},
       telling_(poll, [this] { tell(); }) {
@@ -52,13 +54,18 @@ bool Door::ordered(const OrderHead& order, std::string_view text, std::vector<Fd
       return fds.empty() && set_member(order, text);
     case Order::connector:
       return add_connector(order, text, std::move(fds));
+    case Order::opener:
+      if (fds.size() != 1) return false;
+      opener_.set_peer(std::move(fds.front()));
+      return true;
     case Order::inside:
       return inside_.heard(text, std::move(fds));
     case Order::mappings:
       return fds.empty() && set_mappings(order, text);
     case Order::upstream:
     case Order::probe:
-      return false;  // the dialer's
+    case Order::secret:
+      return false;  // the others'
   }
   return false;
 }

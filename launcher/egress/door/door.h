@@ -8,6 +8,7 @@
 
 #include "launcher/egress/door/dial_line.h"
 #include "launcher/egress/door/inside_line.h"
+#include "launcher/egress/door/open_line.h"
 #include "launcher/egress/door/pipes.h"
 #include "launcher/egress/door/workspace.h"
 #include "launcher/egress/loop/launcher_line.h"
@@ -35,6 +36,7 @@ class Door {
   LauncherLine launcher_;
   DialLine dialer_;
   InsideLine inside_;
+  OpenLine opener_;
   Pipes pipes_;
   House house_;
   std::map<std::uint64_t, std::unique_ptr<Workspace>> workspaces_;

@@ -126,12 +126,24 @@ Task<bool> hello_agrees(Connection& connection, HostPort place) {
   }
 }
 
+bool is_opened(const Connection& connection, const HostPort& place) { return is_bound(*connection.list, place.host, place.port); }
+
+Task<bool> hand_over(Connection& connection, HostPort place) {
+  const bool taken = connection.workspace.house.opener.hand_over(connection, place);
+  if (!taken) connection.refuse(Refusal::opener, "the process that uses secrets does not serve");
+  if (!taken) co_return co_await turn_away(connection);
+  connection.facts = Facts();  // the record is the opener's
+  co_return false;
+}
+
 Task<bool> talk_tunnel(Connection& connection, HostPort place) {
-  if (place.port == kHttpPort) co_return co_await talk_http(connection, std::move(place));
-  if (place.port != kTlsPort) co_return co_await talk_any(connection, std::move(place));
-  const bool agrees = co_await hello_agrees(connection, std::move(place));
-  if (agrees) co_return true;
-  co_return co_await turn_away(connection);
+  const bool opened = is_opened(connection, place);
+  if (place.port == kHttpPort && !opened) co_return co_await talk_http(connection, std::move(place));
+  if (place.port != kTlsPort && !opened) co_return co_await talk_any(connection, std::move(place));
+  const bool agrees = co_await hello_agrees(connection, place);
+  if (!agrees) co_return co_await turn_away(connection);
+  if (opened) co_return co_await hand_over(connection, std::move(place));
+  co_return true;
 }
 
 Task<bool> talk_transparent(Connection& connection) {
@@ -144,8 +156,8 @@ Task<bool> talk_transparent(Connection& connection) {
   const bool permitted = connection.permitted(place.host, place.port);
   if (synthetic) connection.refuse(Refusal::no_such_name, "the address belongs to no name that was asked for within the hour");
   if (synthetic || !permitted) co_return co_await turn_away(connection);
-  if (place.port == kHttpPort) co_return co_await talk_http(connection, std::move(place));
-  const bool tls = place.port == kTlsPort;
+  const bool opened = is_opened(connection, place), tls = place.port == kTlsPort || opened;
+  if (place.port == kHttpPort && !opened) co_return co_await talk_http(connection, std::move(place));
   if (tls) {
     const bool agrees = co_await hello_agrees(connection, place);
     if (!agrees) co_return co_await turn_away(connection);
@@ -153,6 +165,7 @@ Task<bool> talk_transparent(Connection& connection) {
   const bool reached = co_await connection.dial(place.host, place.port);
   if (!reached && connection.facts.refusal != Refusal::none) co_return co_await turn_away(connection);
   if (!reached) co_return co_await turn_away_at_once(connection);
+  if (opened) co_return co_await hand_over(connection, std::move(place));
   if (tls) co_return true;
   co_return co_await talk_any(connection, std::move(place));
 }

@@ -29,6 +29,11 @@ namespace caisson::egress {
 // Reads the ClientHello and compares its name with `place`. False: refused, not told yet.
 [[nodiscard]] Task<bool> hello_agrees(Connection& connection, HostPort place);
 
+// Whether the connection to this place is one that the opener takes over, and its handing over: then it is not the door's any
+// more.
+[[nodiscard]] bool is_opened(const Connection& connection, const HostPort& place);
+[[nodiscard]] Task<bool> hand_over(Connection& connection, HostPort place);
+
 // Records the refusal that `facts` has and tells the client: as TLS or HTTP, where it speaks that, else by RST.
 [[nodiscard]] Task<bool> turn_away(Connection& connection);
 [[nodiscard]] Task<bool> turn_away_http(Connection& connection, bool with_body = true);

@@ -16,6 +16,7 @@
 #include "launcher/egress/door/kept.h"
 #include "launcher/egress/door/listener.h"
 #include "launcher/egress/door/name_table.h"
+#include "launcher/egress/door/open_line.h"
 #include "launcher/egress/door/pipes.h"
 #include "launcher/egress/door/records.h"
 #include "launcher/egress/door/way.h"
@@ -35,6 +36,7 @@ struct House {
   LauncherLine& launcher;
   DialLine& dialer;
   InsideLine& inside;
+  OpenLine& opener;
   Pipes& pipes;
   std::size_t connections = 0, kept = 0, most_connections = 0;
 };

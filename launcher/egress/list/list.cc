@@ -11,7 +11,7 @@ namespace {
 
 // Numbers in native order: the same build writes and reads them. Each list has one form in bytes, so that PID 1, which only
 // compares bytes, tells equal lists from different ones.
-constexpr std::string_view kMark = "egress1\n";
+constexpr std::string_view kMark = "egress2\n";
 
 enum class Kind : std::uint8_t { name, suffix, address };
 enum : std::uint8_t { kDeny = 1, kPrivate = 2, kReadOnly = 4, kSniOptional = 8, kAllFlags = 15 };
@@ -42,6 +42,15 @@ void put_rule(std::string& out, const Rule& rule) {
   put(out, static_cast<std::uint8_t>(rule.ports.size()));
   for (const Ports& ports : rule.ports) put(out, ports.first), put(out, ports.last);
   put_text(out, rule.why);
+}
+
+void put_binding(std::string& out, const Binding& binding) {
+  for (const std::string* text :
+       {&binding.name, &binding.placeholder, &binding.host, &binding.path, &binding.field, &binding.file})
+    put_text(out, *text);
+  put(out, binding.port);
+  put(out, static_cast<std::uint8_t>(binding.methods.size()));
+  for (const std::string& method : binding.methods) put_text(out, method);
 }
 
 class Reader {
@@ -119,7 +128,24 @@ Rule read_rule(Reader& in) {
   return rule;
 }
 
+Binding read_binding(Reader& in) {
+  Binding binding;
+  for (std::string* text : {&binding.name, &binding.placeholder, &binding.host, &binding.path, &binding.field, &binding.file})
+    *text = in.text(kMaxBindingText);
+  binding.port = in.number<std::uint16_t>();
+  binding.methods.resize(in.number<std::uint8_t>(0, kMaxMethods));
+  for (std::string& method : binding.methods) method = in.text(kMaxBindingText);
+  in.check(in.good() && fault_of(binding).empty());
+  return binding;
+}
+
 }  // namespace
+
+bool is_bound(const List& list, const Host& host, std::uint16_t port) {
+  const auto* name = std::get_if<Name>(&host);
+  return name != nullptr &&
+         std::ranges::any_of(list.bindings, [&](const Binding& one) { return one.host == name->text && one.port == port; });
+}
 
 std::string_view why_of(const List& list, int rule) {
   const auto number = static_cast<std::size_t>(rule);
@@ -136,6 +162,8 @@ std::string list_bytes(const List& list) {
   put(out, static_cast<std::uint32_t>(list.rules.size()));
   for (const Rule& rule : list.rules) put_rule(out, rule);
   put_text(out, list.upstream);
+  put(out, static_cast<std::uint8_t>(list.bindings.size()));
+  for (const Binding& binding : list.bindings) put_binding(out, binding);
   return out;
 }
 
@@ -157,6 +185,8 @@ Result<List> read_list(std::string_view bytes) {
     const auto upstream = in.good() ? read_upstream(list.upstream) : fail(Code::protocol, "");
     in.check(upstream && upstream->of_policy && upstream->password.empty() && upstream_bytes(*upstream) == list.upstream);
   }
+  const auto bindings = in.number<std::uint8_t>(0, kMaxBindings);
+  for (std::uint8_t i = 0; i < bindings && in.good(); ++i) list.bindings.push_back(read_binding(in));
   if (!in.good() || !in.at_end()) return wrong();
   return list;
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "launcher/egress/list/binding.h"
 #include "launcher/egress/list/host.h"
 
 namespace caisson::egress {
@@ -56,6 +57,7 @@ struct Limits {
 struct List {
   Mode mode = Mode::allowlist;
   std::vector<Rule> rules;
+  std::vector<Binding> bindings = {};
   Limits limits;
   std::string upstream = {};  // the proxy that the policy names, as upstream_bytes() of upstream.h, without a password; empty: none
 };
@@ -75,6 +77,8 @@ struct Verdict {
 [[nodiscard]] Verdict decide(const List& list, const Host& host, std::uint16_t port);
 // Whether some port of that name is permitted: then it gets an address.
 [[nodiscard]] Verdict decide_name(const List& list, const Name& name);
+// Whether some secret is bound to it: then the opener ends the session's TLS there.
+[[nodiscard]] bool is_bound(const List& list, const Host& host, std::uint16_t port);
 // A rule's reason; "" where none decided.
 [[nodiscard]] std::string_view why_of(const List& list, int rule);
 // Whether the connection to this address is permitted for what `verdict` permitted: global ones; private and shared ones where

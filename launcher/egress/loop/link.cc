@@ -20,9 +20,9 @@ Link::~Link() {
   if (open_) poll_.unwatch(fd_.get(), *this);
 }
 
-bool Link::say(std::string message, Fd fd) {
+bool Link::say(std::string message, Fd fd, Fd second) {
   if (!open_ || waiting_.size() >= kMostWaiting) return false;
-  waiting_.push_back({std::move(message), std::move(fd)});
+  waiting_.push_back({std::move(message), std::move(fd), std::move(second)});
   if (!blocked_) flush();
   return true;
 }
@@ -30,8 +30,9 @@ bool Link::say(std::string message, Fd fd) {
 void Link::flush() {
   while (open_ && !waiting_.empty()) {
     const Waiting& next = waiting_.front();
-    const int fd = next.fd.get();
-    if (scm::send(fd_.get(), next.text.data(), next.text.size(), &fd, fd >= 0 ? 1 : 0, MSG_DONTWAIT) < 0) {
+    const int fds[] = {next.fd.get(), next.second.get()};
+    const std::size_t count = next.second ? 2 : next.fd ? 1 : 0;
+    if (scm::send(fd_.get(), next.text.data(), next.text.size(), fds, count, MSG_DONTWAIT) < 0) {
       if (errno == EINTR) continue;
       // ETOOMANYREFS: descriptors of ours are on their way in sockets that nobody reads (unix(7)); the peer reads in time, or is
       // gone.

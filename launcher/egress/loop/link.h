@@ -27,7 +27,7 @@ class Link final : Poll::Source {
   Link& operator=(const Link&) = delete;
 
   // False where too many wait: nothing was sent.
-  [[nodiscard]] bool say(std::string message, Fd fd = {});
+  [[nodiscard]] bool say(std::string message, Fd fd = {}, Fd second = {});
   [[nodiscard]] bool room() const { return waiting_.size() < kMostWaiting / 2; }
   [[nodiscard]] bool open() const { return open_; }
   // Sends what waits, as long as the socket takes it.
@@ -36,7 +36,7 @@ class Link final : Poll::Source {
  private:
   struct Waiting {
     std::string text;
-    Fd fd;
+    Fd fd, second;
   };
   void ready(std::uint32_t events) override;
   void end();

@@ -5,6 +5,7 @@ import itertools
 import os
 import pathlib
 import platform
+import shutil
 import socket
 import struct
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 import stage
 import world
 from harness import c_compiler, eventually
+from opening import Opening
 from world import OTHER, PUBLIC, echo, list_of, rule
 
 pytestmark = [
@@ -84,14 +86,27 @@ def works(internet):
         return client.recv(2) == b"on"
 
 
-@pytest.mark.parametrize("which, own", [("door", DOOR), ("dialer", DIALER)])
-def test_what_is_taken_over_can_do_no_more_than_it_must(served, injector, which, own):
+def can_no_more(injector, pid, own):
     wanted = {**NEVER, **own}
     calls = [f"call:{NUMBERS[call]},{','.join(map(str, arguments))}" for call, arguments, _ in wanted.values()]
-    said = injector(getattr(served, which).pid, [*calls, *FILES])
+    said = injector(pid, [*calls, *FILES])
     for name, expected, found in zip([*wanted, *FILES], [*(e for _, _, e in wanted.values()), *FILES.values()], said):
         assert found == expected or (expected == "refused" and found in REFUSED), (name, found)
+
+
+@pytest.mark.parametrize("which, own", [("door", DOOR), ("dialer", DIALER)])
+def test_what_is_taken_over_can_do_no_more_than_it_must(served, injector, which, own):
+    can_no_more(injector, getattr(served, which).pid, own)
     assert works(served)
+
+
+@pytest.mark.skipif(not (shutil.which("curl") and shutil.which("openssl")), reason="needs curl and openssl")
+def test_neither_can_an_opener_which_has_secrets(internet, injector, tmp_path):
+    opening = Opening(internet, tmp_path)
+    opening.bind()
+    can_no_more(injector, opening.opener.pid, {**DOOR, "accept": DIALER["accept"], "accept4": DIALER["accept4"]})
+    assert opening.curl("https://api.test/", "-H", "X-Other: 1")[0] == 0
+    opening.close()
 
 
 def test_memory_that_is_code_cannot_be_made(served, injector):

@@ -7,7 +7,9 @@ import struct
 
 import pytest
 import stage
+import world
 from harness import ended, eventually, state_of
+from opening import SECRET, TO_OPENER
 from stage import DROPPED, LIST, OPEN, READY, RECORD, TO_CLOSE, TO_PEER, answer_of, opened
 
 
@@ -203,3 +205,45 @@ def test_door_and_dialer_end_with_the_gate_and_the_gate_with_the_launcher(gate, 
 def test_what_is_no_order_ends_the_gate(gate, data):
     stage.send(gate.socket, data)
     eventually(lambda: state_of(gate.process.pid) in (None, "Z"), 5, "the gate ends")
+
+
+def test_a_list_that_binds_a_secret_gets_an_opener(gate, place, tmp_path):
+    """It alone is handed the secret, as a file that nobody changes; the path is the list's, what is wrong there on record."""
+    (tmp_path / "secret").write_text("the-secret-of-the-api\n")
+    (tmp_path / "short").write_text("short")
+    bindings = [world.binding(name, f"placeholder-of-{name}", "api.test", file=str(tmp_path / name)) for name in ("secret", "short", "absent")]
+    lists = world.list_of(world.rule("api.test"), bindings=bindings)
+    waiting = gate.open(place, workspace=7, list_=lists)
+    services = gate.services(3)
+    opener = services["opener"]
+    assert opener.uid == 995
+    messages = [stage.receive(opener.socket) for _ in range(3)]
+    (_, (end,)), (_, (own,)), (secret, (file,)) = messages
+    assert [struct.unpack("IIQ", data[:16]) for data, _ in messages] == [(TO_PEER, 0, 0), (OPEN, 1, 7), (SECRET, 1, 7)]
+    assert os.pread(own, 65536, 0) == lists
+    assert secret[16:] == b"bash secret" and content(file) == b"the-secret-of-the-api"
+    with pytest.raises(PermissionError):
+        os.pwrite(file, b"x", 0)
+    why = [gate.told_until("exit")["why"] for _ in range(2)]
+    assert "no secret" in why[0] and "ENOENT" in why[1] and "short" not in why[0].replace(str(tmp_path / "short"), "").replace("secret short", "")
+    services["dialer"].say(READY), services["door"].say(READY)
+    waiting.settimeout(0.3)
+    with pytest.raises(TimeoutError):
+        answer_of(waiting)
+    opener.say(READY)
+    waiting.settimeout(60)
+    assert answer_of(waiting) == "made"
+    orders = dict(services["door"].orders(3))
+    socket.socket(fileno=orders[(TO_OPENER, 0, 0)][0]).send(b"a connection")
+    assert socket.socket(fileno=end).recv(20) == b"a connection"
+
+
+def test_without_one_there_is_none(gate, place):
+    waiting = gate.open(place, list_=world.list_of(world.rule("api.test")))
+    services = gate.services()
+    for service in services.values():
+        service.say(READY)
+    assert answer_of(waiting) == "made" and set(services) == {"door", "dialer"}
+    gate.stage.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        gate.stage.accept()

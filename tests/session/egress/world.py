@@ -24,7 +24,7 @@ CLONE_NEWNS, MS_BIND, MS_REC_PRIVATE = 0x20000, 0x1000, 0x4000 | 0x40000
 IP_TRANSPARENT, IPV6_TRANSPARENT, IPV6_RECVPKTINFO = 19, 75, 49
 PUBLIC, PUBLIC6, OTHER, PRIVATE, METADATA = "93.184.216.34", "2a00:2::34", "93.184.216.99", "10.9.9.9", "169.254.169.254"
 OUT, SERVER = "11.0.0.1", "11.0.0.254"
-UIDS = {"door": "993", "dialer": "994"}
+UIDS = {"door": "993", "dialer": "994", "opener": "995"}
 
 
 class Net:
@@ -79,6 +79,11 @@ def rule(name=None, suffix=None, address=None, prefix=None, ports=(), deny=False
     return bytes([flags]) + host + bytes([len(ports)]) + ranges + struct.pack("=H", len(why)) + why.encode()
 
 
+def binding(name, placeholder, host, port=443, methods=(), path="/", field="authorization", file="/etc/caisson/secrets/one"):
+    texts = b"".join(struct.pack("=H", len(text)) + text.encode() for text in (name, placeholder, host, path, field, file))
+    return texts + struct.pack("=HB", port, len(methods)) + b"".join(struct.pack("=H", len(m)) + m.encode() for m in methods)
+
+
 def upstream(server="", user="", secret="", resolve="there", include=(), exclude=()):
     """The proxy that a policy names, as upstream_bytes() of launcher/egress/list writes it."""
     kind, _, place = server.rpartition("://")
@@ -87,10 +92,11 @@ def upstream(server="", user="", secret="", resolve="there", include=(), exclude
     return "".join(f"{key} {value}\n" for key, value in [*lines, *(("include", p) for p in include), *(("exclude", p) for p in exclude)]).encode()
 
 
-def list_of(*rules, domain="bash", mode=0, connections=512, per_second=500, bytes_per_second=0, idle=300, through=b""):
+def list_of(*rules, domain="bash", mode=0, connections=512, per_second=500, bytes_per_second=0, idle=300, through=b"", bindings=()):
     """A domain's list as list_bytes() of launcher/egress/list writes it, and as PID 1 joins it to others."""
-    list_ = b"egress1\n" + struct.pack("=BIIQII", mode, connections, per_second, bytes_per_second, idle, len(rules)) + b"".join(rules)
+    list_ = b"egress2\n" + struct.pack("=BIIQII", mode, connections, per_second, bytes_per_second, idle, len(rules)) + b"".join(rules)
     list_ += struct.pack("=H", len(through)) + through
+    list_ += bytes([len(bindings)]) + b"".join(bindings)
     return f"{domain}\n{len(list_)}\n".encode() + list_
 
 
@@ -103,7 +109,7 @@ def bind(files):
 
 
 class Service(stage.Service):
-    """Door or dialer, sealed as it is in earnest; the test is its launcher."""
+    """Door, dialer or opener, sealed as it is in earnest; the test is its launcher."""
 
     def __init__(self, name, net, files):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -285,9 +285,47 @@ TEST(ListBytes, AnyBytesAreAListOrNone) {
   for (int round = 0; round < 20000; ++round) {
     std::string bytes(random() % 200, '\0');
     for (char& c : bytes) c = static_cast<char>(random());
-    const auto list = read_list("egress1\n" + bytes);
-    if (list) ASSERT_EQ(list_bytes(*list), "egress1\n" + bytes);
+    const auto list = read_list("egress2\n" + bytes);
+    if (list) ASSERT_EQ(list_bytes(*list), "egress2\n" + bytes);
   }
+}
+
+TEST(Bindings, AreBytesAndBack) {
+  Binding binding{.name = "token", .placeholder = "placeholder-0001", .host = "api.test", .port = 8443, .field = "authorization"};
+  binding.methods = {"GET", "POST"};
+  binding.path = "/repos/one";
+  binding.file = "/etc/caisson/secrets/token";
+  const List list{.rules = {name_rule("api.test")}, .bindings = {binding}};
+  const auto read = read_list(list_bytes(list));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->bindings, list.bindings);
+  EXPECT_TRUE(is_bound(*read, host("api.test"), 8443));
+  EXPECT_FALSE(is_bound(*read, host("api.test"), 443) || is_bound(*read, host("a.api.test"), 8443) ||
+               is_bound(*read, host("8.8.8.8"), 8443));
+}
+
+TEST(Bindings, ThatAreNoneMakeNoList) {
+  const Binding good{.name = "token", .placeholder = "placeholder-0001", .host = "api.test", .field = "x-api-key", .file = "/s"};
+  ASSERT_EQ(fault_of(good), "");
+  const auto with = [&good](auto change) {
+    Binding one = good;
+    change(one);
+    EXPECT_NE(fault_of(one), "");
+    EXPECT_FALSE(read_list(list_bytes({.bindings = {one}})));
+  };
+  with([](Binding& one) { one.name = "a \"name\""; });
+  with([](Binding& one) { one.placeholder = "short"; });
+  with([](Binding& one) { one.placeholder = "with a space in it"; });
+  with([](Binding& one) { one.placeholder = "with:a:colon:in:it"; });
+  with([](Binding& one) { one.host = "API.test"; });
+  with([](Binding& one) { one.host = "8.8.8.8"; });
+  with([](Binding& one) { one.port = 0; });
+  with([](Binding& one) { one.methods = {"get"}; });
+  with([](Binding& one) { one.path = "/a%2e"; });
+  with([](Binding& one) { one.path = "a"; });
+  for (const char* field : {"", "Authorization", "host", "content-length", "transfer-encoding", "a:b"})
+    with([field](Binding& one) { one.field = field; });
+  with([](Binding& one) { one.file = "secrets"; });
 }
 
 }  // namespace

@@ -100,6 +100,19 @@ TEST(Profile, TheDoorMakesNoSocketAndTheDialerAcceptsNone) {
   for (const char* call : {"socket", "openat", "mmap", "mprotect"}) EXPECT_TRUE(allows_conditionally(*dialer, call)) << call;
 }
 
+// It has secrets: all that it can do with them is to talk over what it was handed.
+TEST(Profile, TheOpenerMakesNoSocketAndOpensNoFile) {
+  const auto opener = profile_of("opener");
+  ASSERT_TRUE(opener) << opener.error().text();
+  for (const char* call :
+       {"execve",       "fork",   "clone",   "clone3", "ptrace", "kill",    "socketpair", "setns",    "mount",
+        "bpf",          "socket", "connect", "accept", "bind",   "accept4", "open",       "openat",   "readlink",
+        "memfd_create", "splice", "pipe2",   "listen", "ioctl",  "prctl",   "setuid",     "sendmmsg", "pidfd_getfd"})
+    EXPECT_FALSE(allows(*opener, call)) << call;
+  for (const char* call : {"sendto", "sendmsg", "mmap", "mprotect"}) EXPECT_TRUE(allows_conditionally(*opener, call)) << call;
+  EXPECT_TRUE(allows(*opener, "recvmsg") && allows(*opener, "getrandom"));
+}
+
 TEST(Profile, ThreadsOfItsOwnAloneAreSignalled) {
   const auto profile = profile_of("agent");
   const auto rule = std::ranges::find(profile->calls.allow, "tgkill", &policy::SyscallRule::name);

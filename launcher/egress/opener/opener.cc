@@ -1,0 +1,98 @@
+#include "launcher/egress/opener/opener.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "launcher/egress/opener/visit.h"
+
+namespace caisson::egress {
+
+Opener::Opener(Poll& poll, Fd launcher, Trust trust, std::size_t most_connections)
+    : poll_(poll),
+      trust_(std::move(trust)),
+      most_connections_(most_connections),
+      launcher_(
+          poll, std::move(launcher),
+          [this](const OrderHead& order, std::string_view text, std::vector<Fd> fds) {
+            return ordered(order, text, std::move(fds));
+          },
+          [this] { done_ = true; }) {
+  (void)launcher_.tell(Said::ready, 0);
+}
+
+Opener::~Opener() = default;
+
+bool Opener::ordered(const OrderHead& order, std::string_view text, std::vector<Fd> fds) {
+  switch (order.order) {
+    case Order::open:
+      return fds.size() == 1 && open(order, fds.front());
+    case Order::close:
+      places_.erase(order.workspace);
+      return fds.empty() && launcher_.tell(Said::closed, order.workspace);
+    case Order::peer:
+      return fds.size() == 1 && set_door(std::move(fds.front()));
+    case Order::secret:
+      return fds.size() == 1 && set_secret(order, text, fds.front());
+    case Order::member:
+    case Order::opener:
+      return false;  // the door's
+  }
+  return false;
+}
+
+bool Opener::open(const OrderHead& order, const Fd& file) {
+  const auto bytes = bytes_of(file.get(), kMaxListsBytes);
+  auto lists = bytes ? read_lists(*bytes) : fail(Code::io, "read the lists");
+  if (!lists) return false;
+  std::unique_ptr<Place>& place = places_[order.workspace];
+  if (!place) place = std::make_unique<Place>(poll_, launcher_, trust_, order.workspace);
+  return place->set_lists(std::move(*lists), order.generation).has_value();
+}
+
+bool Opener::set_secret(const OrderHead& order, std::string_view text, const Fd& file) {
+  const auto place = places_.find(order.workspace);
+  const std::size_t space = text.find(' ');
+  auto secret = bytes_of(file.get(), kMaxSecret);
+  if (place == places_.end() || space == std::string_view::npos || !secret) return false;
+  return place->second->set_secret(text.substr(0, space), text.substr(space + 1), std::move(*secret));
+}
+
+// What an old door has handed over goes on.
+bool Opener::set_door(Fd fd) {
+  door_.reset();
+  door_ = std::make_unique<Link>(
+      poll_, std::move(fd), [this](std::string_view message, std::vector<Fd> fds) { return handed(message, std::move(fds)); },
+      [] {});
+  return true;
+}
+
+bool Opener::handed(std::string_view message, std::vector<Fd> fds) {
+  OpenRequest request{};
+  if (message.size() < sizeof request || fds.size() != 2) return false;
+  std::memcpy(&request, message.data(), sizeof request);
+  std::string_view left = message.substr(sizeof request);
+  const auto take = [&left](std::size_t size) {
+    const std::string_view taken = left.substr(0, size);
+    left.remove_prefix(taken.size());
+    return std::string(taken);
+  };
+  Visit::To to;
+  to.host = take(request.host_bytes), to.domain = take(request.domain_bytes), to.session = take(request.session_bytes);
+  to.ahead = left;
+  auto host = read_host(to.host);
+  if (!host || host_text(*host) != to.host || request.port == 0) return false;
+  to.place = {std::move(*host), request.port};
+  const auto found = places_.find(request.workspace);
+  if (found == places_.end()) return true;  // closed meanwhile
+  Place& place = *found->second;
+  std::size_t all = 0;
+  for (const auto& [id, one] : places_) all += one->visits();
+  const auto list = place.list_of(to.domain);
+  // Beyond the limit the sockets are closed; the door counts what it has, this one what it was given.
+  if (!list || place.visits() >= list->limits.connections || all >= most_connections_) return true;
+  place.add(std::make_unique<Visit>(place, std::move(to), std::move(fds[0]), std::move(fds[1])));
+  return true;
+}
+
+}  // namespace caisson::egress

@@ -1,0 +1,66 @@
+#include "launcher/egress/opener/place.h"
+
+#include "launcher/egress/opener/visit.h"
+
+namespace caisson::egress {
+
+Place::Place(Poll& poll_, LauncherLine& launcher_, const Trust& trust_, std::uint64_t id_)
+    : poll(poll_), launcher(launcher_), trust(trust_), id(id_) {}
+
+Place::~Place() = default;
+
+Status Place::set_lists(Lists lists, std::uint32_t generation_) {
+  std::set<std::string> hosts;
+  for (const auto& [domain, list] : lists.of)
+    for (const Binding& binding : list->bindings) hosts.insert(binding.host);
+  // Sessions trust the first one: another would be nobody's. A host that was bound later has no certificate until the workspace
+  // is made anew.
+  if (!authority && !hosts.empty()) {
+    TRY_ASSIGN(authority, Authority::create(hosts));
+    if (!launcher.tell(Said::authority, id, authority->pem())) return fail(Code::internal, "the launcher does not keep up");
+  }
+  lists_ = std::move(lists);
+  generation = generation_;
+  for (const auto& [domain, list] : lists_.of) {
+    const auto old = bindings_of(domain);
+    change(domain, std::make_shared<const Bindings>(*list, old.get()));
+  }
+  std::erase_if(bindings_, [this](const auto& one) { return !lists_.of.contains(one.first); });
+  std::erase_if(visits_, [this](const auto& visit) { return !lists_.of.contains(visit->domain()); });
+  return {};
+}
+
+bool Place::set_secret(std::string_view domain, std::string_view name, std::string secret) {
+  const auto old = bindings_of(domain);
+  auto made = old && is_secret(secret) ? old->with(name, std::move(secret)) : nullptr;
+  if (!made) return false;
+  change(std::string(domain), std::move(made));
+  return true;
+}
+
+void Place::change(const std::string& domain, std::shared_ptr<const Bindings> to) {
+  std::shared_ptr<const Bindings>& now = bindings_[domain];
+  if (now && now->same(*to)) return;
+  now = std::move(to);
+  std::erase_if(visits_, [&domain](const auto& visit) { return visit->domain() == domain; });
+}
+
+std::shared_ptr<const Bindings> Place::bindings_of(std::string_view domain) const {
+  const auto found = bindings_.find(domain);
+  return found != bindings_.end() ? found->second : nullptr;
+}
+
+std::shared_ptr<const List> Place::list_of(std::string_view domain) const {
+  const auto found = lists_.of.find(domain);
+  return found != lists_.of.end() ? found->second : nullptr;
+}
+
+void Place::add(std::unique_ptr<Visit> visit) {
+  const auto entry = visits_.insert(visits_.end(), std::move(visit));
+  (*entry)->entry = entry;
+  (*entry)->begin();
+}
+
+void Place::end(Visit& visit) { visits_.erase(visit.entry); }
+
+}  // namespace caisson::egress

@@ -1,0 +1,58 @@
+// A workspace as the opener sees it: the lists and secrets of its domains, its authority, its connections.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "launcher/common/telling/token_bucket.h"
+#include "launcher/egress/list/lists.h"
+#include "launcher/egress/loop/launcher_line.h"
+#include "launcher/egress/loop/poll.h"
+#include "launcher/egress/opener/authority.h"
+#include "launcher/egress/opener/bindings.h"
+#include "launcher/egress/opener/trust.h"
+
+namespace caisson::egress {
+
+class Visit;
+
+class Place {
+ public:
+  Place(Poll& poll, LauncherLine& launcher, const Trust& trust, std::uint64_t id);
+  ~Place();
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+
+  // What a newer list takes away is taken from connections that are open, too: they end.
+  [[nodiscard]] Status set_lists(Lists lists, std::uint32_t generation);
+  // False: it is no secret, or no such binding is there.
+  [[nodiscard]] bool set_secret(std::string_view domain, std::string_view name, std::string secret);
+  void add(std::unique_ptr<Visit> visit);
+  void end(Visit& visit);  // deleted at the end of the turn
+
+  [[nodiscard]] std::shared_ptr<const Bindings> bindings_of(std::string_view domain) const;  // nullptr: it has none
+  [[nodiscard]] std::shared_ptr<const List> list_of(std::string_view domain) const;
+  [[nodiscard]] std::size_t visits() const { return visits_.size(); }
+
+  Poll& poll;
+  LauncherLine& launcher;
+  const Trust& trust;
+  const std::uint64_t id;
+  std::uint32_t generation = 0;
+  std::optional<Authority> authority;
+  TokenBucket records{500, 100};  // uses beyond that wait: each is on record
+
+ private:
+  void change(const std::string& domain, std::shared_ptr<const Bindings> to);
+
+  Lists lists_;
+  std::map<std::string, std::shared_ptr<const Bindings>, std::less<>> bindings_;
+  std::list<std::unique_ptr<Visit>> visits_;
+};
+
+}  // namespace caisson::egress

@@ -1,0 +1,46 @@
+#include "launcher/egress/opener/trust.h"
+
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
+
+#include <filesystem>
+#include <system_error>
+
+namespace caisson::egress {
+namespace {
+
+constexpr const char *kSystem = "/etc/ssl/certs/ca-certificates.crt", *kOperators = "/etc/caisson/ca";
+
+}  // namespace
+
+Result<Trust> Trust::load() {
+  Trust made;
+  made.context_ = tls_context(TLS_client_method());
+  if (!made.context_) return fail(Code::internal, "OpenSSL makes no context");
+  std::size_t read = SSL_CTX_load_verify_file(made.context_.get(), kSystem) == 1 ? 1 : 0;
+  std::error_code none;
+  for (const auto& file : std::filesystem::directory_iterator(kOperators, none)) {
+    if (file.path().extension() != ".pem" && file.path().extension() != ".crt") continue;
+    if (SSL_CTX_load_verify_file(made.context_.get(), file.path().c_str()) != 1)
+      return fail(Code::invalid_argument, file.path().string() + " has no certificates in PEM");
+    ++read;
+  }
+  ERR_clear_error();
+  if (read == 0)
+    return fail(Code::invalid_argument, std::string("no authority is trusted: ") + kSystem + " and " + kOperators + " have none");
+  SSL_CTX_set_verify(made.context_.get(), SSL_VERIFY_PEER, nullptr);
+  return made;
+}
+
+std::unique_ptr<Tls> Trust::connect(Stream& stream, const std::string& host) const {
+  auto tls = std::make_unique<Tls>(stream, *context_);
+  SSL* const ssl = tls->ssl();
+  if (ssl == nullptr) return nullptr;
+  SSL_set_connect_state(ssl);
+  SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+  // Without the name, any certificate that some authority has signed would do.
+  if (SSL_set_tlsext_host_name(ssl, host.c_str()) != 1 || SSL_set1_host(ssl, host.c_str()) != 1) return nullptr;
+  return tls;
+}
+
+}  // namespace caisson::egress

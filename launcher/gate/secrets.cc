@@ -1,0 +1,41 @@
+#include "launcher/gate/secrets.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/common/base/sys.h"
+#include "launcher/egress/list/binding.h"
+
+namespace caisson::gate {
+namespace {
+
+constexpr unsigned kSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+
+}  // namespace
+
+Result<Fd> secret_of(const std::string& path) {
+  // Not one that has to be waited for, such as a FIFO.
+  TRY_ASSIGN(const Fd file, sys::open(path, O_RDONLY | O_NONBLOCK));
+  struct stat st{};
+  if (::fstat(file.get(), &st) != 0) return sys_error(path);
+  if (!S_ISREG(st.st_mode)) return fail(Code::invalid_argument, path + " is no regular file");
+  char bytes[egress::kMaxSecret + 2];
+  const ssize_t size = ::pread(file.get(), bytes, sizeof bytes, 0);
+  if (size < 0) return sys_error(path);
+  std::string_view secret(bytes, static_cast<std::size_t>(size));
+  if (secret.ends_with('\n')) secret.remove_suffix(1);
+  Result<Fd> out = fail(Code::invalid_argument, path + " has no secret: 12 to 1,024 printable characters, and nothing else");
+  if (egress::is_secret(secret)) {
+    out = Fd(::memfd_create("secret", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    const bool made = *out && ::write(out->get(), secret.data(), secret.size()) == static_cast<ssize_t>(secret.size()) &&
+                      ::fcntl(out->get(), F_ADD_SEALS, kSeals) == 0;
+    if (!made) out = sys_error("memory file for a secret");
+  }
+  ::explicit_bzero(bytes, sizeof bytes);
+  return out;
+}
+
+}  // namespace caisson::gate

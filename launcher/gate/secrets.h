@@ -1,0 +1,16 @@
+// Secrets that are bound in a workspace's lists, on their way from files that the launcher may read to the opener. They are in
+// this process only while they are handed on.
+#pragma once
+
+#include <string>
+
+#include "launcher/common/base/fd.h"
+#include "launcher/common/base/result.h"
+
+namespace caisson::gate {
+
+// What the file has, without a line's end, as a memory file that nobody can change any more. An error says what is wrong with it,
+// and nothing that is in it.
+[[nodiscard]] Result<Fd> secret_of(const std::string& path);
+
+}  // namespace caisson::gate
