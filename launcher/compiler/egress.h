@@ -1,5 +1,5 @@
-// The fields `egress`, `egress_limits` and `upstream` of policy files: what is wrong with their rules, and the list that door and dialer
-// decide by (egress/list/list.h). The launcher has it as bytes.
+// The fields `egress`, `egress_limits` and `upstream` of policy files: what is wrong with their rules, and the list that door and
+// dialer decide by (egress/list/list.h). The launcher has it as bytes.
 #pragma once
 
 #include "launcher/common/base/json.h"

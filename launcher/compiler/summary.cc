@@ -190,7 +190,8 @@ constexpr Telling kTellings[] = {
      [](const Policy& p, const Say& say) {
        const json::Value upstream = upstream_json(p.egress);
        for (const auto& [name, value] : upstream.items())
-         say("upstream " + name, value.is_string() ? value.get<std::string>() : json::dump(value), reason_of(p, "/upstream/" + name));
+         say("upstream " + name, value.is_string() ? value.get<std::string>() : json::dump(value),
+             reason_of(p, "/upstream/" + name));
      }},
     {"is reached", "/published_ports",
      [](const Policy& p, const Say& say) {

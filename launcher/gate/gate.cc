@@ -164,7 +164,8 @@ void Gate::tell_upstream(const Entry& entry, const std::string& domain) {
 // its placeholder is refused.
 void Gate::tell_opener(const Entry& entry) {
   const Workspace& workspace = entry->second;
-  const bool binds = std::ranges::any_of(workspace.settings.lists().of, [](const auto& one) { return !one.second->bindings.empty(); });
+  const bool binds =
+      std::ranges::any_of(workspace.settings.lists().of, [](const auto& one) { return !one.second->bindings.empty(); });
   if (binds && !std::exchange(opens_, true)) return opener_.start();  // told all by started()
   const egress::OrderHead head{egress::Order::open, workspace.generation, entry->first};
   opener_.send(head, {workspace.list.get()});

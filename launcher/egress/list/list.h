@@ -59,7 +59,8 @@ struct List {
   std::vector<Rule> rules;
   std::vector<Binding> bindings = {};
   Limits limits;
-  std::string upstream = {};  // the proxy that the policy names, as upstream_bytes() of upstream.h, without a password; empty: none
+  std::string upstream =
+      {};  // the proxy that the policy names, as upstream_bytes() of upstream.h, without a password; empty: none
 };
 
 [[nodiscard]] std::string list_bytes(const List& list);

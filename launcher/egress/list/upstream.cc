@@ -156,7 +156,8 @@ Result<Upstream> read_upstream(std::string_view bytes) {
   const auto wrong = [] { return fail(Code::protocol, "an upstream is malformed"); };
   Upstream out;
   const auto kind = take(bytes, "kind"), text = take(bytes, "host"), digits = take(bytes, "port"), user = take(bytes, "user"),
-             password = take(bytes, "password"), secret = take(bytes, "secret"), resolve = take(bytes, "resolve"), of = take(bytes, "of");
+             password = take(bytes, "password"), secret = take(bytes, "secret"), resolve = take(bytes, "resolve"),
+             of = take(bytes, "of");
   if (!kind || !text || !digits || !user || !password || !secret || !resolve || !of) return wrong();
   const auto host = read_host(*text);
   const auto port = read_port(*digits);

@@ -12,7 +12,7 @@
 namespace caisson::egress {
 
 inline constexpr std::size_t kMaxPolicyPatterns = 64;  // of a policy, include and exclude each
-inline constexpr std::size_t kMaxCredential = 255;  // bytes of the user, and of the password: what SOCKS 5 can say (RFC 1929)
+inline constexpr std::size_t kMaxCredential = 255;     // bytes of the user, and of the password: what SOCKS 5 can say (RFC 1929)
 
 struct Upstream {
   enum class Kind { http, socks5 };
