@@ -29,7 +29,8 @@ struct Features {
   Tried net_ns, ipc_ns, uts_ns, cgroup_ns;
   Tried proc_full, proc_subset;         // fresh procfs in an own PID namespace; subset=pid
   Tried change_uid;                     // setresuid to another uid
-  Tried egress_tproxy, egress_connect;  // all connections of a network namespace meet one listener; or are made for processes
+  // All connections of a network namespace meet a listener; those at some ports do; they are made for processes.
+  Tried egress_tproxy, egress_ports, egress_connect;
   Tried cgroup;                         // cgroup v2 subtree writable with memory and pids controllers
   std::string cgroup_reason;
   Tried io;                        // the io controller in that subtree

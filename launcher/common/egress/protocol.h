@@ -31,6 +31,7 @@ enum class Order : std::uint32_t {
   mappings = 9,   // to the door; text: mapping_bytes() of egress/list/mapping.h
   probe = 10,     // to the dialer: connects as for a session, and says what came of it; text: a Probe, the host and the domain
   secret = 11,    // to the opener, after the lists: a secret (memory file) of a binding; text: "domain name"
+  ports = 12,     // to the door, after its sockets: one listener more or some, each at a port of every address
 };
 struct Cgroup {
   std::uint64_t id;
