@@ -142,20 +142,16 @@ constexpr Field kPolicy[] = {
     {"/egress_limits/idle_seconds", integer, kAny, "", 1, 86400, "300", larger,
      "After so long without a byte a connection ends."},
     {"/upstream", object, kAny, "", 0, 0, "{}", never,
-     "The proxy that all connections to the outside go through. `egress` is asked first, and as without it. Clients cannot take "
-     "it "
-     "away, nor set another."},
+     "The proxy that all connections to the outside go through. `egress` is asked first, and as without it. Clients cannot "
+     "take it away, nor set another."},
     {"/upstream/server", text, kAny, "", 1, 300, "", never,
-     "`proxy.example.org:3128`, by HTTP CONNECT; or `socks5://…`. It may have a private address, and, written as an address, one "
-     "of "
-     "the loopback. Sessions cannot connect to it themselves, unless `egress` says so."},
+     "`proxy.example.org:3128`, by HTTP CONNECT; or `socks5://…`. It may have a private address, and, written as an "
+     "address, one of the loopback. Sessions cannot connect to it themselves, unless `egress` says so."},
     {"/upstream/user", text, kAny, "", 1, 255, "", never, "The user name."},
     {"/upstream/secret", text, kPath, "", 2, kMaxPath, "", never,
-     "A file with the password, or with user:password, which no policy shows to sessions. Read again when the proxy answers "
-     "407."},
+     "A file with the password, or with user:password, which no policy shows to sessions. Read again on 407."},
     {"/upstream/include", list, kAny, "", 0, 64, "[]", never,
-     "What goes through it, as `example.org`, `.example.org` (and below), `*.example.org` (below), an address or a block. Empty: "
-     "all."},
+     "What goes through it, as `example.org`, `.example.org` (and below), `*.example.org` (below), address or block. None: all."},
     {"/upstream/exclude", list, kAny, "", 0, 64, "[]", never, "What does not, in the same forms."},
     {"/upstream/resolve", choice, kAny, "local proxy", 0, 0, "\"proxy\"", never,
      "Who resolves names. Where it is the proxy, nothing here sees which addresses they lead to: private ones are its business."},

@@ -35,8 +35,13 @@ bool Opener::ordered(const OrderHead& order, std::string_view text, std::vector<
     case Order::secret:
       return fds.size() == 1 && set_secret(order, text, fds.front());
     case Order::member:
+    case Order::connector:
     case Order::opener:
-      return false;  // the door's
+    case Order::upstream:
+    case Order::inside:
+    case Order::mappings:
+    case Order::probe:
+      return false;  // the others'
   }
   return false;
 }
