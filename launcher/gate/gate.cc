@@ -93,8 +93,7 @@ void Gate::open(const Order& order, std::string name, std::array<Fd, scm::kMaxFd
   const bool make = order.op == Op::make;
   if (!fds[2]) return listen(order.workspace, std::move(fds[1]), make);
   if (make) made.answer = std::move(fds[1]);  // a new network namespace is made, then
-  made.ports = egress::named_ports(made.settings.lists(), capture::kDoorPort).ports;
-  enter(loop_, fds[2], fds[1], made.ports, done);
+  enter(loop_, fds[2], fds[1], egress::named_ports(made.settings.lists(), capture::kDoorPort).ports, done);
   made.user_ns = std::move(fds[2]);
   await(order.workspace);
 }
@@ -133,7 +132,7 @@ void Gate::entered(std::uint64_t workspace, Entered made) {
   entry->second.net_ns = std::move(made.net_ns);
   entry->second.sockets = std::move(made.sockets);
   if (!members_.known()) entry->second.sockets.owners.reset();
-  if (made.without.empty()) entry->second.ports.clear();
+  entry->second.by_ports = !made.without.empty();
   entry->second.made = true;
   warn_unlike(entry->second);
   JsonText start;

@@ -45,7 +45,8 @@ class Gate {
     capture::Sockets sockets;
     std::unique_ptr<Connectors> connectors;  // in place of these, where sessions have no network namespace
     bool made = false;
-    std::vector<std::uint16_t> ports;  // at which listeners are, or are being made, where there are no rules
+    bool by_ports = false;   // there are no rules, but listeners at ports
+    bool listening = false;  // and more of them are being made
     Settings settings;
     std::set<std::string> sessions;  // of which the door was told
     TokenBucket records{1000, 200};  // at once, and a second: beyond that they are counted

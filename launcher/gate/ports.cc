@@ -13,7 +13,7 @@ namespace caisson::gate {
 // workspace has stays its, so nothing goes out by it.
 void Gate::more_ports(const Entry& entry) {
   Workspace& workspace = entry->second;
-  if (!workspace.made || workspace.ports.empty()) return;
+  if (!workspace.by_ports || workspace.listening) return;
   const egress::NamedPorts named = egress::named_ports(workspace.settings.lists(), capture::kDoorPort);
   std::vector<std::uint16_t> missing;
   for (const std::uint16_t port : named.ports)
@@ -25,7 +25,8 @@ void Gate::more_ports(const Entry& entry) {
                                std::to_string(egress::kMostPorts) + "; nothing goes out by the others");
   missing.resize(std::min(missing.size(), room));
   if (missing.empty()) return;
-  enter_again(loop_, workspace.user_ns, workspace.net_ns, missing, [this, number = entry->first, missing](Entered more) {
+  workspace.listening = true;
+  const auto done = [this, number = entry->first, generation = workspace.generation, missing](Entered more) {
     const auto there = workspaces_.find(number);
     if (there == workspaces_.end()) return;  // closed meanwhile
     std::vector<capture::AtPort>& ports = there->second.sockets.ports;
@@ -38,7 +39,10 @@ void Gate::more_ports(const Entry& entry) {
                                      (more.error != 0 ? more.what + ": " + std::string(errno_name(more.error))
                                                       : "a program of the workspace has them") +
                                      "; nothing goes out by them until the policies are loaded anew");
-  });
+    there->second.listening = false;
+    if (there->second.generation != generation) more_ports(there);
+  };
+  enter_again(loop_, workspace.user_ns, workspace.net_ns, missing, done);
 }
 
 void Gate::tell_ports(const Entry& entry, const std::vector<capture::AtPort>& ports) {

@@ -20,7 +20,7 @@ namespace caisson::capture {
 namespace {
 
 constexpr std::uint16_t kNamesPort = 53;
-constexpr int kBacklog = 1024, kProofMs = 1000;
+constexpr int kBacklog = 1024, kProofMs = 1000, kTries = 50;
 
 sockaddr_in6 address_of(int family, const char* text, std::uint16_t port) {
   sockaddr_in6 out{};  // large enough for either
@@ -66,19 +66,20 @@ Fd stream(int family, bool both) {
   return out;
 }
 
-// Whoever had the port before may be about to end: the door of a gate that was killed.
-Status bound(const Fd& socket, int family, const char* address, std::uint16_t port) {
+// Whoever had the port before may be about to end: the door of a gate that was killed. `tries`: what is left of them, of all ports
+// together.
+Status bound(const Fd& socket, int family, const char* address, std::uint16_t port, int& tries) {
   const sockaddr_in6 to = address_of(family, address, port);
-  for (int tries = 0; ::bind(socket.get(), plain(to), size_of(family)) != 0; ++tries) {
-    if (errno != EADDRINUSE || tries == 50) return sys_error("bind port " + std::to_string(port));
+  for (; ::bind(socket.get(), plain(to), size_of(family)) != 0; --tries) {
+    if (errno != EADDRINUSE || tries == 0) return sys_error("bind port " + std::to_string(port));
     const timespec while_it_ends{0, 20'000'000};
     ::nanosleep(&while_it_ends, nullptr);
   }
   return {};
 }
 
-Status listening(const Fd& socket, int family, const char* address, std::uint16_t port) {
-  TRY(bound(socket, family, address, port));
+Status listening(const Fd& socket, int family, const char* address, std::uint16_t port, int& tries) {
+  TRY(bound(socket, family, address, port, tries));
   return ::listen(socket.get(), kBacklog) == 0 ? Status() : sys_error("listen at port " + std::to_string(port));
 }
 
@@ -87,7 +88,8 @@ Result<Fd> listener(int family) {
   if (!out) return sys_error("socket");
   if (!(family == AF_INET6 ? set(out, IPPROTO_IPV6, IPV6_TRANSPARENT) : set(out, IPPROTO_IP, IP_TRANSPARENT)))
     return sys_error("setsockopt");
-  TRY(listening(out, family, family == AF_INET6 ? "::1" : "127.0.0.1", kDoorPort));
+  int tries = kTries;
+  TRY(listening(out, family, family == AF_INET6 ? "::1" : "127.0.0.1", kDoorPort, tries));
   return out;
 }
 
@@ -100,7 +102,8 @@ Result<Fd> names_socket() {
       !set(out, IPPROTO_IPV6, IPV6_TRANSPARENT) || !set(out, IPPROTO_IP, IP_TRANSPARENT) ||
       !set(out, IPPROTO_IPV6, IPV6_FREEBIND))
     return sys_error("setsockopt");
-  TRY(bound(out, AF_INET6, "::", kNamesPort));
+  int tries = kTries;
+  TRY(bound(out, AF_INET6, "::", kNamesPort, tries));
   return out;
 }
 
@@ -183,10 +186,11 @@ Result<Sockets> open_ports(Step& step, std::span<const std::uint16_t> ports) {
 
 Result<std::vector<AtPort>> listen_at(std::span<const std::uint16_t> ports) {
   std::vector<AtPort> out;
+  int tries = kTries;
   for (const std::uint16_t port : ports) {
     Fd socket = stream(AF_INET6, true);
     if (!socket) return sys_error("socket");
-    const Status done = listening(socket, AF_INET6, "::", port);
+    const Status done = listening(socket, AF_INET6, "::", port, tries);
     if (done) out.push_back({port, std::move(socket)});
     else if (done.error().sys != EADDRINUSE) return std::unexpected(done.error());
   }

@@ -35,6 +35,7 @@ bool Opener::ordered(const OrderHead& order, std::string_view text, std::vector<
     case Order::secret:
       return fds.size() == 1 && set_secret(order, text, fds.front());
     case Order::member:
+    case Order::ports:
     case Order::connector:
     case Order::opener:
     case Order::upstream:

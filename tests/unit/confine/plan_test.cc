@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "launcher/compiler/load.h"
+#include "launcher/egress/list/list.h"
 #include "tests/unit/confine/tiers.h"
 
 namespace caisson::confine {
@@ -286,11 +287,34 @@ TEST(Plan, AWayOutNeedsANetworkNamespaceInWhichTheDoorIs) {
   bench.features = tier_features(Tier::t3);
   bench.features->egress_tproxy = {EPERM, "nft"};
   EXPECT_FALSE(bench.plan(Tier::t3)) << "a namespace without the door";
+  bench.features->egress_ports = {EPERM, "listeners"};
+  EXPECT_TRUE(bench.plan(Tier::t3).error().what.ends_with("here: listeners: EPERM")) << bench.plan(Tier::t3).error().what;
   bench.features.reset();
   bench.place.own_net = true;
   EXPECT_TRUE(stated(**bench.plan(Tier::t2), "no-way-out"));
   bench.policy.network = policy::Network::loopback;
   EXPECT_FALSE(stated(**bench.plan(Tier::t2), "no-way-out"));
+}
+
+TEST(Plan, WithoutThePacketFilterItSaysAtWhichPortsTheDoorIs) {
+  Bench bench;
+  bench.policy.network = policy::Network::allowlist;
+  egress::Rule rule;
+  rule.name = "api.test", rule.ports = {{9000, 9001}}, rule.why = "a test";
+  bench.policy.egress = egress::list_bytes({.rules = {rule}, .limits = {}});
+  EXPECT_FALSE(stated(**bench.plan(Tier::t3), "named-ports"));
+  bench.features = tier_features(Tier::t3);
+  bench.features->egress_tproxy = {EPROTONOSUPPORT, "rules"};
+  bench.features->egress_ports = {0, ""};
+  const auto plan = bench.plan(Tier::t3);
+  ASSERT_TRUE(plan) << plan.error().text();
+  const auto said = std::ranges::find((*plan)->residual, "named-ports", &Residual::id);
+  ASSERT_NE(said, (*plan)->residual.end());
+  EXPECT_TRUE(said->what.contains("22, 53, 80, 443, 9000-9001;")) << said->what;
+  bench.place.own_net = true;
+  EXPECT_FALSE(stated(**bench.plan(Tier::t3), "named-ports"));
+  bench.place.own_net = false, bench.policy.network = policy::Network::loopback;
+  EXPECT_FALSE(stated(**bench.plan(Tier::t3), "named-ports"));
 }
 
 TEST(Plan, ALoopbackOfItsOwnIsNotSaidToBeShared) {
