@@ -42,18 +42,17 @@ Result<Settings> Settings::at_start() {
       upstream->include.push_back(std::move(*pattern));
     }
     if (upstream->include.size() > egress::kMaxPolicyPatterns)
-      return wrong(kInclude, Error{.code = Code::limit, .what = "has more than 64 hosts"});
+      return wrong(kInclude, fail(Code::limit, "has more than 64 hosts").error());
     out.upstream_ = std::move(*upstream);
   } else if (!items_of(kInclude).empty()) {
-    return wrong(kInclude,
-                 Error{.code = Code::invalid_argument, .what = "says what goes through PROXY_SERVER, which is not set"});
+    return wrong(kInclude, fail(Code::invalid_argument, "says what goes through PROXY_SERVER, which is not set").error());
   }
   for (const std::string& text : items_of(kExclude))
     if (auto done = out.exclude(text); !done) return wrong(kExclude, done.error());
   for (const std::string& text : items_of(kMap)) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos)
-      return wrong(kMap, Error{.code = Code::invalid_argument, .what = quote(text) + " is not source=target"});
+      return wrong(kMap, fail(Code::invalid_argument, quote(text) + " is not source=target").error());
     auto mapping = egress::read_mapping(text.substr(0, equals), text.substr(equals + 1));
     if (!mapping) return wrong(kMap, mapping.error());
     if (auto done = out.add(std::move(*mapping)); !done) return wrong(kMap, done.error());
