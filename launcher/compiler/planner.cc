@@ -460,7 +460,8 @@ class Planner {
       if (state(m).state != MechanismState::enforced)
         return fail(Code::unavailable, "policy '" + policy_.domain + "' requires " + std::string(mechanism_name(m)) +
                                            ", which is not available: " + state(m).reason);
-    if (policy::goes_out(policy_) && !place_.own_net && !plan_.connected && !(plan_.net_ns && (features_.egress_tproxy.ok() || features_.egress_ports.ok())))
+    const bool door = plan_.net_ns && (features_.egress_tproxy.ok() || features_.egress_ports.ok());
+    if (policy::goes_out(policy_) && !place_.own_net && !plan_.connected && !door)
       return fail(Code::unavailable,
                   "policy '" + policy_.domain + "' goes out (network), and there is no way out here: " + no_way_out());
     return {};

@@ -20,8 +20,8 @@ struct Entered {
 };
 using Done = std::function<void(Entered)>;
 
-// Takes all connections of the network namespace, or of a new one where it is none; without nf_tables those to these ports. `done`
-// is called from the loop, at the latest after some seconds. Neither descriptor is needed after this returns.
+// Takes all connections of the network namespace, or of a new one where it is none; without nf_tables those to these ports.
+// `done` is called from the loop, at the latest after some seconds. Neither descriptor is needed after this returns.
 void enter(Loop& loop, const Fd& user_ns, const Fd& net_ns, const std::vector<std::uint16_t>& ports, Done done);
 // Listeners at more ports, where there are no rules: `sockets.ports` alone.
 void enter_again(Loop& loop, const Fd& user_ns, const Fd& net_ns, const std::vector<std::uint16_t>& ports, Done done);

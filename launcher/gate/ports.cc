@@ -9,8 +9,8 @@
 
 namespace caisson::gate {
 
-// Where there are no rules: listeners at the ports that newer lists name. A port is tried once for each; one that a program of the
-// workspace has stays its, so nothing goes out by it.
+// Where there are no rules: listeners at the ports that newer lists name. Each is tried once for each list; one that a program of
+// the workspace has stays its, so nothing goes out by it.
 void Gate::more_ports(const Entry& entry) {
   Workspace& workspace = entry->second;
   if (!workspace.by_ports || workspace.listening) return;

@@ -66,8 +66,8 @@ Fd stream(int family, bool both) {
   return out;
 }
 
-// Whoever had the port before may be about to end: the door of a gate that was killed. `tries`: what is left of them, of all ports
-// together.
+// Whoever had the port before may be about to end: the door of a gate that was killed. `tries`: how often it may still be tried
+// again, of all ports together.
 Status bound(const Fd& socket, int family, const char* address, std::uint16_t port, int& tries) {
   const sockaddr_in6 to = address_of(family, address, port);
   for (; ::bind(socket.get(), plain(to), size_of(family)) != 0; --tries) {

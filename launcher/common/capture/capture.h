@@ -38,7 +38,7 @@ struct AtPort {
   Fd socket;  // AF_INET6, listens at ::, takes IPv4 as well
 };
 struct Sockets {
-  Fd tcp4, tcp6;  // listening, transparent
+  Fd tcp4, tcp6;                   // listening, transparent
   std::vector<AtPort> ports = {};  // listening, where there are no rules
   Fd names;   // AF_INET6, bound to ::, takes IPv4 as well: IPV6_PKTINFO says which server was asked (IPv4: ::ffff:a.b.c.d), and
               // put into an answer it is where that comes from

@@ -47,7 +47,8 @@ std::string ports_text(std::vector<std::uint16_t> ports) {
   std::ranges::sort(ports);
   std::string out;
   for (std::size_t first = 0, next = 0; first < ports.size(); first = next) {
-    while (++next < ports.size() && ports[next] == ports[next - 1] + 1) {}
+    while (++next < ports.size() && ports[next] == ports[next - 1] + 1) {
+    }
     out += (out.empty() ? "" : ", ") + std::to_string(ports[first]);
     if (next - first > 1) out += "-" + std::to_string(ports[next - 1]);
   }
