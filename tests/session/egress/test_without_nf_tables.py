@@ -95,7 +95,7 @@ def test_what_no_rule_permits_is_refused_on_record_at_these_ports(whole):
     assert "canary" in whole.curl(f"http://{METADATA}/")[1]
     assert whole.told_until("refused", refusal="canary")["address"] == METADATA
     assert whole.place.run(f"{TRIED}\nout = [echoed({PUBLIC!r}, p) for p in (22, 443, {PORT})]") == ["ECONNRESET"] * 3
-    assert whole.told_until("refused", port=22)["refusal"] == "not_listed"
+    assert whole.told_until("refused", port=22)["refusal"] == "unresolved"
     assert whole.internet.elsewhere == []
 
 

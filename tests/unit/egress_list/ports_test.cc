@@ -51,7 +51,7 @@ TEST(NamedPorts, AWideRangeTakesNoOthersPort) {
   const NamedPorts found = named({allowing({{1, 65535}}), allowing({{9000, 9000}}), allowing({{30000, 30001}})});
   EXPECT_FALSE(found.all);
   EXPECT_EQ(found.ports.size(), kMostPorts);
-  for (const std::uint16_t port : {9000, 30000, 30001, 80, 443, 53, 22}) EXPECT_TRUE(has(found, port)) << port;
+  for (const int port : {9000, 30000, 30001, 80, 443, 53, 22}) EXPECT_TRUE(has(found, static_cast<std::uint16_t>(port))) << port;
   EXPECT_FALSE(has(found, 0));
 }
 
