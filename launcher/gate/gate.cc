@@ -216,7 +216,7 @@ void Gate::tell_door(const Entry& entry) {
   if (sockets.owners) fds.push_back(sockets.owners.get());
   door_.send(head, fds);
   tell_ports(entry, sockets.ports);
-  const egress::Mappings& mappings = entry->second.settings.mappings();
+  const auto& mappings = entry->second.settings.mappings();
   if (!mappings.empty()) door_.send({egress::Order::mappings, head.generation, head.workspace}, {}, mapping_bytes(mappings));
 }
 
