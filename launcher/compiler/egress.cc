@@ -326,7 +326,9 @@ std::string named_ports(std::string_view list) {
          egress::ports_text(named.ports) + (named.all ? "" : ", and not all that the rules name") +
          "; what connects to another port goes nowhere, without a record, or to a server of the workspace's own that listens at "
          "every address; no session can serve at these; the domains of a workspace have " +
-         std::to_string(egress::kMostPorts) + " ports together, and what is beyond goes nowhere as well";
+         std::to_string(egress::kMostPorts) +
+         " ports together; programs that use the proxy at 127.0.0.1:" + std::to_string(capture::kDoorPort) +
+         " go out at every port that is permitted";
 }
 
 Value merge_egress(const Value& parent, const Value& child) {

@@ -70,11 +70,13 @@ void Gate::diagnose(const Entry& entry, const json::Value& request, const Lines:
     case Diagnosis::Next::none:
       return end();
     case Diagnosis::Next::inside:
+      if (listens_at(entry->second, made->port())) return made->reached(ECONNREFUSED), end();
       return connect_inside(loop_, entry->second.user_ns, entry->second.net_ns, made->port(), [made, end](const Fd&, int error) {
         made->reached(error);
         end();
       });
     case Diagnosis::Next::dial:
+      if (entry->second.by_ports && !listens_at(entry->second, made->port())) made->by_proxy_alone();
       break;
   }
   if (probes_.size() >= kMostProbes) return reply(fail(Code::limit, "too many are asked at once: try again"));
@@ -110,6 +112,8 @@ void Gate::heard_inside(const Entry& entry, std::string_view text) {
     else door_.send(head, {}, text_of(told));
   };
   if (!entry->second.settings.leads_inside(asked.port)) return answer(Fd(), EACCES);
+  if (listens_at(entry->second, asked.port))
+    return answer(Fd(), ECONNREFUSED);  // it would be led to the door, and round and round
   if (inside_ >= kMostInside) return answer(Fd(), EAGAIN);
   ++inside_;
   connect_inside(loop_, entry->second.user_ns, entry->second.net_ns, asked.port, [this, answer](const Fd& made, int error) {

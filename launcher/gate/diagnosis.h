@@ -22,6 +22,8 @@ class Diagnosis {
   [[nodiscard]] const std::string& domain() const { return domain_; }
   [[nodiscard]] const std::string& host() const { return host_; }
   [[nodiscard]] std::uint16_t port() const { return port_; }
+  // There is no listener at its port, which nothing meets by itself then.
+  void by_proxy_alone() { step("without nf_tables only programs that use the proxy, at 127.0.0.1, go out at this port"); }
   void reached(int error);  // Next::inside
   void dialed(const egress::DialAnswer& answer);
 

@@ -63,6 +63,7 @@ class Gate {
   // ports.cc: where there are no rules
   void more_ports(const Entry& entry);
   void tell_ports(const Entry& entry, const std::vector<capture::AtPort>& ports);
+  [[nodiscard]] static bool listens_at(const Workspace& workspace, std::uint16_t port);
   void tell_door(const Entry& entry);
   void tell_door(const Entry& entry, const Connectors::One& one);
   static void know(Workspace& workspace, const std::string& session);

@@ -17,8 +17,7 @@ void Gate::more_ports(const Entry& entry) {
   const egress::NamedPorts named = egress::named_ports(workspace.settings.lists(), capture::kDoorPort);
   std::vector<std::uint16_t> missing;
   for (const std::uint16_t port : named.ports)
-    if (std::ranges::find(workspace.sockets.ports, port, &capture::AtPort::port) == workspace.sockets.ports.end())
-      missing.push_back(port);
+    if (!listens_at(workspace, port)) missing.push_back(port);
   const std::size_t room = egress::kMostPorts - std::min(workspace.sockets.ports.size(), egress::kMostPorts);
   if (!named.all || missing.size() > room)
     failed(workspace.name, "its rules name more ports than can be listened at without nf_tables: " +
@@ -43,6 +42,12 @@ void Gate::more_ports(const Entry& entry) {
     if (there->second.generation != generation) more_ports(there);
   };
   enter_again(loop_, workspace.user_ns, workspace.net_ns, missing, done);
+}
+
+// Whether what connects to that port inside, at whatever address, meets the door.
+bool Gate::listens_at(const Workspace& workspace, std::uint16_t port) {
+  const auto& ports = workspace.sockets.ports;
+  return std::ranges::find(ports, port, &capture::AtPort::port) != ports.end();
 }
 
 void Gate::tell_ports(const Entry& entry, const std::vector<capture::AtPort>& ports) {

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 
+import places
 import pytest
 import without
 import world
@@ -159,7 +160,21 @@ def test_more_ports_than_there_are_listeners_are_told(served):
     assert "more ports than can be listened at" in one.told_until("exit")["why"]
     found = one.place.run(f"{TRIED}\nout = [tcp({PUBLIC!r}, p)[0] for p in (80, 443, {PORT}, 20000, 20058, 20059, 29999)]")
     assert found == ["ok"] * 5 + ["ECONNREFUSED"] * 2
+    served.serve(PUBLIC, 29999, handle)
+    assert one.curl("-x", "http://127.0.0.1:312", "http://wide.test:29999/") == (0, "served"), "by the proxy all are reached"
+    told = [one.ask("diagnose", url=f"http://wide.test:{port}/")["steps"] for port in (29999, 20000)]
+    assert ["only programs that use the proxy" in " ".join(map(str, steps)) for steps in told] == [True, False]
     one.close()
+
+
+def test_a_mapping_to_a_port_of_the_doors_leads_nowhere(whole):
+    """It would lead to the door, and from there the same way again."""
+    whole.ask("add_mapping", source="http://api.test", target=str(PORT))
+    assert whole.curl("-o", os.devnull, "-w", "%{http_code}", "http://api.test/") == (0, "502")
+    assert whole.ask("diagnose", url="http://api.test/")["target_reachable"] is False
+    whole.serve(OTHER_PORT, "mine")
+    whole.ask("add_mapping", source="http://api.test", target=str(OTHER_PORT))
+    assert whole.curl("http://api.test/")[1].startswith("mine ")
 
 
 def test_it_goes_on_after_the_door_was_killed(whole):
@@ -171,16 +186,16 @@ def test_it_goes_on_after_the_door_was_killed(whole):
     eventually(lambda: whole.place.run(code) == "there and back", 60, "the next one has all ports")
 
 
-@pytest.fixture
-def launcher(fresh, internet):
+@pytest.fixture(params=["T3", "T2"])
+def launcher(fresh, internet, request):
     """Without nf_tables, and natively without cgroup v2 as well."""
     internet.names.zone.update({"api.test": [PUBLIC], "denied.test": [OTHER]})
     for port in (80, PORT):
         internet.serve(PUBLIC, port, handle)
     edit(fresh.policies / "bash.json", **{**RULES, "egress": [{"host": "api.test", "ports": [80, PORT], "why": "what a test needs"}, RULES["egress"][1]]})
-    fresh.start(wrapper=[*internet.wrapper(), *without.wrapper()])
-    if fresh.control().hello["tier"] not in ("T2", "T3"):
-        pytest.skip("without a network namespace there is no way out")
+    fresh.start(wrapper=[*internet.wrapper(), *places.wrapper(request.param, fresh.home), *without.wrapper()])
+    if fresh.control().hello["tier"] != request.param:
+        pytest.skip("there is no such tier here")
     return fresh
 
 
@@ -202,7 +217,8 @@ def test_the_report_names_the_ports_and_they_are_what_works(launcher):
 
 def test_where_nothing_is_lost_the_report_says_nothing(launcher):
     control = launcher.control()
-    for session in (control.create("shell"), control.create(narrow={"network": "none"}), control.create(isolation="private")):
+    private = [control.create(isolation="private")] if control.hello["tier"] == "T3" else []
+    for session in (control.create("shell"), control.create(narrow={"network": "none"}), *private):
         assert "named-ports" not in stated(control, session)
 
 
