@@ -16,9 +16,8 @@
 namespace caisson::gate {
 namespace {
 
-constexpr std::int64_t kServeUs = 8'000'000, kCountedUs = 1'000'000;
+constexpr std::int64_t kServeUs = 8'000'000;
 constexpr std::size_t kMostSessions = 8192;  // twice what the door keeps
-constexpr json::Bounds kRecord{.max_bytes = egress::kMaxText, .max_depth = 4, .max_values = 256};
 
 }  // namespace
 
@@ -37,7 +36,8 @@ Gate::Gate(Loop& loop, Fd up, const Uids& uids)
 Service::Events Gate::events(Service& of) {
   return {.started = [this, &of] { started(of); },
           .ready = [this] { settle(); },
-          .said = [this](egress::Said said, std::uint64_t of, std::string_view text) { heard(said, of, text); },
+          .said = [this, &of](egress::Said said, std::uint64_t workspace,
+                              std::string_view text) { heard(of, said, workspace, text); },
           .exited = [this](const std::string& record) { (void)tell(Told::exit, record); }};
 }
 
@@ -182,6 +182,7 @@ void Gate::tell_door(const Entry& entry) {
   const auto& [tcp4, tcp6, names, owners] = entry->second.sockets;
   const egress::OrderHead head{egress::Order::open, entry->second.generation, entry->first};
   const int list = entry->second.list.get();
+  figures_.begin(entry->first);
   if (const auto& connectors = entry->second.connectors; connectors) {
     door_.send(head, {list, connectors->listener()});
     for (const Connectors::One& one : connectors->all()) tell_door(entry, one);
@@ -223,6 +224,7 @@ void Gate::failed(const std::string& workspace, const std::string& why) {
 
 // It knows nothing yet, and what ran between the two has failed.
 void Gate::started(Service& service) {
+  if (&service == &door_) figures_.again();
   (void)tell(Told::start, JsonText().string("process", service.name()).number("pid", service.pid()).text());
   if (&service != &opener_) join(dialer_, egress::Order::peer);
   if (&service != &dialer_) join(opener_, egress::Order::opener);
@@ -241,27 +243,16 @@ void Gate::join(Service& with, egress::Order order) {
   with.send({egress::Order::peer, 0, 0}, {pair->second.get()});
 }
 
-void Gate::heard(egress::Said said, std::uint64_t number, std::string_view text) {
+void Gate::heard(const Service& of, egress::Said said, std::uint64_t number, std::string_view text) {
+  if (&of == &door_ && (said == egress::Said::figures || said == egress::Said::dropped || said == egress::Said::closed))
+    heard_figures(number, said, text);  // also of one that has ended
   const auto entry = workspaces_.find(number);
   if (entry == workspaces_.end()) return;
   if (said == egress::Said::whose) return tell_whose(entry, text);
   if (said == egress::Said::unauthorized) return tell_upstream(entry, std::string(text));
   if (said == egress::Said::inside) return heard_inside(entry, text);
   if (said == egress::Said::probed) return heard_probed(text);
-  if (said != egress::Said::record && said != egress::Said::dropped) return;
-  Workspace& workspace = entry->second;
-  if (!workspace.records.take(sys::monotonic_us())) return count(workspace);
-  auto record = json::parse(text, kRecord);
-  if (!record || !record->is_object()) record = json::Value{{"malformed", true}};
-  // The log refuses the first six; the last two would count as refused system calls.
-  for (const char* of_the_log : {"seq", "time", "mono_us", "event", "prev", "hash", "calls", "syscall"})
-    record->erase(of_the_log);
-  (*record)["workspace"] = workspace.name;
-  // Whoever takes the door over says nothing in the name of another workspace's session.
-  if (const auto session = json::get_string(*record, "session"); !session || !workspace.sessions.contains(session->value_or("")))
-    record->erase("session");
-  const Told as = said == egress::Said::dropped ? Told::dropped : record->contains("refusal") ? Told::refused : Told::connection;
-  if (!tell(as, json::dump(*record))) count(workspace);
+  if (said == egress::Said::record || said == egress::Said::dropped) heard_record(of, entry->second, said, text);
 }
 
 void Gate::tell_whose(const Entry& entry, std::string_view cgroup) {
@@ -271,19 +262,6 @@ void Gate::tell_whose(const Entry& entry, std::string_view cgroup) {
   const std::string found = members_.find(asked.id);
   if (!found.empty()) know(entry->second, found.substr(0, found.find(' ')));
   door_.send({egress::Order::member, entry->second.generation, entry->first}, {}, std::string(cgroup) + found);
-}
-
-void Gate::count(Workspace& workspace) {
-  if (workspace.dropped++ != 0) return;
-  loop_.after(kCountedUs, [this, name = workspace.name] {
-    const auto entry = std::ranges::find(workspaces_, name, [](const auto& one) { return one.second.name; });
-    if (entry == workspaces_.end()) return;
-    const auto count = std::exchange(entry->second.dropped, 0);
-    if (tell(Told::dropped, JsonText().string("workspace", name).number("count", static_cast<std::int64_t>(count)).text()))
-      return;
-    this->count(entry->second);
-    entry->second.dropped = count;
-  });
 }
 
 bool Gate::tell(Told told, std::string_view text) {

@@ -128,11 +128,16 @@ enum class Refusal : std::uint32_t {
   placeholder_unbound,
   certificate,
   opener,
+  unidentified,
 };
 constexpr std::string_view words(Refusal) {
   return "none rule not_listed port address rebinding unresolved no_such_name sni ech_or_fronting not_tls framing method "
          "host_differs limit rate "
-         "timeout dialer canary unregistered upstream placeholder_elsewhere placeholder_unbound certificate opener";
+         "timeout dialer canary unregistered upstream placeholder_elsewhere placeholder_unbound certificate opener unidentified";
+}
+// What nobody does by mistake: such a record is an alarm, and counted as one, too.
+constexpr bool is_alarm(Refusal refusal) {
+  return refusal == Refusal::canary || refusal == Refusal::unregistered || refusal == Refusal::placeholder_elsewhere;
 }
 
 }  // namespace caisson::egress
