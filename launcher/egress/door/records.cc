@@ -67,7 +67,8 @@ void Records::tell(std::size_t open, bool last) {
     dropped_ = {};
     (void)launcher_.tell(Said::dropped, workspace_, out.text());
   }
-  if (!std::exchange(changed_, false)) return;
+  if (!std::exchange(changed_, false) && open == open_) return;
+  open_ = open;
   JsonText refusals, out;
   for (std::size_t i = 1; i < kRefusals; ++i)
     if (refused_[i] != 0) refusals.number(word(words(Refusal{}), i), static_cast<std::int64_t>(refused_[i]));

@@ -64,6 +64,7 @@ class Records {
   TokenBucket budget_{kBurst, kPerSecond}, alarms_{kAlarmBurst, kAlarmsPerSecond};
   std::array<std::uint64_t, kRefusals> refused_{}, dropped_{};  // by Refusal; the first of dropped_: ended connections
   std::uint64_t accepted_ = 0, ended_ = 0, failed_ = 0, names_ = 0, up_ = 0, down_ = 0;
+  std::size_t open_ = 0;  // as it was told last
   bool changed_ = false, dropped_some_ = false;
 };
 
