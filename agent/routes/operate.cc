@@ -150,7 +150,7 @@ task<void> ask_way(const Services* services) {
     auto told = co_await bridge::look_at_way(*services->launcher, workspace->name, way::Op::figures);
     if (!told) continue;
     const json::Value& figures = *told;
-    const auto set = [&figures](Id id, std::string_view label, const json::Value& from, std::string_view member) {
+    const auto set = [](Id id, std::string_view label, const json::Value& from, std::string_view member) {
       metrics::registry().set(id, {label}, static_cast<double>(json::number_of(from, member).value_or(0)));
     };
     set(Id::egress_connections, "made", figures, "ended");

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 
-#include "launcher/cli/commands.h"
 #include "launcher/cli/logs.h"
 #include "launcher/common/audit_lines/lines.h"
 #include "launcher/common/base/sys.h"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "launcher/cli/args.h"
+#include "launcher/cli/commands.h"
 #include "launcher/cli/learn/names.h"
 
 namespace caisson::cli::learn {
