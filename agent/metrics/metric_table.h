@@ -207,7 +207,7 @@ inline constexpr Row kRows[] = {
      "",
      {"kind"},
      "Of these what nobody does by mistake: canary: a metadata address, or a name whose rule is an alarm; unregistered: no "
-     "session's; placeholder_elsewhere: a placeholder sent where its secret is not bound; own_port: a port of this container"},
+     "session's; placeholder_elsewhere: a placeholder sent elsewhere than it is bound to; own_port: a port of this container"},
     {Id::egress_dropped,
      "caisson_egress_records_dropped",
      Type::counter,

@@ -15,12 +15,12 @@ using policy::Directory;
 using policy::Texts;
 
 constexpr const char* kBase = R"({"syscalls": {"allow": ["io"]}})";
+constexpr const char* kDomain = R"({"extends": "base", "network": "allowlist",
+  "egress": [{"host": "known.test", "why": "a test needs it"}, {"host": "denied.test", "deny": true, "why": "a test needs it"}],
+  "weaken": [{"field": "/network", "why": "a test needs it"}]})";
 
 struct LearnNames : testing::Test {
-  explicit LearnNames(
-      const char* domain =
-          R"({"extends": "base", "network": "allowlist", "weaken": [{"field": "/network", "why": "a test needs it"}],
-      "egress": [{"host": "known.test", "why": "a test needs it"}, {"host": "denied.test", "deny": true, "why": "a test needs it"}]})") {
+  explicit LearnNames(const char* domain = kDomain) {
     dir.write("base.json", kBase);
     dir.write("d.json", domain);
     policy = dir.policy();
