@@ -12,6 +12,7 @@
 #include "launcher/common/base/sys.h"
 #include "launcher/common/telling/json_text.h"
 #include "launcher/gate/secrets.h"
+#include "launcher/gate/trust.h"
 
 namespace caisson::gate {
 namespace {
@@ -37,7 +38,11 @@ Gate::Gate(Loop& loop, Fd up, const Uids& uids)
 Service::Events Gate::events(Service& of) {
   return {.started = [this, &of] { started(of); },
           .ready = [this] { settle(); },
-          .said = [this](egress::Said said, std::uint64_t of, std::string_view text) { heard(said, of, text); },
+          .said =
+              [this, &of](egress::Said said, std::uint64_t workspace, std::string_view text) {
+                if (said != egress::Said::authority) heard(said, workspace, text);
+                else if (&of == &opener_) believe(text);
+              },
           .exited = [this](const std::string& record) { (void)tell(Told::exit, record); }};
 }
 
@@ -146,6 +151,29 @@ void Gate::read_lists(Workspace& workspace) {
     failed(workspace.name,
            "its domains have different lists, and here sessions are not told apart (cgroup v2 and sock_diag do it): "
            "everything is refused until all domains with a way out have the same network, egress and egress_limits");
+  write_trust(workspace);
+}
+
+// Before any session of it is made, and again with the opener's certificate as soon as that is there.
+void Gate::write_trust(const Workspace& workspace) {
+  for (const auto& [domain, list] : workspace.settings.lists().of) {
+    if (list->trust.empty()) continue;
+    Status done = gate::write_trust(list->trust, authority_);
+    if (done && workspace.connectors) done = show_trust(list->trust);
+    if (!done) failed(workspace.name, "authorities of sessions: " + done.error().text());
+  }
+}
+
+void Gate::believe(std::string_view authority) {
+  if (!is_certificate(authority)) return (void)tell(Told::exit, JsonText().string("process", "opener").string("why", "its authority is no certificate").text());
+  authority_ = authority;
+  for (const auto& [number, workspace] : workspaces_)
+    if (workspace.made) write_trust(workspace);
+  settle();
+}
+
+bool Gate::binds(const Workspace& workspace) {
+  return std::ranges::any_of(workspace.settings.lists().of, [](const auto& one) { return !one.second->bindings.empty(); });
 }
 
 // Upstream proxies before the lists: nothing goes out that was to go through one.
@@ -164,9 +192,10 @@ void Gate::tell_upstream(const Entry& entry, const std::string& domain) {
 // its placeholder is refused.
 void Gate::tell_opener(const Entry& entry) {
   const Workspace& workspace = entry->second;
-  const bool binds =
-      std::ranges::any_of(workspace.settings.lists().of, [](const auto& one) { return !one.second->bindings.empty(); });
-  if (binds && !std::exchange(opens_, true)) return opener_.start();  // told all by started()
+  if (binds(workspace) && !std::exchange(opens_, true)) {
+    if (auto seed = new_seed(); seed) seed_ = std::move(*seed);
+    return opener_.start();  // told all by started()
+  }
   const egress::OrderHead head{egress::Order::open, workspace.generation, entry->first};
   opener_.send(head, {workspace.list.get()});
   for (const auto& [domain, list] : workspace.settings.lists().of)
@@ -204,6 +233,8 @@ void Gate::know(Workspace& workspace, const std::string& session) {
 
 void Gate::settle() {
   if (!door_.ready() || !dialer_.ready() || (opens_ && !opener_.ready())) return;
+  const bool bound = std::ranges::any_of(workspaces_, [](const auto& one) { return binds(one.second); });
+  if (bound && authority_.empty()) return;
   for (auto it = workspaces_.begin(); it != workspaces_.end();)
     if (const auto at = it++; at->second.made && at->second.answer) answer(at, 0, "");
 }
@@ -226,6 +257,7 @@ void Gate::started(Service& service) {
   (void)tell(Told::start, JsonText().string("process", service.name()).number("pid", service.pid()).text());
   if (&service != &opener_) join(dialer_, egress::Order::peer);
   if (&service != &dialer_) join(opener_, egress::Order::opener);
+  if (&service == &opener_ && seed_) opener_.send({egress::Order::seed, 0, 0}, {seed_.get()});
   for (auto it = workspaces_.begin(); it != workspaces_.end(); ++it) {
     if (!it->second.made) continue;
     if (&service == &door_) tell_door(it);

@@ -13,4 +13,7 @@ namespace caisson::gate {
 // and nothing that is in it.
 [[nodiscard]] Result<Fd> secret_of(const std::string& path);
 
+// Random bytes likewise, which nobody has but who has the file (common/egress/protocol.h, Order::seed).
+[[nodiscard]] Result<Fd> new_seed();
+
 }  // namespace caisson::gate
