@@ -6,6 +6,7 @@
 
 #include "launcher/cli/commands.h"
 #include "launcher/common/confine/features.h"
+#include "launcher/common/probing/probe_features.h"
 
 namespace caisson::cli {
 

@@ -10,6 +10,7 @@
 #include "launcher/common/base/sys.h"
 #include "launcher/common/confine/step_error.h"
 #include "launcher/common/kernel/faults.h"
+#include "launcher/common/probing/probe_features.h"
 #include "launcher/compiler/effective.h"
 #include "launcher/compiler/filter.h"
 #include "launcher/compiler/planner.h"

@@ -11,6 +11,7 @@
 #include "launcher/common/confine/fork_refusal.h"
 #include "launcher/common/confine/user_ns.h"
 #include "launcher/common/kernel/raw.h"
+#include "launcher/common/probing/probe_features.h"
 
 namespace caisson::confine {
 

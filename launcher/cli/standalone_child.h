@@ -17,6 +17,10 @@ struct Standalone {
   Fd socket;  // to caisson-init
 };
 
+// As if every mechanism worked, but for what costs nothing to ask. For a caller that tries and, when a step fails, plans again
+// from the real probe: nothing is ever believed without its post-condition.
+[[nodiscard]] Features optimistic_features();
+
 // init: what the first process executes. root_dir: any directory, covered in the child's own mount namespace.
 [[nodiscard]] Result<Standalone> start_standalone(const Plan& plan, const Program& filter, const Protection& protection,
                                                   const std::string& init, const std::string& root_dir, uid_t uid, gid_t gid);

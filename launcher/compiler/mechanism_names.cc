@@ -1,5 +1,4 @@
-// Names as mechanisms: only what reads policies needs that (mechanisms.h).
-#include "launcher/common/policy/mechanisms.h"
+#include "launcher/compiler/mechanism_names.h"
 
 namespace caisson {
 

@@ -5,6 +5,7 @@
 
 #include "launcher/compiler/canonical.h"
 #include "launcher/compiler/egress.h"
+#include "launcher/compiler/mechanism_names.h"
 #include "launcher/compiler/nearest.h"
 #include "launcher/compiler/secrets.h"
 #include "launcher/compiler/stages.h"

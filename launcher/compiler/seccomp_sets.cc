@@ -6,6 +6,7 @@
 
 #include "launcher/common/base/hash.h"
 #include "launcher/compiler/effective.h"
+#include "launcher/compiler/mechanism_names.h"
 #include "launcher/compiler/nearest.h"
 #include "launcher/compiler/stages.h"
 

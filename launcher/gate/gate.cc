@@ -89,6 +89,7 @@ void Gate::open(const Order& order, std::string name, std::array<Fd, scm::kMaxFd
   Workspace& made = workspaces_[order.workspace];
   made.name = std::move(name);
   made.generation = order.generation;
+  if (at_start_) made.settings = *at_start_;
   made.list = std::move(fds[0]);
   const auto done = [this, number = order.workspace](Entered entered) { this->entered(number, std::move(entered)); };
   const bool make = order.op == Op::make;
@@ -129,6 +130,7 @@ void Gate::entered(std::uint64_t workspace, Entered made) {
   const auto entry = workspaces_.find(workspace);
   if (entry == workspaces_.end()) return;  // closed meanwhile
   if (made.error != 0) return answer(entry, made.error, made.what);
+  if (!at_start_) return answer(entry, EINVAL, at_start_.error().text());
   entry->second.net_ns = std::move(made.net_ns);
   entry->second.sockets = std::move(made.sockets);
   if (!members_.known()) entry->second.sockets.owners.reset();
@@ -183,9 +185,22 @@ void Gate::tell_dialer(const Entry& entry) {
 }
 
 void Gate::tell_upstream(const Entry& entry, const std::string& domain) {
-  const auto upstream = entry->second.settings.upstream_of(domain);
+  const auto upstream = upstream_of(entry->second, domain);
   dialer_.send({egress::Order::upstream, entry->second.generation, entry->first}, {},
                domain + '\n' + (upstream ? upstream_bytes(*upstream) : ""));
+}
+
+// With what its file has at this moment. Without it the proxy is asked all the same, and says that it needs a credential.
+std::optional<egress::Upstream> Gate::upstream_of(const Workspace& workspace, const std::string& domain) {
+  auto upstream = workspace.settings.upstream_of(domain);
+  if (!upstream || upstream->secret.empty()) return upstream;
+  const auto text = credential_of(upstream->secret);
+  const Status taken =
+      text ? set_credential(*upstream, text->contains(':') && upstream->user.empty() ? *text : upstream->user + ":" + *text)
+           : std::unexpected(text.error());
+  if (!taken) failed(workspace.name, "the upstream proxy's secret: " + taken.error().text());
+  upstream->secret.clear();
+  return upstream;
 }
 
 // The lists and, one by one, the secrets that they bind, which are read anew each time. One that cannot be read stays unbound:

@@ -63,6 +63,7 @@ class Gate {
   static void know(Workspace& workspace, const std::string& session);
   void tell_dialer(const Entry& entry);
   void tell_upstream(const Entry& entry, const std::string& domain);
+  [[nodiscard]] std::optional<egress::Upstream> upstream_of(const Workspace& workspace, const std::string& domain);
   // asked.cc: what clients want of their way out
   void asked(std::uint64_t workspace, const json::Value& request, const Lines::Reply& reply);
   void changed(const Entry& entry, const Settings::Changed& change);
@@ -88,6 +89,7 @@ class Gate {
   Loop& loop_;
   const Fd up_;
   const Members members_;
+  const Result<Settings> at_start_ = Settings::at_start();
   std::map<std::uint64_t, Workspace> workspaces_;
   Service door_, dialer_, opener_;
   Lines lines_;

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <span>
+
 #include "launcher/common/base/sys.h"
 #include "launcher/common/egress/protocol.h"
 #include "launcher/egress/list/binding.h"
@@ -24,19 +26,35 @@ Result<Fd> sealed(std::string_view bytes) {
   return file;
 }
 
-}  // namespace
-
-Result<Fd> secret_of(const std::string& path) {
+// Its beginning, without a line's end.
+Result<std::string_view> beginning(const std::string& path, std::span<char> into) {
   // Not one that has to be waited for, such as a FIFO.
   TRY_ASSIGN(const Fd file, sys::open(path, O_RDONLY | O_NONBLOCK));
   struct stat st{};
   if (::fstat(file.get(), &st) != 0) return sys_error(path);
   if (!S_ISREG(st.st_mode)) return fail(Code::invalid_argument, path + " is no regular file");
-  char bytes[egress::kMaxSecret + 2];
-  const ssize_t size = ::pread(file.get(), bytes, sizeof bytes, 0);
+  const ssize_t size = ::pread(file.get(), into.data(), into.size(), 0);
   if (size < 0) return sys_error(path);
-  std::string_view secret(bytes, static_cast<std::size_t>(size));
+  std::string_view secret(into.data(), static_cast<std::size_t>(size));
   if (secret.ends_with('\n')) secret.remove_suffix(1);
+  return secret;
+}
+
+}  // namespace
+
+Result<std::string> credential_of(const std::string& path) {
+  char bytes[kMaxCredentialFile + 2];
+  const auto text = beginning(path, bytes);
+  Result<std::string> out = fail(Code::invalid_argument, path + " has no credential: it is empty, or has more than 1,024 bytes");
+  if (!text) out = std::unexpected(text.error());
+  else if (!text->empty() && text->size() <= kMaxCredentialFile) out = std::string(*text);
+  ::explicit_bzero(bytes, sizeof bytes);
+  return out;
+}
+
+Result<Fd> secret_of(const std::string& path) {
+  char bytes[egress::kMaxSecret + 2];
+  TRY_ASSIGN(const std::string_view secret, beginning(path, bytes));
   Result<Fd> out = fail(Code::invalid_argument, path + " has no secret: 12 to 1,024 printable characters, and nothing else");
   if (egress::is_secret(secret)) out = sealed(secret);
   ::explicit_bzero(bytes, sizeof bytes);

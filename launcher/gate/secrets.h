@@ -12,6 +12,9 @@ namespace caisson::gate {
 // What the file has, without a line's end, as a memory file that nobody can change any more. An error says what is wrong with it,
 // and nothing that is in it.
 [[nodiscard]] Result<Fd> secret_of(const std::string& path);
+// What the file of an upstream proxy's credential has: at most kMaxCredentialFile bytes, without a line's end.
+inline constexpr std::size_t kMaxCredentialFile = 1024;
+[[nodiscard]] Result<std::string> credential_of(const std::string& path);
 
 // Random bytes likewise, which nobody has but who has the file (common/egress/protocol.h, Order::seed).
 [[nodiscard]] Result<Fd> new_seed();

@@ -15,6 +15,7 @@ using egress::Pattern;
 using egress::Upstream;
 
 constexpr std::size_t kMostExcludes = 128;
+constexpr const char* kNamed = "the policy names the upstream proxy (`upstream`): clients set no other, and do not take it away";
 
 std::optional<way::Op> op_of(std::string_view name) {
   constexpr std::string_view kNames = words(way::Op{});
@@ -56,11 +57,22 @@ json::Value mapping_json(const Mapping& mapping) {
           {"internal_port", capture::kDoorPort}};
 }
 
-std::optional<Upstream> Settings::upstream_of(const std::string&) const {
+std::optional<Upstream> Settings::upstream_of(const std::string& domain) const {
+  const auto list = lists_.of.find(domain);
+  if (list != lists_.of.end() && !list->second->upstream.empty()) {
+    auto named = egress::read_upstream(list->second->upstream);  // a list with one that cannot be read is none
+    if (named) return std::move(*named);
+  }
   if (!upstream_) return std::nullopt;
   Upstream out = *upstream_;
   out.exclude.insert(out.exclude.end(), excludes_.begin(), excludes_.end());
   return out;
+}
+
+std::optional<Upstream> Settings::of_policy() const {
+  for (const auto& [domain, list] : lists_.of)
+    if (!list->upstream.empty()) return upstream_of(domain);
+  return std::nullopt;
 }
 
 bool Settings::leads_inside(std::uint16_t port) const {
@@ -69,9 +81,10 @@ bool Settings::leads_inside(std::uint16_t port) const {
 
 json::Value Settings::shown() const {
   json::Value upstream = nullptr, excludes = json::Value::array(), mappings = json::Value::array();
-  if (upstream_) {
-    upstream = {{"addr", server_text(*upstream_)}, {"username", nullptr}, {"password", nullptr}};  // which nobody is ever told
-    if (!upstream_->user.empty()) upstream["username"] = upstream_->user;
+  const auto named = of_policy();
+  if (const Upstream* one = named ? &*named : upstream_ ? &*upstream_ : nullptr) {
+    upstream = {{"addr", server_text(*one)}, {"username", nullptr}, {"password", nullptr}};  // which nobody is ever told
+    if (!one->user.empty()) upstream["username"] = one->user;
   }
   for (const Pattern& pattern : excludes_) excludes.push_back(pattern.text);
   for (const Mapping& mapping : mappings_) mappings.push_back(mapping_json(mapping));
@@ -84,6 +97,7 @@ json::Value Settings::shown() const {
 Result<Settings::Changed> Settings::set_upstream(const json::Value& request) {
   TRY_ASSIGN(const std::string server, text_of(request, "server"));
   TRY_ASSIGN(Upstream upstream, egress::read_server(server));
+  if (of_policy()) return fail(Code::permission_denied, kNamed);
   if (!permits(lists_, upstream.host, upstream.port)) return not_permitted(server_text(upstream));
   upstream_ = std::move(upstream);
   return Changed{"upstream", server_text(*upstream_)};
@@ -91,6 +105,10 @@ Result<Settings::Changed> Settings::set_upstream(const json::Value& request) {
 
 Result<Settings::Changed> Settings::add_exclude(const json::Value& request) {
   TRY_ASSIGN(const std::string text, text_of(request, "pattern"));
+  return exclude(text);
+}
+
+Result<Settings::Changed> Settings::exclude(std::string_view text) {
   TRY_ASSIGN(Pattern pattern, egress::read_pattern(text));
   if (std::ranges::find(excludes_, pattern.text, &Pattern::text) != excludes_.end()) return Changed();
   if (excludes_.size() >= kMostExcludes)
@@ -108,14 +126,19 @@ Result<Settings::Changed> Settings::remove_exclude(const json::Value& request) {
   return Changed{"exclude_removed", meant};
 }
 
-// One with this source takes the place of another.
 Result<Settings::Changed> Settings::add_mapping(const json::Value& request) {
   TRY_ASSIGN(const std::string source, text_of(request, "source"));
   TRY_ASSIGN(const std::string target, text_of(request, "target"));
   TRY_ASSIGN(Mapping mapping, egress::read_mapping(source, target));
-  if (mapping.inside && mapping.to_port == capture::kDoorPort)
-    return fail(Code::invalid_argument, quote(target) + " is the way out itself");
   if (!mapping.inside && !permits(lists_, mapping.to_host, mapping.to_port)) return not_permitted(place_text(mapping));
+  return add(std::move(mapping));
+}
+
+// One with this source takes the place of another.
+Result<Settings::Changed> Settings::add(Mapping mapping) {
+  if (mapping.inside && mapping.to_port == capture::kDoorPort)
+    return fail(Code::invalid_argument, quote(mapping.target) + " is the way out itself");
+  const std::string source = mapping.source;
   egress::Mappings now = mappings_;
   std::erase_if(now, [&source](const Mapping& one) { return one.source == source; });
   now.push_back(std::move(mapping));
@@ -142,6 +165,7 @@ Result<Settings::Changed> Settings::change(const std::string& name, const json::
   if (op == Op::add_mapping) return add_mapping(request);
   if (op == Op::remove_mapping) return remove_mapping(request);
   if (op != Op::remove_upstream) return fail(Code::invalid_argument, "no operation " + quote(name));
+  if (of_policy()) return fail(Code::permission_denied, kNamed);
   upstream_.reset();
   return Changed{"upstream", "none"};
 }

@@ -1,5 +1,5 @@
-// What clients have set of a workspace's way out: they route, or narrow, what the policy permits. It is kept here, so that door
-// and dialer may end; it ends with the gate.
+// What clients have set of a workspace's way out, and the container's variables before them: they route, or narrow, what the
+// policy permits. It is kept here, so that door and dialer may end; it ends with the gate.
 #pragma once
 
 #include <optional>
@@ -15,6 +15,8 @@ namespace caisson::gate {
 
 class Settings {
  public:
+  // What the container's variables say. An error names the variable.
+  [[nodiscard]] static Result<Settings> at_start();
   // The lists in force. What was set under older ones stays, and is judged by the new ones at each use.
   void set_lists(egress::Lists lists) { lists_ = std::move(lists); }
   [[nodiscard]] const egress::Lists& lists() const { return lists_; }
@@ -33,11 +35,15 @@ class Settings {
   [[nodiscard]] Result<Changed> change(const std::string& op, const json::Value& request);
 
  private:
+  // The proxy that the policy of some domain names, which clients do not change.
+  [[nodiscard]] std::optional<egress::Upstream> of_policy() const;
   [[nodiscard]] Result<Changed> set_upstream(const json::Value& request);
   [[nodiscard]] Result<Changed> add_exclude(const json::Value& request);
   [[nodiscard]] Result<Changed> remove_exclude(const json::Value& request);
   [[nodiscard]] Result<Changed> add_mapping(const json::Value& request);
   [[nodiscard]] Result<Changed> remove_mapping(const json::Value& request);
+  [[nodiscard]] Result<Changed> exclude(std::string_view text);
+  [[nodiscard]] Result<Changed> add(egress::Mapping mapping);
 
   egress::Lists lists_;
   std::optional<egress::Upstream> upstream_;

@@ -4,10 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <cstdlib>
-
 #include "launcher/common/base/sys.h"
-#include "launcher/common/base/word.h"
 #include "launcher/common/confine/helper.h"
 #include "launcher/common/ipc/agent_settings.h"
 
@@ -19,17 +16,8 @@ constexpr std::int64_t kFirstDelayUs = 50'000, kLongestDelayUs = 10'000'000, kSe
 constexpr std::int64_t kServedDelayUs = 1'000'000, kShortUs = 5'000'000;
 constexpr int kShortLives = 3;
 
-// Those of our own variables that are set to something.
-std::vector<std::string> passed_on(std::string_view names) {
-  std::vector<std::string> env;
-  for (std::size_t i = 0; std::cmp_less(i, count_words(names)); ++i)
-    if (const std::string name(word(names, i)); const char* value = std::getenv(name.c_str()))
-      if (*value != '\0') env.push_back(name + "=" + value);
-  return env;
-}
-
 std::vector<std::string> environment(const Options& o, bool restarted) {
-  std::vector<std::string> env = passed_on(kAgentVariables);
+  std::vector<std::string> env = confine::passed_on(kAgentVariables);
   env.insert(env.end(), {std::string("CAISSON_RESTARTED=") + (restarted ? "1" : ""),  // hooks of the start run once
                          "CAISSON_PORT=" + std::to_string(o.port), "CAISSON_BIND=" + o.bind, "WORKSPACE=" + o.default_cwd,
                          "CAISSON_SHUTDOWN_SECONDS=" + std::to_string(o.shutdown_seconds),
@@ -46,7 +34,7 @@ Status AgentProcess::start() {
   if (::stat(options_.agent.c_str(), &program_) != 0) return sys_error(quote(options_.agent));
   TRY_ASSIGN(auto pair, sys::seqpacket_pair());
   TRY(sys::set_nonblocking(pair.second.get(), true));
-  if (started_us_ == 0 && !passed_on(kCourierAddresses).empty()) {
+  if (started_us_ == 0 && !confine::passed_on(kCourierAddresses).empty()) {
     TRY_ASSIGN(courier_line_, sys::seqpacket_pair());
     start_courier();
   }
@@ -85,7 +73,7 @@ void AgentProcess::start_courier() {
   };
   auto running = confine::start_helper({.file = "caisson-seal",
                                         .argv = {"courier", uid(options_.agent_uid + 2), sys::program_path("caisson-courier")},
-                                        .env = passed_on(kCourierVariables),
+                                        .env = confine::passed_on(kCourierVariables),
                                         .fd3 = courier_line_.second.get()});
   if (!running) return later({{"what", running.error().text()}});
   operations_.record(audit::Event::courier_start, {{"pid", running->pid}});

@@ -8,6 +8,7 @@
 #include "launcher/common/base/sys.h"
 #include "launcher/common/confine/frozen_features.h"
 #include "launcher/common/policy/frozen.h"
+#include "launcher/common/probing/probe_features.h"
 #include "launcher/probe/front_door.h"
 
 int main(int argc, char** argv) {

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "launcher/cli/args.h"
+#include "launcher/cli/attest/open_token.h"
 #include "launcher/cli/commands.h"
 #include "launcher/cli/control_client.h"
 #include "launcher/common/attest/base64url.h"

@@ -1,4 +1,5 @@
-// The verifier's half: only caisson-attest uses it.
+#include "launcher/cli/attest/open_token.h"
+
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 

@@ -2,7 +2,6 @@
 // (RFC 9711): eat_nonce is the caller's, eat_profile names the statement's format, which statement.schema.json describes.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,14 +19,5 @@ inline constexpr std::string_view kProfile = "urn:caisson:attestation:1";
 // statement: becomes the claim "caisson". nonce: empty, or checked before.
 [[nodiscard]] Result<std::string> make_token(const Key& key, nlohmann::json statement, std::string_view nonce,
                                              std::int64_t now_s);
-
-struct Expectation {
-  std::optional<std::string> nonce;       // must be this one
-  std::optional<std::int64_t> max_age_s;  // since "iat"; a token from the future (over a minute) is refused, too
-  std::int64_t now_s = 0;
-};
-// The claims of a token that `jwk` signed and that is as expected. Errors: permission_denied saying what does not hold,
-// protocol when it is no such token.
-[[nodiscard]] Result<nlohmann::json> open_token(std::string_view token, const nlohmann::json& jwk, const Expectation& expected);
 
 }  // namespace caisson::attest

@@ -48,13 +48,6 @@ struct Features {
   [[nodiscard]] bool pid_ns() const { return mount_ns.ok() && (proc_full.ok() || proc_subset.ok()); }
 };
 
-// For caisson-probe, which the launcher asks, and for the command line. Takes some milliseconds; forks. Never fails: what cannot
-// be found out is not there.
-[[nodiscard]] Features probe_features();
-// As if every mechanism worked, but for what costs nothing to ask (Landlock's ABI, cgroup). For a caller that tries and, when
-// a step fails, plans again from the real probe: nothing is ever believed without its post-condition.
-[[nodiscard]] Features optimistic_features();  // standalone.cc
-void ask_cheaply(Features& features);
 // Whether this process may divide its cgroup: only it can say so, to any other it is one more that is in it.
 void ask_cgroup(Features& features);
 

@@ -8,7 +8,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <utility>
+
 #include "launcher/common/base/sys.h"
+#include "launcher/common/base/word.h"
 #include "launcher/common/kernel/caps.h"
 #include "launcher/common/kernel/raw.h"
 
@@ -54,6 +58,14 @@ int give_up(uid_t uid, bool change_uid, int landlock) {
   if (landlock >= 0 && raw::landlock_restrict_self(landlock) != 0) return 123;
   // Only now: a change of uid clears it.
   return ::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || ::chdir("/") != 0 ? 121 : 0;
+}
+
+std::vector<std::string> passed_on(std::string_view names) {
+  std::vector<std::string> env;
+  for (std::size_t i = 0; std::cmp_less(i, count_words(names)); ++i)
+    if (const std::string name(word(names, i)); const char* value = std::getenv(name.c_str()))
+      if (*value != '\0') env.push_back(name + "=" + value);
+  return env;
 }
 
 Result<Running> start_helper(Helper helper) {

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "launcher/common/base/fd.h"
@@ -25,6 +26,8 @@ struct Helper {
   int in = -1, out = -1, fd3 = -1;   // its descriptors 0, 1 and 3; -1: /dev/null
   std::function<int()> before = {};  // in the child: 0, or what it exits with. Async-signal-safe
 };
+// For its env: those of our own variables, of these names, that are set to something.
+[[nodiscard]] std::vector<std::string> passed_on(std::string_view names);
 struct Running {
   pid_t pid;
   Fd pidfd;

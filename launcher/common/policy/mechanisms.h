@@ -1,7 +1,6 @@
 // The vocabulary that policy and confinement share: tiers and mechanisms. Each list is closed.
 #pragma once
 
-#include <optional>
 #include <string_view>
 
 #include "launcher/common/base/word.h"
@@ -47,7 +46,5 @@ static_assert(static_cast<int>(Mechanism::denial_audit) + 1 == kMechanismCount &
 
 constexpr std::string_view tier_name(Tier tier) { return word(words(tier), static_cast<std::size_t>(tier)); }   // "T2"
 constexpr std::string_view mechanism_name(Mechanism m) { return word(words(m), static_cast<std::size_t>(m)); }  // "mount_ns"
-// For readers of policies (mechanism_names.cc).
-[[nodiscard]] std::optional<Mechanism> mechanism_from(std::string_view);
 
 }  // namespace caisson

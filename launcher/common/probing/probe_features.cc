@@ -1,4 +1,4 @@
-#include "launcher/common/confine/features.h"
+#include "launcher/common/probing/probe_features.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>

@@ -98,7 +98,10 @@ Status Egress::send(gate::Op op, const Workspace& of, const Way& way, std::initi
 Status Egress::launch() {
   const auto uid = [this](uid_t more) { return features_.change_uid.ok() ? std::to_string(door_ + more) : "-"; };
   TRY_ASSIGN(auto pair, sys::seqpacket_pair());
-  TRY_ASSIGN(auto running, confine::start_helper({.file = "caisson-gate", .argv = {uid(0), uid(1)}, .fd3 = pair.second.get()}));
+  TRY_ASSIGN(auto running, confine::start_helper({.file = "caisson-gate",
+                                                  .argv = {uid(0), uid(1)},
+                                                  .env = confine::passed_on(gate::kVariables),
+                                                  .fd3 = pair.second.get()}));
   pid_ = running.pid;
   pidfd_ = std::move(running.pidfd);
   socket_ = std::move(pair.first);

@@ -12,8 +12,8 @@ import world
 class Whole:
     """The gate in the network namespace that stands for the container's, a workspace's namespaces beside it."""
 
-    def __init__(self, internet, lists, prepare=lambda: None):
-        """prepare: in the gate's process, before its exec."""
+    def __init__(self, internet, lists, prepare=lambda: None, variables=None):
+        """prepare: in the gate's process, before its exec. variables: the container's."""
         self.internet, self.place, self.servers = internet, stage.Namespaces(), []
         self.socket, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(60)
@@ -22,7 +22,7 @@ class Whole:
             preexec_fn=lambda: (internet.as_container(), prepare(), os.dup2(child.fileno(), 3)),
             pass_fds=[3],
             stdin=subprocess.DEVNULL,
-            env={},
+            env=variables or {},
         )
         child.close()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

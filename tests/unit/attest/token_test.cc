@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/cli/attest/open_token.h"
 #include "launcher/common/attest/base64url.h"
 #include "launcher/common/base/json.h"
 #include "launcher/common/base/sys.h"

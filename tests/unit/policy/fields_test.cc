@@ -3,6 +3,7 @@
 #include "launcher/compiler/fields.h"
 
 #include "launcher/compiler/canonical.h"
+#include "launcher/compiler/mechanism_names.h"
 #include "launcher/compiler/nearest.h"
 #include "launcher/compiler/stages.h"
 #include "tests/unit/policy/directory.h"
