@@ -169,7 +169,7 @@ constexpr Field kPolicy[] = {
      "The field of the request, in lower case, whose whole value the placeholder is; of `authorization` also after `Bearer` or "
      "`token`, or as user or password of `Basic`."},
     {"/secrets/*/file", text, kPath, "", 2, 255, kRequired, never,
-     "The file with the secret, 12 to 1,024 printable characters, which no domain shows to sessions. Read when policies are."},
+     "The file with the secret, 12 to 1,024 printable characters, which no domain shows to sessions. Read again when it changes."},
     {"/secrets/*/env", text, Form::env_name, "", 1, 64, kRequired, never, "The variable in which sessions find the placeholder."},
     {"/secrets/*/why", text, kAny, "", 8, kMaxWhy, kRequired, never, "The reason."},
     field("/published_ports",

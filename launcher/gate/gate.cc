@@ -17,7 +17,7 @@
 namespace caisson::gate {
 namespace {
 
-constexpr std::int64_t kServeUs = 8'000'000, kCountedUs = 1'000'000;
+constexpr std::int64_t kServeUs = 8'000'000, kCountedUs = 1'000'000, kLookUs = 2'000'000;
 constexpr std::size_t kMostSessions = 8192;  // twice what the door keeps
 constexpr json::Bounds kRecord{.max_bytes = egress::kMaxText, .max_depth = 4, .max_values = 256};
 
@@ -209,17 +209,33 @@ void Gate::tell_opener(const Entry& entry) {
   const Workspace& workspace = entry->second;
   if (binds(workspace) && !std::exchange(opens_, true)) {
     if (auto seed = new_seed(); seed) seed_ = std::move(*seed);
+    look_at_secrets();
     return opener_.start();  // told all by started()
   }
   const egress::OrderHead head{egress::Order::open, workspace.generation, entry->first};
   opener_.send(head, {workspace.list.get()});
   for (const auto& [domain, list] : workspace.settings.lists().of)
     for (const egress::Binding& binding : list->bindings) {
+      stamps_[binding.file] = stamp_of(binding.file);  // before: what is written meanwhile is read once more
       const auto secret = secret_of(binding.file);
       if (secret)
         opener_.send({egress::Order::secret, head.generation, head.workspace}, {secret->get()}, domain + " " + binding.name);
       else failed(workspace.name, "secret " + binding.name + ": " + secret.error().text());
     }
+}
+
+// Who replaces a secret does not have to say so.
+void Gate::look_at_secrets() {
+  std::set<std::string> newer;
+  for (const auto& [file, stamp] : stamps_)
+    if (stamp_of(file) != stamp) newer.insert(file);
+  const auto of_newer = [&newer](const auto& one) {
+    return std::ranges::any_of(one.second->bindings, [&newer](const auto& binding) { return newer.contains(binding.file); });
+  };
+  for (auto it = workspaces_.begin(); it != workspaces_.end(); ++it)
+    if (it->second.made && std::ranges::any_of(it->second.settings.lists().of, of_newer)) tell_opener(it);
+  std::erase_if(stamps_, [](const auto& one) { return stamp_of(one.first) != one.second; });  // of nobody any more
+  loop_.after(kLookUs, [this] { look_at_secrets(); });
 }
 
 void Gate::tell_door(const Entry& entry) {

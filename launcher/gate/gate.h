@@ -72,6 +72,7 @@ class Gate {
   void heard_inside(const Entry& entry, std::string_view text);
   void heard_probed(std::string_view text);
   void tell_opener(const Entry& entry);
+  void look_at_secrets();
   void believe(std::string_view authority);
   void write_trust(const Workspace& workspace);
   void join(Service& with, egress::Order order);
@@ -98,6 +99,7 @@ class Gate {
   std::size_t inside_ = 0;  // connections to servers of workspaces that are being made
   bool running_ = false;    // door and dialer were started
   bool opens_ = false;      // and the opener
+  std::map<std::string, std::string> stamps_;  // of the files with secrets, as they were read last
   Fd seed_;                 // of its authority's key
   std::string authority_;   // its certificate; empty: it has not said so yet
 };

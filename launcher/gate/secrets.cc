@@ -61,6 +61,17 @@ Result<Fd> secret_of(const std::string& path) {
   return out;
 }
 
+std::string stamp_of(const std::string& path) {
+  struct stat st{};
+  if (::stat(path.c_str(), &st) != 0) return "none";
+  std::string out;
+  for (const auto one : {static_cast<std::uint64_t>(st.st_dev), static_cast<std::uint64_t>(st.st_ino),
+                         static_cast<std::uint64_t>(st.st_size), static_cast<std::uint64_t>(st.st_ctim.tv_sec),
+                         static_cast<std::uint64_t>(st.st_ctim.tv_nsec)})
+    out += std::to_string(one) + ' ';
+  return out;
+}
+
 Result<Fd> new_seed() {
   char bytes[egress::kSeedBytes];
   if (::getrandom(bytes, sizeof bytes, 0) != static_cast<ssize_t>(sizeof bytes)) return sys_error("getrandom");
