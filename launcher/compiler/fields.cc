@@ -158,8 +158,7 @@ constexpr Field kPolicy[] = {
     {"/secrets", objects, kAny, "", 0, 16, "[]", added,
      "What sessions use at a host without having it: they hold a placeholder, for which the secret is put into requests to that "
      "host, and taken out of its answers. The list of a file replaces that of the file that it extends."},
-    {"/secrets/*/name", text, kAny, "", 1, 64, kRequired, never,
-     "Its name in records, of `a` to `z`, digits, `-`, `_` and `.`."},
+    {"/secrets/*/name", text, kAny, "", 1, 64, kRequired, never, "Its name in records, of `a` to `z`, digits, `-`, `_` and `.`."},
     {"/secrets/*/host", text, kAny, "", 1, 255, kRequired, never,
      "The one name that it goes to, which `egress` permits. The connection is opened there: HTTP/1.1 alone."},
     {"/secrets/*/port", integer, kAny, "", 1, 65535, "443", never, "The port there, of TLS."},
@@ -169,7 +168,8 @@ constexpr Field kPolicy[] = {
      "The field of the request, in lower case, whose whole value the placeholder is; of `authorization` also after `Bearer` or "
      "`token`, or as user or password of `Basic`."},
     {"/secrets/*/file", text, kPath, "", 2, 255, kRequired, never,
-     "The file with the secret, 12 to 1,024 printable characters, which no domain shows to sessions. Read again when it changes."},
+     "The file with the secret, 12 to 1,024 printable characters, which no domain shows to sessions. Read again when it "
+     "changes."},
     {"/secrets/*/env", text, Form::env_name, "", 1, 64, kRequired, never, "The variable in which sessions find the placeholder."},
     {"/secrets/*/why", text, kAny, "", 8, kMaxWhy, kRequired, never, "The reason."},
     field("/published_ports",

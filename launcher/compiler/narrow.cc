@@ -68,8 +68,10 @@ Result<std::vector<Grant>> narrow_grants(const Policy& policy, const std::vector
   }
   // Without it nothing could be used that is bound: it is no file of the container's that was asked for or not.
   const std::string trust = trust_of(policy);
-  for (const Grant& grant : policy.grants)
-    if (!trust.empty() && grant.source == trust && std::ranges::find(out, grant.path, &Grant::path) == out.end()) out.push_back(grant);
+  for (const Grant& grant : policy.grants) {
+    const bool there = std::ranges::find(out, grant.path, &Grant::path) != out.end();
+    if (!trust.empty() && grant.source == trust && !there) out.push_back(grant);
+  }
   std::ranges::sort(out, {}, &Grant::path);
   return out;
 }

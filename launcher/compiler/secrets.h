@@ -1,5 +1,5 @@
 // The field `secrets` of policy files: what sessions may use at a host without having it. Of each a session gets a placeholder,
-// and of the authority that certifies these hosts to it the certificate (egress/README.md, Secrets).
+// and of the authority that certifies these hosts to it the certificate (launcher/egress/README.md).
 #pragma once
 
 #include "launcher/common/base/json.h"

@@ -167,7 +167,10 @@ void Gate::write_trust(const Workspace& workspace) {
 }
 
 void Gate::believe(std::string_view authority) {
-  if (!is_certificate(authority)) return (void)tell(Told::exit, JsonText().string("process", "opener").string("why", "its authority is no certificate").text());
+  if (!is_certificate(authority)) {
+    (void)tell(Told::exit, JsonText().string("process", "opener").string("why", "its authority is no certificate").text());
+    return;
+  }
   authority_ = authority;
   for (const auto& [number, workspace] : workspaces_)
     if (workspace.made) write_trust(workspace);

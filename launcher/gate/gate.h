@@ -96,12 +96,12 @@ class Gate {
   Lines lines_;
   std::map<std::uint32_t, std::function<void(const egress::DialAnswer&)>> probes_;  // that the dialer makes
   std::uint32_t last_probe_ = 0;
-  std::size_t inside_ = 0;  // connections to servers of workspaces that are being made
-  bool running_ = false;    // door and dialer were started
-  bool opens_ = false;      // and the opener
+  std::size_t inside_ = 0;                     // connections to servers of workspaces that are being made
+  bool running_ = false;                       // door and dialer were started
+  bool opens_ = false;                         // and the opener
   std::map<std::string, std::string> stamps_;  // of the files with secrets, as they were read last
-  Fd seed_;                 // of its authority's key
-  std::string authority_;   // its certificate; empty: it has not said so yet
+  Fd seed_;                                    // of its authority's key
+  std::string authority_;                      // its certificate; empty: it has not said so yet
 };
 
 }  // namespace caisson::gate

@@ -65,9 +65,9 @@ std::string stamp_of(const std::string& path) {
   struct stat st{};
   if (::stat(path.c_str(), &st) != 0) return "none";
   std::string out;
-  for (const auto one : {static_cast<std::uint64_t>(st.st_dev), static_cast<std::uint64_t>(st.st_ino),
-                         static_cast<std::uint64_t>(st.st_size), static_cast<std::uint64_t>(st.st_ctim.tv_sec),
-                         static_cast<std::uint64_t>(st.st_ctim.tv_nsec)})
+  for (const auto one :
+       {static_cast<std::uint64_t>(st.st_dev), static_cast<std::uint64_t>(st.st_ino), static_cast<std::uint64_t>(st.st_size),
+        static_cast<std::uint64_t>(st.st_ctim.tv_sec), static_cast<std::uint64_t>(st.st_ctim.tv_nsec)})
     out += std::to_string(one) + ' ';
   return out;
 }

@@ -44,7 +44,8 @@ bool is_certificate(std::string_view text) {
   text.remove_prefix(kBegin.size());
   text.remove_suffix(std::min(text.size(), kEnd.size()));
   return std::ranges::all_of(text, [](char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '/' || c == '=' || c == '\n';
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+           std::string_view("+/=\n").find(c) != std::string_view::npos;
   });
 }
 

@@ -4,7 +4,8 @@
 namespace caisson::egress {
 
 // The system's authorities, where Debian's programs look; and those that an operator has put into a directory, as *.pem or *.crt.
-inline constexpr const char *kSystemAuthorities = "/etc/ssl/certs/ca-certificates.crt", *kOperatorsAuthorities = "/etc/caisson/ca";
+inline constexpr const char* kSystemAuthorities = "/etc/ssl/certs/ca-certificates.crt";
+inline constexpr const char* kOperatorsAuthorities = "/etc/caisson/ca";
 
 // Below the launcher's own directory: all of them, and the opener's, for sessions of domains that bind a secret. caisson-options
 // makes the file, so that it is there when plans are made; caisson-gate writes it.

@@ -23,7 +23,8 @@ Result<Trust> Trust::load() {
   }
   ERR_clear_error();
   if (read == 0)
-    return fail(Code::invalid_argument, std::string("no authority is trusted: ") + kSystemAuthorities + " and " + kOperatorsAuthorities + " have none");
+    return fail(Code::invalid_argument,
+                std::string("no authority is trusted: ") + kSystemAuthorities + " and " + kOperatorsAuthorities + " have none");
   SSL_CTX_set_verify(made.context_.get(), SSL_VERIFY_PEER, nullptr);
   return made;
 }

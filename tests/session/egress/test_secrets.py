@@ -172,6 +172,7 @@ def test_without_namespaces_variables_lead_to_the_same(bound, internet):
     assert control.hello["tier"] == "T0"
     session = control.create()
     said = run(control, session, BEARER)
+    if not said.startswith("you sent"): print((bound.launcher.run / "trust" / "ca-certificates.crt").read_text(), run(control, session, "env | grep -i ca; cat $SSL_CERT_FILE; curl -vsS https://api.test/x; ls -la $SSL_CERT_FILE"), bound.launcher.records()[-12:])
     assert said.startswith("you sent GET /x") and used(bound) and TOKEN not in said, said
     assert "denied" in run(control, session, f"cat {bound.file}").lower()
     assert "denied" in run(control, session, f"ls {bound.launcher.run}").lower()

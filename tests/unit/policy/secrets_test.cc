@@ -13,7 +13,8 @@ namespace {
 
 constexpr const char* kTrust = "/run/caisson/trust/ca-certificates.crt";
 constexpr const char* kToken =
-    R"({"name": "token", "host": "api.example.org", "file": "/etc/caisson/secrets/token", "env": "API_TOKEN", "why": "issues are read"})";
+    R"({"name": "token", "host": "api.example.org", "file": "/etc/caisson/secrets/token", "env": "API_TOKEN",
+        "why": "issues are read"})";
 
 std::string out_with(const std::string& secrets, const std::string& more = "") {
   return R"("network": "allowlist", "weaken": [{"field": "/network", "why": "packages are fetched"}],
