@@ -252,7 +252,8 @@ void Gate::tell_door(const Entry& entry) {
   }
   if (owners) door_.send(head, {list, tcp4.get(), tcp6.get(), names.get(), owners.get()});
   else door_.send(head, {list, tcp4.get(), tcp6.get(), names.get()});
-  door_.send({egress::Order::mappings, head.generation, head.workspace}, {}, mapping_bytes(entry->second.settings.mappings()));
+  const auto& mappings = entry->second.settings.mappings();
+  if (!mappings.empty()) door_.send({egress::Order::mappings, head.generation, head.workspace}, {}, mapping_bytes(mappings));
 }
 
 void Gate::tell_door(const Entry& entry, const Connectors::One& one) {

@@ -221,7 +221,6 @@ def test_every_method_of_the_sdk(clean, out, contract):
     assert proxy.list_excludes().data == ["*.aside.test"]
     assert proxy.remove_exclude(pattern="*.aside.test").success
     assert proxy.diagnose(url="http://denied.test").data.route == "denied"
-    assert proxy.health().data.healthy
     assert proxy.remove_upstream().success
     assert proxy.get_upstream().data is None
     assert not proxy.uncalled() - {"with_raw_response"}

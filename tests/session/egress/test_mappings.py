@@ -103,7 +103,7 @@ def test_another_workspaces_mappings_are_not_its_own(whole):
         ours, theirs = stage.socket.socketpair(stage.socket.AF_UNIX, stage.socket.SOCK_SEQPACKET)
         ours.settimeout(60)
         file = stage.memory_file(list_of(rule("api.test", ports=[80])))
-        stage.send(whole.socket, struct.pack("IIQ", stage.MAKE, 1, 2) + b"other", [other.user, file, theirs.fileno()])
+        stage.send(whole.socket, struct.pack("IIQ", stage.MAKE, 1, 2) + b"other", [file, theirs.fileno(), other.user])
         theirs.close()
         assert stage.answer_of(ours, other) == "made"
         assert whole.ask("get", workspace=2)["mappings"] == []

@@ -32,7 +32,9 @@ class Whole:
         stage.send(self.socket, order, [file, theirs.fileno(), self.place.user])
         os.close(file)
         theirs.close()
-        assert stage.answer_of(ours, self.place) == "made"
+        if (answer := stage.answer_of(ours, self.place)) != "made":
+            self.close()
+            raise AssertionError(answer)
 
     def told_until(self, kind, **members):
         end = time.monotonic() + 60
