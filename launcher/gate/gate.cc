@@ -12,11 +12,12 @@
 #include "launcher/common/base/sys.h"
 #include "launcher/common/telling/json_text.h"
 #include "launcher/gate/secrets.h"
+#include "launcher/gate/trust.h"
 
 namespace caisson::gate {
 namespace {
 
-constexpr std::int64_t kServeUs = 8'000'000;
+constexpr std::int64_t kServeUs = 8'000'000, kLookUs = 2'000'000;
 constexpr std::size_t kMostSessions = 8192;  // twice what the door keeps
 
 }  // namespace
@@ -36,8 +37,11 @@ Gate::Gate(Loop& loop, Fd up, const Uids& uids)
 Service::Events Gate::events(Service& of) {
   return {.started = [this, &of] { started(of); },
           .ready = [this] { settle(); },
-          .said = [this, &of](egress::Said said, std::uint64_t workspace,
-                              std::string_view text) { heard(of, said, workspace, text); },
+          .said =
+              [this, &of](egress::Said said, std::uint64_t workspace, std::string_view text) {
+                if (said != egress::Said::authority) heard(of, said, workspace, text);
+                else if (&of == &opener_) believe(text);
+              },
           .exited = [this](const std::string& record) { (void)tell(Told::exit, record); }};
 }
 
@@ -148,6 +152,32 @@ void Gate::read_lists(Workspace& workspace) {
     failed(workspace.name,
            "its domains have different lists, and here sessions are not told apart (cgroup v2 and sock_diag do it): "
            "everything is refused until all domains with a way out have the same network, egress and egress_limits");
+  write_trust(workspace);
+}
+
+// Before any session of it is made, and again with the opener's certificate as soon as that is there.
+void Gate::write_trust(const Workspace& workspace) {
+  for (const auto& [domain, list] : workspace.settings.lists().of) {
+    if (list->trust.empty()) continue;
+    Status done = gate::write_trust(list->trust, authority_);
+    if (done && workspace.connectors) done = show_trust(list->trust);
+    if (!done) failed(workspace.name, "authorities of sessions: " + done.error().text());
+  }
+}
+
+void Gate::believe(std::string_view authority) {
+  if (!is_certificate(authority)) {
+    (void)tell(Told::exit, JsonText().string("process", "opener").string("why", "its authority is no certificate").text());
+    return;
+  }
+  authority_ = authority;
+  for (const auto& [number, workspace] : workspaces_)
+    if (workspace.made) write_trust(workspace);
+  settle();
+}
+
+bool Gate::binds(const Workspace& workspace) {
+  return std::ranges::any_of(workspace.settings.lists().of, [](const auto& one) { return !one.second->bindings.empty(); });
 }
 
 // Upstream proxies before the lists: nothing goes out that was to go through one.
@@ -179,18 +209,35 @@ std::optional<egress::Upstream> Gate::upstream_of(const Workspace& workspace, co
 // its placeholder is refused.
 void Gate::tell_opener(const Entry& entry) {
   const Workspace& workspace = entry->second;
-  const bool binds =
-      std::ranges::any_of(workspace.settings.lists().of, [](const auto& one) { return !one.second->bindings.empty(); });
-  if (binds && !std::exchange(opens_, true)) return opener_.start();  // told all by started()
+  if (binds(workspace) && !std::exchange(opens_, true)) {
+    if (auto seed = new_seed(); seed) seed_ = std::move(*seed);
+    look_at_secrets();
+    return opener_.start();  // told all by started()
+  }
   const egress::OrderHead head{egress::Order::open, workspace.generation, entry->first};
   opener_.send(head, {workspace.list.get()});
   for (const auto& [domain, list] : workspace.settings.lists().of)
     for (const egress::Binding& binding : list->bindings) {
+      stamps_[binding.file] = stamp_of(binding.file);  // before: what is written meanwhile is read once more
       const auto secret = secret_of(binding.file);
       if (secret)
         opener_.send({egress::Order::secret, head.generation, head.workspace}, {secret->get()}, domain + " " + binding.name);
       else failed(workspace.name, "secret " + binding.name + ": " + secret.error().text());
     }
+}
+
+// Who replaces a secret does not have to say so.
+void Gate::look_at_secrets() {
+  std::set<std::string> newer;
+  for (const auto& [file, stamp] : stamps_)
+    if (stamp_of(file) != stamp) newer.insert(file);
+  const auto of_newer = [&newer](const auto& one) {
+    return std::ranges::any_of(one.second->bindings, [&newer](const auto& binding) { return newer.contains(binding.file); });
+  };
+  for (auto it = workspaces_.begin(); it != workspaces_.end(); ++it)
+    if (it->second.made && std::ranges::any_of(it->second.settings.lists().of, of_newer)) tell_opener(it);
+  std::erase_if(stamps_, [](const auto& one) { return stamp_of(one.first) != one.second; });  // of nobody any more
+  loop_.after(kLookUs, [this] { look_at_secrets(); });
 }
 
 void Gate::tell_door(const Entry& entry) {
@@ -221,6 +268,8 @@ void Gate::know(Workspace& workspace, const std::string& session) {
 
 void Gate::settle() {
   if (!door_.ready() || !dialer_.ready() || (opens_ && !opener_.ready())) return;
+  const bool bound = std::ranges::any_of(workspaces_, [](const auto& one) { return binds(one.second); });
+  if (bound && authority_.empty()) return;
   for (auto it = workspaces_.begin(); it != workspaces_.end();)
     if (const auto at = it++; at->second.made && at->second.answer) answer(at, 0, "");
 }
@@ -244,6 +293,7 @@ void Gate::started(Service& service) {
   (void)tell(Told::start, JsonText().string("process", service.name()).number("pid", service.pid()).text());
   if (&service != &opener_) join(dialer_, egress::Order::peer);
   if (&service != &dialer_) join(opener_, egress::Order::opener);
+  if (&service == &opener_ && seed_) opener_.send({egress::Order::seed, 0, 0}, {seed_.get()});
   for (auto it = workspaces_.begin(); it != workspaces_.end(); ++it) {
     if (!it->second.made) continue;
     if (&service == &door_) tell_door(it);

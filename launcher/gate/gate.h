@@ -63,6 +63,7 @@ class Gate {
   void read_lists(Workspace& workspace);
   void tell_door(const Entry& entry);
   void tell_door(const Entry& entry, const Connectors::One& one);
+  [[nodiscard]] static bool binds(const Workspace& workspace);
   static void know(Workspace& workspace, const std::string& session);
   void tell_dialer(const Entry& entry);
   void tell_upstream(const Entry& entry, const std::string& domain);
@@ -75,6 +76,9 @@ class Gate {
   void heard_inside(const Entry& entry, std::string_view text);
   void heard_probed(std::string_view text);
   void tell_opener(const Entry& entry);
+  void look_at_secrets();
+  void believe(std::string_view authority);
+  void write_trust(const Workspace& workspace);
   void join(Service& with, egress::Order order);
   void settle();  // answers who waits, once all that it asked for serves
   void answer(Entry entry, int error, const std::string& what);
@@ -101,9 +105,12 @@ class Gate {
   Lines lines_;
   std::map<std::uint32_t, std::function<void(const egress::DialAnswer&)>> probes_;  // that the dialer makes
   std::uint32_t last_probe_ = 0;
-  std::size_t inside_ = 0;  // connections to servers of workspaces that are being made
-  bool running_ = false;    // door and dialer were started
-  bool opens_ = false;      // and the opener
+  std::size_t inside_ = 0;                     // connections to servers of workspaces that are being made
+  bool running_ = false;                       // door and dialer were started
+  bool opens_ = false;                         // and the opener
+  std::map<std::string, std::string> stamps_;  // of the files with secrets, as they were read last
+  Fd seed_;                                    // of its authority's key
+  std::string authority_;                      // its certificate; empty: it has not said so yet
 };
 
 }  // namespace caisson::gate

@@ -68,6 +68,7 @@ bool Dialer::ordered(const OrderHead& order, std::string_view text, std::vector<
     case Order::connector:
     case Order::opener:
     case Order::secret:
+    case Order::seed:
       return false;  // the others'
   }
   return false;

@@ -46,8 +46,9 @@ void put_rule(std::string& out, const Rule& rule) {
 
 void put_binding(std::string& out, const Binding& binding) {
   for (const std::string* text :
-       {&binding.name, &binding.placeholder, &binding.host, &binding.path, &binding.field, &binding.file})
+       {&binding.name, &binding.placeholder, &binding.host, &binding.path, &binding.field, &binding.file, &binding.env})
     put_text(out, *text);
+  put_text(out, binding.why);
   put(out, binding.port);
   put(out, static_cast<std::uint8_t>(binding.methods.size()));
   for (const std::string& method : binding.methods) put_text(out, method);
@@ -81,6 +82,10 @@ class Reader {
   std::string_view left_;
   bool good_ = true;
 };
+
+bool is_line(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f; });
+}
 
 // Canonical, as compile wrote it: a name that compares equal to no host would be a rule without effect.
 std::string read_canonical_name(Reader& in) {
@@ -125,14 +130,17 @@ Rule read_rule(Reader& in) {
     ports.last = in.number<std::uint16_t>(ports.first);
   }
   rule.why = in.text(kMaxRuleWhy);
-  in.check(std::ranges::all_of(rule.why, [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f; }));
+  in.check(is_line(rule.why));
   return rule;
 }
 
 Binding read_binding(Reader& in) {
   Binding binding;
-  for (std::string* text : {&binding.name, &binding.placeholder, &binding.host, &binding.path, &binding.field, &binding.file})
+  for (std::string* text :
+       {&binding.name, &binding.placeholder, &binding.host, &binding.path, &binding.field, &binding.file, &binding.env})
     *text = in.text(kMaxBindingText);
+  binding.why = in.text(kMaxRuleWhy);
+  in.check(is_line(binding.why));
   binding.port = in.number<std::uint16_t>();
   binding.methods.resize(in.number<std::uint8_t>(0, kMaxMethods));
   for (std::string& method : binding.methods) method = in.text(kMaxBindingText);
@@ -165,6 +173,7 @@ std::string list_bytes(const List& list) {
   put_text(out, list.upstream);
   put(out, static_cast<std::uint8_t>(list.bindings.size()));
   for (const Binding& binding : list.bindings) put_binding(out, binding);
+  put_text(out, list.trust);
   return out;
 }
 
@@ -188,6 +197,8 @@ Result<List> read_list(std::string_view bytes) {
   }
   const auto bindings = in.number<std::uint8_t>(0, kMaxBindings);
   for (std::uint8_t i = 0; i < bindings && in.good(); ++i) list.bindings.push_back(read_binding(in));
+  list.trust = in.text(kMaxBindingText);
+  in.check(list.trust.empty() || (list.trust.starts_with('/') && is_line(list.trust)));
   if (!in.good() || !in.at_end()) return wrong();
   return list;
 }

@@ -60,6 +60,9 @@ struct List {
   std::vector<Rule> rules;
   std::vector<Binding> bindings = {};
   Limits limits;
+  // Where sessions read whose certificates to believe: caisson-gate keeps there the system's authorities and that of bound hosts.
+  // Empty: nowhere.
+  std::string trust = {};
   std::string upstream =
       {};  // the proxy that the policy names, as upstream_bytes() of upstream.h, without a password; empty: none
 };
