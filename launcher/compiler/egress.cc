@@ -4,8 +4,10 @@
 #include <charconv>
 #include <variant>
 
+#include "launcher/common/capture/capture.h"
 #include "launcher/compiler/stages.h"
 #include "launcher/egress/list/list.h"
+#include "launcher/egress/list/ports.h"
 #include "launcher/egress/list/prefix.h"
 #include "launcher/egress/list/upstream.h"
 
@@ -317,6 +319,17 @@ Value upstream_json(std::string_view list) {
   for (const egress::Pattern& pattern : upstream->include) out["include"].push_back(pattern.text);
   for (const egress::Pattern& pattern : upstream->exclude) out["exclude"].push_back(pattern.text);
   return out;
+}
+
+std::string named_ports(std::string_view list) {
+  egress::Lists lists;
+  if (auto read = egress::read_list(list)) lists.of.emplace("", std::make_shared<const egress::List>(std::move(*read)));
+  const auto named = egress::named_ports(lists, capture::kDoorPort);
+  return "without nf_tables the door has these ports alone, at every address, the loopback's too: " +
+         egress::ports_text(named.ports) + (named.all ? "" : ", and not all that the rules name") +
+         "; what connects to another port goes nowhere, without a record, or to a server of the workspace's own that listens at "
+         "every address; no session can serve at these; the domains of a workspace have " +
+         std::to_string(egress::kMostPorts) + " ports together, and what is beyond goes nowhere as well";
 }
 
 Value merge_egress(const Value& parent, const Value& child) {

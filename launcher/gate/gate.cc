@@ -11,6 +11,7 @@
 #include "launcher/common/base/scm.h"
 #include "launcher/common/base/sys.h"
 #include "launcher/common/telling/json_text.h"
+#include "launcher/egress/list/ports.h"
 #include "launcher/gate/secrets.h"
 #include "launcher/gate/trust.h"
 
@@ -68,11 +69,12 @@ Status Gate::hear() {
     there->second.generation = order.generation;
     there->second.list = std::move(fds[0]);
     read_lists(there->second);
+    warn_unlike(there->second);
     // The door last: what the door lets through is to meet the same list.
     tell_opener(there);
     tell_dialer(there);
     door_.send({egress::Order::open, order.generation, order.workspace}, {there->second.list.get()});
-    return {};
+    return more_ports(there), Status();
   }
   for (Service* of : {&door_, &dialer_, &opener_}) of->send({egress::Order::close, order.generation, order.workspace}, {});
   workspaces_.erase(there);
@@ -90,11 +92,12 @@ void Gate::open(const Order& order, std::string name, std::array<Fd, scm::kMaxFd
   made.generation = order.generation;
   if (at_start_) made.settings = *at_start_;
   made.list = std::move(fds[0]);
+  read_lists(made);
   const auto done = [this, number = order.workspace](Entered entered) { this->entered(number, std::move(entered)); };
   const bool make = order.op == Op::make;
   if (!fds[2]) return listen(order.workspace, std::move(fds[1]), make);
   if (make) made.answer = std::move(fds[1]);  // a new network namespace is made, then
-  enter(loop_, fds[2], fds[1], done);
+  enter(loop_, fds[2], fds[1], egress::named_ports(made.settings.lists(), capture::kDoorPort).ports, done);
   made.user_ns = std::move(fds[2]);
   await(order.workspace);
 }
@@ -133,21 +136,28 @@ void Gate::entered(std::uint64_t workspace, Entered made) {
   entry->second.net_ns = std::move(made.net_ns);
   entry->second.sockets = std::move(made.sockets);
   if (!members_.known()) entry->second.sockets.owners.reset();
-  read_lists(entry->second);
+  entry->second.by_ports = !made.without.empty();
   entry->second.made = true;
-  (void)tell(Told::start,
-             JsonText().string("workspace", entry->second.name).number("generation", entry->second.generation).text());
+  warn_unlike(entry->second);
+  JsonText start;
+  start.string("workspace", entry->second.name).number("generation", entry->second.generation);
+  if (!made.without.empty()) start.string("without_nf_tables", made.without);
+  (void)tell(Told::start, start.text());
   tell_dialer(entry);
   tell_opener(entry);
   tell_door(entry);
+  more_ports(entry);
   settle();
 }
 
-// Where sessions are not told apart the door refuses everything as soon as their lists differ. Whoever wrote them is to know why.
 void Gate::read_lists(Workspace& workspace) {
   const auto bytes = sys::read_file("/proc/self/fd/" + std::to_string(workspace.list.get()), egress::kMaxListsBytes);
   auto lists = bytes ? egress::read_lists(*bytes) : fail(Code::io, "");
   workspace.settings.set_lists(lists ? std::move(*lists) : egress::Lists());
+}
+
+// Where sessions are not told apart the door refuses everything as soon as their lists differ. Whoever wrote them is to know why.
+void Gate::warn_unlike(const Workspace& workspace) {
   if (!workspace.settings.lists().alike && !workspace.sockets.owners && !workspace.connectors)
     failed(workspace.name,
            "its domains have different lists, and here sessions are not told apart (cgroup v2 and sock_diag do it): "
@@ -241,7 +251,7 @@ void Gate::look_at_secrets() {
 }
 
 void Gate::tell_door(const Entry& entry) {
-  const auto& [tcp4, tcp6, names, owners] = entry->second.sockets;
+  const capture::Sockets& sockets = entry->second.sockets;
   const egress::OrderHead head{egress::Order::open, entry->second.generation, entry->first};
   const int list = entry->second.list.get();
   figures_.begin(entry->first);
@@ -250,8 +260,10 @@ void Gate::tell_door(const Entry& entry) {
     for (const Connectors::One& one : connectors->all()) tell_door(entry, one);
     return;
   }
-  if (owners) door_.send(head, {list, tcp4.get(), tcp6.get(), names.get(), owners.get()});
-  else door_.send(head, {list, tcp4.get(), tcp6.get(), names.get()});
+  std::vector<int> fds = {list, sockets.tcp4.get(), sockets.tcp6.get(), sockets.names.get()};
+  if (sockets.owners) fds.push_back(sockets.owners.get());
+  door_.send(head, fds);
+  tell_ports(entry, sockets.ports);
   const auto& mappings = entry->second.settings.mappings();
   if (!mappings.empty()) door_.send({egress::Order::mappings, head.generation, head.workspace}, {}, mapping_bytes(mappings));
 }

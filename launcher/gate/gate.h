@@ -47,6 +47,8 @@ class Gate {
     capture::Sockets sockets;
     std::unique_ptr<Connectors> connectors;  // in place of these, where sessions have no network namespace
     bool made = false;
+    bool by_ports = false;   // there are no rules, but listeners at ports
+    bool listening = false;  // and more of them are being made
     Settings settings;
     std::set<std::string> sessions;  // of which the door was told
     TokenBucket records{1000, 200};  // at once, and a second: beyond that they are counted
@@ -60,7 +62,11 @@ class Gate {
   void listen(std::uint64_t workspace, Fd builder, bool make);
   void await(std::uint64_t workspace);  // a door and a dialer that do not come
   void entered(std::uint64_t workspace, Entered made);
-  void read_lists(Workspace& workspace);
+  static void read_lists(Workspace& workspace);
+  void warn_unlike(const Workspace& workspace);
+  // ports.cc: where there are no rules
+  void more_ports(const Entry& entry);
+  void tell_ports(const Entry& entry, const std::vector<capture::AtPort>& ports);
   void tell_door(const Entry& entry);
   void tell_door(const Entry& entry, const Connectors::One& one);
   [[nodiscard]] static bool binds(const Workspace& workspace);

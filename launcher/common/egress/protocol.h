@@ -34,6 +34,7 @@ enum class Order : std::uint32_t {
   secret = 11,    // to the opener, after the lists: a secret (memory file) of a binding; text: "domain name"
   seed = 12,      // to the opener, before all else: random bytes (memory file) from which the key of its authority follows, so
                   // that one that is started anew has the same
+  ports = 13,     // to the door, after its sockets: one listener more or some, each at a port of every address
 };
 struct Cgroup {
   std::uint64_t id;

@@ -69,6 +69,7 @@ bool Dialer::ordered(const OrderHead& order, std::string_view text, std::vector<
     case Order::opener:
     case Order::secret:
     case Order::seed:
+    case Order::ports:
       return false;  // the others'
   }
   return false;
