@@ -3,6 +3,7 @@
 #include "launcher/common/base/hash.h"
 #include "launcher/common/policy/rows.h"
 #include "launcher/compiler/egress.h"
+#include "launcher/compiler/secrets.h"
 
 namespace caisson::policy {
 namespace {
@@ -52,6 +53,7 @@ Value to_json(const Policy& p) {
   if (goes_out(p.network)) out["egress_limits"] = egress_limits_json(p.egress);
   else out.erase("egress");
   if (json::Value upstream = upstream_json(p.egress); !upstream.empty()) out["upstream"] = std::move(upstream);
+  if (json::Value secrets = secrets_json(p.egress); !secrets.empty()) out["secrets"] = std::move(secrets);
   return out;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "launcher/compiler/egress.h"
+#include "launcher/compiler/secrets.h"
 #include "launcher/compiler/stages.h"
 #include "launcher/egress/list/list.h"
 
@@ -81,6 +82,7 @@ void check_policy(Policy& policy, const Source& source, const Sets& sets, Proble
       problems.add(source, "/egress",
                    list.error().what + ": with those that deny in the files that it extends, it may have " +
                        std::to_string(egress::kMaxRules) + " rules and " + std::to_string(egress::kMaxListBytes) + " bytes");
+  check_bound(policy, source, problems);
   resolve_sets(policy, source, sets, problems);
 }
 

@@ -162,6 +162,7 @@ class Checker {
     if (const auto kind = place.address ? refused_class(place) : std::nullopt)
       problem("host",
               "leads to no place that can be reached: " + std::string(word(words(*kind), static_cast<std::size_t>(*kind))));
+    if (rule_->contains("alarm")) problem("alarm", "goes with rules that deny: this one allows");
     const bool tls = overlap(ports_of(*rule_, ports), {{443, 443}});
     if (rule_->value("methods", "all") == "read" && tls)
       problem("methods", "\"read\" holds for plain HTTP, and port 443 carries TLS: say \"ports\": [80]");
@@ -186,6 +187,7 @@ egress::Rule compile(const Value& rule) {
       rule.value("sni", place.address ? "optional" : "required") == "optional" ? egress::Sni::optional : egress::Sni::required;
   if (out.deny) out.sni = egress::Sni::required;
   out.read_only = rule.value("methods", "all") == "read";
+  out.alarm = rule.value("alarm", false);
   out.why = rule["why"].get<std::string>();
   return out;
 }
@@ -203,6 +205,7 @@ Value rule_json(const egress::Rule& rule) {
     if (ports.first == ports.last) out["ports"].push_back(ports.first);
     else out["ports"].push_back(std::to_string(ports.first) + "-" + std::to_string(ports.last));
   if (rule.deny) out["deny"] = true;
+  if (rule.alarm) out["alarm"] = true;
   if (rule.private_) out["private"] = true;
   if (rule.read_only) out["methods"] = "read";
   if (!rule.deny && (rule.sni == egress::Sni::optional) != rule.address.has_value())

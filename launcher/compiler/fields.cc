@@ -125,6 +125,8 @@ constexpr Field kPolicy[] = {
     {"/egress/*/ports", ranges, kAny, "", 1, 16, "", never,
      "Ports, or ranges of them (`\"8000-8010\"`). Without it: 80 and 443 of a name; every port, if the rule denies."},
     {"/egress/*/deny", boolean, kAny, "", 0, 0, "false", never, "The rule denies, and wins over all that allow."},
+    {"/egress/*/alarm", boolean, kAny, "", 0, 0, "false", never,
+     "With `deny`: nobody has a reason to ask for it, and whoever does raises an alarm (`canary`)."},
     {"/egress/*/private", boolean, kAny, "", 0, 0, "false", never,
      "The name may lead to private addresses (10.0.0.0/8, fc00::/7, …). Never to loopback, link-local or metadata addresses."},
     {"/egress/*/sni", choice, kAny, "required optional", 0, 0, "", never,
@@ -155,6 +157,23 @@ constexpr Field kPolicy[] = {
     {"/upstream/exclude", list, kAny, "", 0, 64, "[]", never, "What does not, in the same forms."},
     {"/upstream/resolve", choice, kAny, "local proxy", 0, 0, "\"proxy\"", never,
      "Who resolves names. Where it is the proxy, nothing here sees which addresses they lead to: private ones are its business."},
+    {"/secrets", objects, kAny, "", 0, 16, "[]", added,
+     "What sessions use at a host without having it: they hold a placeholder, for which the secret is put into requests to that "
+     "host, and taken out of its answers. The list of a file replaces that of the file that it extends."},
+    {"/secrets/*/name", text, kAny, "", 1, 64, kRequired, never, "Its name in records, of `a` to `z`, digits, `-`, `_` and `.`."},
+    {"/secrets/*/host", text, kAny, "", 1, 255, kRequired, never,
+     "The one name that it goes to, which `egress` permits. The connection is opened there: HTTP/1.1 alone."},
+    {"/secrets/*/port", integer, kAny, "", 1, 65535, "443", never, "The port there, of TLS."},
+    {"/secrets/*/methods", list, kAny, "", 0, 8, "[]", never, "Only in requests with these methods. Empty: with any."},
+    {"/secrets/*/path", text, kAny, "", 1, 255, "\"/\"", never, "Only at this path and below it."},
+    {"/secrets/*/field", text, kAny, "", 1, 64, "\"authorization\"", never,
+     "The field of the request, in lower case, whose whole value the placeholder is; of `authorization` also after `Bearer` or "
+     "`token`, or as user or password of `Basic`."},
+    {"/secrets/*/file", text, kPath, "", 2, 255, kRequired, never,
+     "The file with the secret, 12 to 1,024 printable characters, which no domain shows to sessions. Read again when it "
+     "changes."},
+    {"/secrets/*/env", text, Form::env_name, "", 1, 64, kRequired, never, "The variable in which sessions find the placeholder."},
+    {"/secrets/*/why", text, kAny, "", 8, kMaxWhy, kRequired, never, "The reason."},
     field("/published_ports",
           "Ports of a workspace whose previews need no credential, at most 16, while a session of the domain runs there. Needs a "
           "`weaken` entry, even in base.json."),

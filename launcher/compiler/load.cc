@@ -12,9 +12,11 @@
 
 #include "launcher/common/base/hash.h"
 #include "launcher/common/base/sys.h"
+#include "launcher/common/egress/trust.h"
 #include "launcher/compiler/canonical.h"
 #include "launcher/compiler/egress.h"
 #include "launcher/compiler/nearest.h"
+#include "launcher/compiler/secrets.h"
 #include "launcher/compiler/stages.h"
 #include "launcher/egress/list/lists.h"
 
@@ -164,6 +166,7 @@ class Loader {
         result_.policies[domain] = finish(*top, domain);
     }
     measure_ways_out();
+    look_at_secrets();
     if (problems_.count() == 0 && result_.policies.empty())
       problem(path_,
               choice_.only.empty() ? "has no domain: the only *.json is base.json" : "has no domain " + quote(choice_.only, 64),
@@ -178,6 +181,13 @@ class Loader {
     if (bytes > egress::kMaxListsBytes)
       problem(path_, "has egress lists of " + std::to_string(bytes) + " bytes in all its domains together, and at most " +
                          std::to_string(egress::kMaxListsBytes) + " are possible: say fewer rules, or shorter reasons");
+  }
+
+  // What one domain's sessions use without having it, another's may not read.
+  void look_at_secrets() {
+    for (const auto& [domain, policy] : result_.policies)
+      if (const std::string what = policy != nullptr ? shown_secret(*policy, result_.policies) : ""; !what.empty())
+        problem(path_ + "/" + domain + ".json", what);
   }
 
   void problem(const std::string& file, const std::string& what, const std::string& meant = {}) {
@@ -250,6 +260,7 @@ class Loader {
     auto policy = std::make_shared<Policy>(build(doc));
     policy->domain = domain;
     policy->preset = std::move(preset);
+    bind_secrets(*policy, list_of(doc, "secrets"), choice_.run + egress::kTrustFile);
     check_policy(*policy, blamed, sets_, problems_);
     return policy;
   }
@@ -270,6 +281,8 @@ class Loader {
                     "permits nothing, because network is " +
                         std::string(word(words(policy->network), static_cast<std::size_t>(policy->network))) +
                         ": say \"network\": \"allowlist\", or leave the rules that allow to the files that have it");
+    if (domain != "base" && !goes_out(policy->network) && !list_of(top.source->doc, "secrets").empty())
+      problems_.add(*top.source, "/secrets", "binds nothing, because the policy has no way out: say \"network\": \"allowlist\"");
     if (preset_ && problems_.count() == before) {
       policy = make(settle(base, apply_preset(base, std::move(doc), preset_->doc)), *preset_, domain, choice_.preset);
       policy->layers = top.files;

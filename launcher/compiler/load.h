@@ -16,6 +16,7 @@ struct Choice {
   // What the operator mounted (compiler/volumes.h): granted to every domain that shares the workspace's home, where its policy,
   // preset included, does not itself say something of the place.
   std::vector<Grant> mounts = {};
+  std::string run = "/run/caisson";  // the launcher's own directory, where the file of certificates is (secrets.h)
 };
 
 // Every *.json of `directory` but base.json, which the domains extend, and schema.json is a domain.

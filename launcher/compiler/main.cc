@@ -97,14 +97,18 @@ std::string problem(const std::string& directory, const std::string& what) {
   return policy::freeze(none);
 }
 
+// OWN's places, as the launcher gives them (pid1/session/policies.cc).
+enum Own : std::size_t { kPolicies, kHome, kAudit, kRun };
+
 std::string answer(const std::string& directory, const std::string& preset, confine::Volumes volumes) {
   if (const auto done = give_up(directory); !done) return problem(directory, "cannot be read: " + done.error().text());
   auto table = sys::read_fd(0, confine::kMaxMountTable);
   if (table) volumes.table = std::move(*table);
   auto mounts = table ? confine::volume_grants(volumes) : std::unexpected(std::move(table).error());
   if (!mounts) return problem("", mounts.error().text());
-  std::string bytes =
-      policy::freeze(policy::load_directory(directory, {.only = "", .preset = preset, .mounts = std::move(*mounts)}));
+  policy::Choice choice{.only = "", .preset = preset, .mounts = std::move(*mounts)};
+  if (volumes.own.size() > kRun) choice.run = volumes.own[kRun];
+  std::string bytes = policy::freeze(policy::load_directory(directory, choice));
   if (bytes.size() <= policy::kMaxFrozen) return bytes;
   return problem(directory, "has policies that take more than " + std::to_string(policy::kMaxFrozen) + " bytes");
 }

@@ -7,6 +7,7 @@
 #include "launcher/compiler/egress.h"
 #include "launcher/compiler/mechanism_names.h"
 #include "launcher/compiler/nearest.h"
+#include "launcher/compiler/secrets.h"
 #include "launcher/compiler/stages.h"
 
 namespace caisson::policy {
@@ -123,6 +124,7 @@ void check_file(const Source& source, Kind kind, Problems& problems) {
     problems.add(source, "/syscalls", "field 'allow' is missing: no program can run without it");
 
   check_egress(source, problems);
+  check_secrets(source, problems);
   std::map<std::string, std::size_t> seen;
   const json::Value& grants = list_of(doc, "grants");
   for (std::size_t i = 0; i < grants.size(); ++i) {
@@ -146,7 +148,7 @@ std::vector<Widening> widenings(const Value& parent, const Value& child, const s
   for (const Field& field : policy_fields()) {
     if (field.widens == Widens::never || field.widens == Widens::grants) continue;
     // Of a parent without a way out, these permit nothing yet: the entry of /network speaks for the child's.
-    if (!way_out && field.pointer.starts_with("/egress")) continue;
+    if (!way_out && (field.pointer.starts_with("/egress") || field.pointer == "/secrets")) continue;
     const std::string pointer(field.pointer);
     const Value *before = at(parent, pointer), *after = at(child, pointer);
     if (before != nullptr && after != nullptr && wider(field, *before, *after))

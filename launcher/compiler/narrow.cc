@@ -6,6 +6,7 @@
 
 #include "launcher/common/policy/rows.h"
 #include "launcher/compiler/canonical.h"
+#include "launcher/compiler/secrets.h"
 #include "launcher/compiler/text_formats.h"
 
 namespace caisson::policy {
@@ -64,6 +65,12 @@ Result<std::vector<Grant>> narrow_grants(const Policy& policy, const std::vector
     // Names that are protected in a grant need not be in the home or /tmp around it.
     const bool bare = outer == place && !policy.protect.empty() && !(policy.protect_home && place->path == policy.home_path);
     if (bare || !no_more_than(as_outer, kept)) out.push_back(kept);
+  }
+  // Without it nothing could be used that is bound: it is no file of the container's that was asked for or not.
+  const std::string trust = trust_of(policy);
+  for (const Grant& grant : policy.grants) {
+    const bool there = std::ranges::find(out, grant.path, &Grant::path) != out.end();
+    if (!trust.empty() && grant.source == trust && !there) out.push_back(grant);
   }
   std::ranges::sort(out, {}, &Grant::path);
   return out;

@@ -8,6 +8,7 @@
 #include "launcher/compiler/canonical.h"
 #include "launcher/compiler/egress.h"
 #include "launcher/compiler/fields.h"
+#include "launcher/compiler/secrets.h"
 
 namespace caisson::policy {
 namespace {
@@ -192,6 +193,17 @@ constexpr Telling kTellings[] = {
        for (const auto& [name, value] : upstream.items())
          say("upstream " + name, value.is_string() ? value.get<std::string>() : json::dump(value),
              reason_of(p, "/upstream/" + name));
+     }},
+    {"reaches", "/secrets",
+     [](const Policy& p, const Say& say) {
+       const json::Value secrets = secrets_json(p.egress);
+       for (const json::Value& one : secrets) {
+         const auto text = [&one](const char* member) { return one[member].get<std::string>(); };
+         say("secret " + text("name"),
+             "at " + text("host") + ":" + std::to_string(one["port"].get<unsigned>()) + text("path") + ", in " + text("field") +
+                 "; $" + text("env") + " is its placeholder",
+             text("why"));
+       }
      }},
     {"is reached", "/published_ports",
      [](const Policy& p, const Say& say) {

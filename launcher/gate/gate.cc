@@ -13,13 +13,13 @@
 #include "launcher/common/telling/json_text.h"
 #include "launcher/egress/list/ports.h"
 #include "launcher/gate/secrets.h"
+#include "launcher/gate/trust.h"
 
 namespace caisson::gate {
 namespace {
 
-constexpr std::int64_t kServeUs = 8'000'000, kCountedUs = 1'000'000;
+constexpr std::int64_t kServeUs = 8'000'000, kLookUs = 2'000'000;
 constexpr std::size_t kMostSessions = 8192;  // twice what the door keeps
-constexpr json::Bounds kRecord{.max_bytes = egress::kMaxText, .max_depth = 4, .max_values = 256};
 
 }  // namespace
 
@@ -38,7 +38,11 @@ Gate::Gate(Loop& loop, Fd up, const Uids& uids)
 Service::Events Gate::events(Service& of) {
   return {.started = [this, &of] { started(of); },
           .ready = [this] { settle(); },
-          .said = [this](egress::Said said, std::uint64_t of, std::string_view text) { heard(said, of, text); },
+          .said =
+              [this, &of](egress::Said said, std::uint64_t workspace, std::string_view text) {
+                if (said != egress::Said::authority) heard(of, said, workspace, text);
+                else if (&of == &opener_) believe(text);
+              },
           .exited = [this](const std::string& record) { (void)tell(Told::exit, record); }};
 }
 
@@ -158,6 +162,32 @@ void Gate::warn_unlike(const Workspace& workspace) {
     failed(workspace.name,
            "its domains have different lists, and here sessions are not told apart (cgroup v2 and sock_diag do it): "
            "everything is refused until all domains with a way out have the same network, egress and egress_limits");
+  write_trust(workspace);
+}
+
+// Before any session of it is made, and again with the opener's certificate as soon as that is there.
+void Gate::write_trust(const Workspace& workspace) {
+  for (const auto& [domain, list] : workspace.settings.lists().of) {
+    if (list->trust.empty()) continue;
+    Status done = gate::write_trust(list->trust, authority_);
+    if (done && workspace.connectors) done = show_trust(list->trust);
+    if (!done) failed(workspace.name, "authorities of sessions: " + done.error().text());
+  }
+}
+
+void Gate::believe(std::string_view authority) {
+  if (!is_certificate(authority)) {
+    (void)tell(Told::exit, JsonText().string("process", "opener").string("why", "its authority is no certificate").text());
+    return;
+  }
+  authority_ = authority;
+  for (const auto& [number, workspace] : workspaces_)
+    if (workspace.made) write_trust(workspace);
+  settle();
+}
+
+bool Gate::binds(const Workspace& workspace) {
+  return std::ranges::any_of(workspace.settings.lists().of, [](const auto& one) { return !one.second->bindings.empty(); });
 }
 
 // Upstream proxies before the lists: nothing goes out that was to go through one.
@@ -189,13 +219,16 @@ std::optional<egress::Upstream> Gate::upstream_of(const Workspace& workspace, co
 // its placeholder is refused.
 void Gate::tell_opener(const Entry& entry) {
   const Workspace& workspace = entry->second;
-  const bool binds =
-      std::ranges::any_of(workspace.settings.lists().of, [](const auto& one) { return !one.second->bindings.empty(); });
-  if (binds && !std::exchange(opens_, true)) return opener_.start();  // told all by started()
+  if (binds(workspace) && !std::exchange(opens_, true)) {
+    if (auto seed = new_seed(); seed) seed_ = std::move(*seed);
+    look_at_secrets();
+    return opener_.start();  // told all by started()
+  }
   const egress::OrderHead head{egress::Order::open, workspace.generation, entry->first};
   opener_.send(head, {workspace.list.get()});
   for (const auto& [domain, list] : workspace.settings.lists().of)
     for (const egress::Binding& binding : list->bindings) {
+      stamps_[binding.file] = stamp_of(binding.file);  // before: what is written meanwhile is read once more
       const auto secret = secret_of(binding.file);
       if (secret)
         opener_.send({egress::Order::secret, head.generation, head.workspace}, {secret->get()}, domain + " " + binding.name);
@@ -203,10 +236,25 @@ void Gate::tell_opener(const Entry& entry) {
     }
 }
 
+// Who replaces a secret does not have to say so.
+void Gate::look_at_secrets() {
+  std::set<std::string> newer;
+  for (const auto& [file, stamp] : stamps_)
+    if (stamp_of(file) != stamp) newer.insert(file);
+  const auto of_newer = [&newer](const auto& one) {
+    return std::ranges::any_of(one.second->bindings, [&newer](const auto& binding) { return newer.contains(binding.file); });
+  };
+  for (auto it = workspaces_.begin(); it != workspaces_.end(); ++it)
+    if (it->second.made && std::ranges::any_of(it->second.settings.lists().of, of_newer)) tell_opener(it);
+  std::erase_if(stamps_, [](const auto& one) { return stamp_of(one.first) != one.second; });  // of nobody any more
+  loop_.after(kLookUs, [this] { look_at_secrets(); });
+}
+
 void Gate::tell_door(const Entry& entry) {
   const capture::Sockets& sockets = entry->second.sockets;
   const egress::OrderHead head{egress::Order::open, entry->second.generation, entry->first};
   const int list = entry->second.list.get();
+  figures_.begin(entry->first);
   if (const auto& connectors = entry->second.connectors; connectors) {
     door_.send(head, {list, connectors->listener()});
     for (const Connectors::One& one : connectors->all()) tell_door(entry, one);
@@ -232,6 +280,8 @@ void Gate::know(Workspace& workspace, const std::string& session) {
 
 void Gate::settle() {
   if (!door_.ready() || !dialer_.ready() || (opens_ && !opener_.ready())) return;
+  const bool bound = std::ranges::any_of(workspaces_, [](const auto& one) { return binds(one.second); });
+  if (bound && authority_.empty()) return;
   for (auto it = workspaces_.begin(); it != workspaces_.end();)
     if (const auto at = it++; at->second.made && at->second.answer) answer(at, 0, "");
 }
@@ -251,9 +301,11 @@ void Gate::failed(const std::string& workspace, const std::string& why) {
 
 // It knows nothing yet, and what ran between the two has failed.
 void Gate::started(Service& service) {
+  if (&service == &door_) figures_.again();
   (void)tell(Told::start, JsonText().string("process", service.name()).number("pid", service.pid()).text());
   if (&service != &opener_) join(dialer_, egress::Order::peer);
   if (&service != &dialer_) join(opener_, egress::Order::opener);
+  if (&service == &opener_ && seed_) opener_.send({egress::Order::seed, 0, 0}, {seed_.get()});
   for (auto it = workspaces_.begin(); it != workspaces_.end(); ++it) {
     if (!it->second.made) continue;
     if (&service == &door_) tell_door(it);
@@ -269,27 +321,16 @@ void Gate::join(Service& with, egress::Order order) {
   with.send({egress::Order::peer, 0, 0}, {pair->second.get()});
 }
 
-void Gate::heard(egress::Said said, std::uint64_t number, std::string_view text) {
+void Gate::heard(const Service& of, egress::Said said, std::uint64_t number, std::string_view text) {
+  if (&of == &door_ && (said == egress::Said::figures || said == egress::Said::dropped || said == egress::Said::closed))
+    heard_figures(number, said, text);  // also of one that has ended
   const auto entry = workspaces_.find(number);
   if (entry == workspaces_.end()) return;
   if (said == egress::Said::whose) return tell_whose(entry, text);
   if (said == egress::Said::unauthorized) return tell_upstream(entry, std::string(text));
   if (said == egress::Said::inside) return heard_inside(entry, text);
   if (said == egress::Said::probed) return heard_probed(text);
-  if (said != egress::Said::record && said != egress::Said::dropped) return;
-  Workspace& workspace = entry->second;
-  if (!workspace.records.take(sys::monotonic_us())) return count(workspace);
-  auto record = json::parse(text, kRecord);
-  if (!record || !record->is_object()) record = json::Value{{"malformed", true}};
-  // The log refuses the first six; the last two would count as refused system calls.
-  for (const char* of_the_log : {"seq", "time", "mono_us", "event", "prev", "hash", "calls", "syscall"})
-    record->erase(of_the_log);
-  (*record)["workspace"] = workspace.name;
-  // Whoever takes the door over says nothing in the name of another workspace's session.
-  if (const auto session = json::get_string(*record, "session"); !session || !workspace.sessions.contains(session->value_or("")))
-    record->erase("session");
-  const Told as = said == egress::Said::dropped ? Told::dropped : record->contains("refusal") ? Told::refused : Told::connection;
-  if (!tell(as, json::dump(*record))) count(workspace);
+  if (said == egress::Said::record || said == egress::Said::dropped) heard_record(of, entry->second, said, text);
 }
 
 void Gate::tell_whose(const Entry& entry, std::string_view cgroup) {
@@ -299,19 +340,6 @@ void Gate::tell_whose(const Entry& entry, std::string_view cgroup) {
   const std::string found = members_.find(asked.id);
   if (!found.empty()) know(entry->second, found.substr(0, found.find(' ')));
   door_.send({egress::Order::member, entry->second.generation, entry->first}, {}, std::string(cgroup) + found);
-}
-
-void Gate::count(Workspace& workspace) {
-  if (workspace.dropped++ != 0) return;
-  loop_.after(kCountedUs, [this, name = workspace.name] {
-    const auto entry = std::ranges::find(workspaces_, name, [](const auto& one) { return one.second.name; });
-    if (entry == workspaces_.end()) return;
-    const auto count = std::exchange(entry->second.dropped, 0);
-    if (tell(Told::dropped, JsonText().string("workspace", name).number("count", static_cast<std::int64_t>(count)).text()))
-      return;
-    this->count(entry->second);
-    entry->second.dropped = count;
-  });
 }
 
 bool Gate::tell(Told told, std::string_view text) {

@@ -18,8 +18,10 @@
 #include "launcher/common/wire/gate_protocol.h"
 #include "launcher/gate/connectors.h"
 #include "launcher/gate/enter.h"
+#include "launcher/gate/figures.h"
 #include "launcher/gate/lines.h"
 #include "launcher/gate/members.h"
+#include "launcher/gate/recent.h"
 #include "launcher/gate/service.h"
 #include "launcher/gate/settings.h"
 
@@ -50,6 +52,8 @@ class Gate {
     Settings settings;
     std::set<std::string> sessions;  // of which the door was told
     TokenBucket records{1000, 200};  // at once, and a second: beyond that they are counted
+    TokenBucket alarms{200, 50};     // besides
+    Recent recent;
     std::uint64_t dropped = 0;
   };
   using Entry = std::map<std::uint64_t, Workspace>::iterator;
@@ -66,6 +70,7 @@ class Gate {
   [[nodiscard]] static bool listens_at(const Workspace& workspace, std::uint16_t port);
   void tell_door(const Entry& entry);
   void tell_door(const Entry& entry, const Connectors::One& one);
+  [[nodiscard]] static bool binds(const Workspace& workspace);
   static void know(Workspace& workspace, const std::string& session);
   void tell_dialer(const Entry& entry);
   void tell_upstream(const Entry& entry, const std::string& domain);
@@ -78,14 +83,21 @@ class Gate {
   void heard_inside(const Entry& entry, std::string_view text);
   void heard_probed(std::string_view text);
   void tell_opener(const Entry& entry);
+  void look_at_secrets();
+  void believe(std::string_view authority);
+  void write_trust(const Workspace& workspace);
   void join(Service& with, egress::Order order);
   void settle();  // answers who waits, once all that it asked for serves
   void answer(Entry entry, int error, const std::string& what);
   void failed(const std::string& workspace, const std::string& why);
   void started(Service& service);
-  void heard(egress::Said said, std::uint64_t workspace, std::string_view text);
-  void tell_whose(const Entry& entry, std::string_view cgroup);
+  void heard(const Service& of, egress::Said said, std::uint64_t workspace, std::string_view text);
+  // told.cc: what of it goes on record, and what is counted
+  void heard_record(const Service& of, Workspace& workspace, egress::Said said, std::string_view text);
+  void heard_figures(std::uint64_t workspace, egress::Said said, std::string_view text);
   void count(Workspace& workspace);
+  void tell_count_later(const std::string& workspace);
+  void tell_whose(const Entry& entry, std::string_view cgroup);
   [[nodiscard]] Service::Events events(Service& of);
   // False: the launcher did not take it.
   bool tell(Told told, std::string_view text);
@@ -95,13 +107,17 @@ class Gate {
   const Members members_;
   const Result<Settings> at_start_ = Settings::at_start();
   std::map<std::uint64_t, Workspace> workspaces_;
+  Figures figures_;
   Service door_, dialer_, opener_;
   Lines lines_;
   std::map<std::uint32_t, std::function<void(const egress::DialAnswer&)>> probes_;  // that the dialer makes
   std::uint32_t last_probe_ = 0;
-  std::size_t inside_ = 0;  // connections to servers of workspaces that are being made
-  bool running_ = false;    // door and dialer were started
-  bool opens_ = false;      // and the opener
+  std::size_t inside_ = 0;                     // connections to servers of workspaces that are being made
+  bool running_ = false;                       // door and dialer were started
+  bool opens_ = false;                         // and the opener
+  std::map<std::string, std::string> stamps_;  // of the files with secrets, as they were read last
+  Fd seed_;                                    // of its authority's key
+  std::string authority_;                      // its certificate; empty: it has not said so yet
 };
 
 }  // namespace caisson::gate

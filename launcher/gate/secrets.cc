@@ -3,18 +3,28 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <span>
 
 #include "launcher/common/base/sys.h"
+#include "launcher/common/egress/protocol.h"
 #include "launcher/egress/list/binding.h"
 
 namespace caisson::gate {
 namespace {
 
 constexpr unsigned kSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+
+Result<Fd> sealed(std::string_view bytes) {
+  Fd file(::memfd_create("secret", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  const bool made = file && ::write(file.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()) &&
+                    ::fcntl(file.get(), F_ADD_SEALS, kSeals) == 0;
+  if (!made) return sys_error("memory file for a secret");
+  return file;
+}
 
 // Its beginning, without a line's end.
 Result<std::string_view> beginning(const std::string& path, std::span<char> into) {
@@ -46,12 +56,26 @@ Result<Fd> secret_of(const std::string& path) {
   char bytes[egress::kMaxSecret + 2];
   TRY_ASSIGN(const std::string_view secret, beginning(path, bytes));
   Result<Fd> out = fail(Code::invalid_argument, path + " has no secret: 12 to 1,024 printable characters, and nothing else");
-  if (egress::is_secret(secret)) {
-    out = Fd(::memfd_create("secret", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    const bool made = *out && ::write(out->get(), secret.data(), secret.size()) == static_cast<ssize_t>(secret.size()) &&
-                      ::fcntl(out->get(), F_ADD_SEALS, kSeals) == 0;
-    if (!made) out = sys_error("memory file for a secret");
-  }
+  if (egress::is_secret(secret)) out = sealed(secret);
+  ::explicit_bzero(bytes, sizeof bytes);
+  return out;
+}
+
+std::string stamp_of(const std::string& path) {
+  struct stat st{};
+  if (::stat(path.c_str(), &st) != 0) return "none";
+  std::string out;
+  for (const auto one :
+       {static_cast<std::uint64_t>(st.st_dev), static_cast<std::uint64_t>(st.st_ino), static_cast<std::uint64_t>(st.st_size),
+        static_cast<std::uint64_t>(st.st_ctim.tv_sec), static_cast<std::uint64_t>(st.st_ctim.tv_nsec)})
+    out += std::to_string(one) + ' ';
+  return out;
+}
+
+Result<Fd> new_seed() {
+  char bytes[egress::kSeedBytes];
+  if (::getrandom(bytes, sizeof bytes, 0) != static_cast<ssize_t>(sizeof bytes)) return sys_error("getrandom");
+  Result<Fd> out = sealed({bytes, sizeof bytes});
   ::explicit_bzero(bytes, sizeof bytes);
   return out;
 }

@@ -1,11 +1,13 @@
 #include "launcher/options/directories.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "launcher/common/base/filesystem_ids.h"
 #include "launcher/common/base/sys.h"
+#include "launcher/common/egress/trust.h"
 #include "launcher/common/kernel/caps.h"
 
 namespace caisson {
@@ -91,10 +93,18 @@ Status settle_home(Options& options) {
   return {};
 }
 
+// Empty as yet: caisson-gate writes it for the first domain that binds a secret.
+Status make_trust(const std::string& run) {
+  TRY(make_directory(run + egress::kTrustFolder, 0755));
+  TRY(sys::open(run + egress::kTrustFile, O_WRONLY | O_CREAT | O_NOFOLLOW, 0644));
+  return {};
+}
+
 }  // namespace
 
 Status settle_directories(Options& options) {
   for (const Row& row : kRows) TRY(settle(options, row));
+  TRY(make_trust(options.run_dir));
   TRY(settle_home(options));
   if (!options.homes.empty()) TRY(make_directory(options.homes, 0700));
   if (::geteuid() == 0 && !confine::caps_change_uid()) {

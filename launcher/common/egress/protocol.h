@@ -11,6 +11,7 @@ namespace caisson::egress {
 
 inline constexpr int kLauncherFd = 3;  // of each: its pair with the launcher
 inline constexpr std::size_t kMaxText = 16 * 1024;
+inline constexpr std::size_t kSeedBytes = 64;
 
 // launcher -> door, dialer, opener
 enum class Order : std::uint32_t {
@@ -31,7 +32,9 @@ enum class Order : std::uint32_t {
   mappings = 9,   // to the door; text: mapping_bytes() of egress/list/mapping.h
   probe = 10,     // to the dialer: connects as for a session, and says what came of it; text: a Probe, the host and the domain
   secret = 11,    // to the opener, after the lists: a secret (memory file) of a binding; text: "domain name"
-  ports = 12,     // to the door, after its sockets: one listener more or some, each at a port of every address
+  seed = 12,      // to the opener, before all else: random bytes (memory file) from which the key of its authority follows, so
+                  // that one that is started anew has the same
+  ports = 13,     // to the door, after its sockets: one listener more or some, each at a port of every address
 };
 struct Cgroup {
   std::uint64_t id;
@@ -61,7 +64,7 @@ enum class Said : std::uint32_t {
   closed = 4,        // the workspace's connections have ended, nothing follows about it
   figures = 5,       // text: a JSON object of counters, at most one a second, of the workspace
   whose = 6,         // of the door; text: a Cgroup. Whose cgroup is this?
-  authority = 7,     // of the opener; text: the certificate of the workspace's own authority, in PEM. Before any secret is used
+  authority = 7,     // of the opener; text: the certificate of its authority, in PEM; no workspace's. Before any secret is used
   unauthorized = 8,  // of the dialer; text: a domain. Its proxy does not take the credential. Order::upstream follows, with a
                      // newer one where there is one
   inside = 9,        // of the door; text: an Inside. A mapping leads there
@@ -129,11 +132,16 @@ enum class Refusal : std::uint32_t {
   placeholder_unbound,
   certificate,
   opener,
+  unidentified,
 };
 constexpr std::string_view words(Refusal) {
   return "none rule not_listed port address rebinding unresolved no_such_name sni ech_or_fronting not_tls framing method "
          "host_differs limit rate "
-         "timeout dialer canary unregistered upstream placeholder_elsewhere placeholder_unbound certificate opener";
+         "timeout dialer canary unregistered upstream placeholder_elsewhere placeholder_unbound certificate opener unidentified";
+}
+// What nobody does by mistake: such a record is an alarm, and counted as one, too.
+constexpr bool is_alarm(Refusal refusal) {
+  return refusal == Refusal::canary || refusal == Refusal::unregistered || refusal == Refusal::placeholder_elsewhere;
 }
 
 }  // namespace caisson::egress

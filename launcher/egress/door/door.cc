@@ -68,6 +68,7 @@ bool Door::ordered(const OrderHead& order, std::string_view text, std::vector<Fd
     case Order::upstream:
     case Order::probe:
     case Order::secret:
+    case Order::seed:
       return false;  // the others'
   }
   return false;

@@ -100,10 +100,10 @@ void Workspace::accepted(Fd client) {
   Arrival arrival{std::move(client), place->address, place->port};
   if (!apart_) {
     if (alike_ && !ways.empty()) return identified(std::move(arrival), {"", ways.begin()->second});
-    return refuse(arrival, {}, Refusal::unregistered, "lists differ, and sessions cannot be told apart here");
+    return refuse(arrival, {}, Refusal::unidentified, "lists differ, and sessions cannot be told apart here");
   }
   const auto cgroup = owners_.cgroup_of(arrival.client.get());
-  if (!cgroup) return refuse(arrival, {}, Refusal::unregistered, "the client is gone");
+  if (!cgroup) return refuse(arrival, {}, Refusal::unidentified, "the client is gone");
   if (const auto known = sessions_.find(*cgroup); known != sessions_.end())
     return identified(std::move(arrival), member_of(known->second));
   if (waiting_count_ >= kMostWaiting) return refuse(arrival, {}, Refusal::limit);

@@ -26,6 +26,8 @@ struct Binding {
   std::string field;  // the field it stands in, in lower case, and is all of. In "authorization" it may be a token after Bearer
                       // or token, or, of Basic, user or password
   std::string file;   // where caisson-gate reads the secret
+  std::string env;    // the variable in which sessions find the placeholder; empty: in none
+  std::string why;    // the reason, for whoever reads the policy
   bool operator==(const Binding&) const = default;
 };
 

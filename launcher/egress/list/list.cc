@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kMark = "egress2\n";
 
 enum class Kind : std::uint8_t { name, suffix, address };
-enum : std::uint8_t { kDeny = 1, kPrivate = 2, kReadOnly = 4, kSniOptional = 8, kAllFlags = 15 };
+enum : std::uint8_t { kDeny = 1, kPrivate = 2, kReadOnly = 4, kSniOptional = 8, kAlarm = 16, kAllFlags = 31 };
 
 template <class T>
 void put(std::string& out, T value) {
@@ -30,7 +30,7 @@ void put_text(std::string& out, std::string_view text) {
 
 void put_rule(std::string& out, const Rule& rule) {
   put(out, static_cast<std::uint8_t>((rule.deny ? kDeny : 0) | (rule.private_ ? kPrivate : 0) | (rule.read_only ? kReadOnly : 0) |
-                                     (rule.sni == Sni::optional ? kSniOptional : 0)));
+                                     (rule.sni == Sni::optional ? kSniOptional : 0) | (rule.alarm ? kAlarm : 0)));
   put(out, rule.address ? Kind::address : rule.name.empty() ? Kind::suffix : Kind::name);
   if (rule.address) {
     put(out, static_cast<std::uint8_t>(rule.address->v6));
@@ -46,8 +46,9 @@ void put_rule(std::string& out, const Rule& rule) {
 
 void put_binding(std::string& out, const Binding& binding) {
   for (const std::string* text :
-       {&binding.name, &binding.placeholder, &binding.host, &binding.path, &binding.field, &binding.file})
+       {&binding.name, &binding.placeholder, &binding.host, &binding.path, &binding.field, &binding.file, &binding.env})
     put_text(out, *text);
+  put_text(out, binding.why);
   put(out, binding.port);
   put(out, static_cast<std::uint8_t>(binding.methods.size()));
   for (const std::string& method : binding.methods) put_text(out, method);
@@ -82,6 +83,10 @@ class Reader {
   bool good_ = true;
 };
 
+bool is_line(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f; });
+}
+
 // Canonical, as compile wrote it: a name that compares equal to no host would be a rule without effect.
 std::string read_canonical_name(Reader& in) {
   std::string text = in.text(255);
@@ -106,6 +111,7 @@ Rule read_rule(Reader& in) {
   rule.deny = (flags & kDeny) != 0;
   rule.private_ = (flags & kPrivate) != 0;
   rule.read_only = (flags & kReadOnly) != 0;
+  rule.alarm = (flags & kAlarm) != 0;
   rule.sni = (flags & kSniOptional) != 0 ? Sni::optional : Sni::required;
   switch (static_cast<Kind>(in.number<std::uint8_t>(0, static_cast<std::uint8_t>(Kind::address)))) {
     case Kind::name:
@@ -124,14 +130,17 @@ Rule read_rule(Reader& in) {
     ports.last = in.number<std::uint16_t>(ports.first);
   }
   rule.why = in.text(kMaxRuleWhy);
-  in.check(std::ranges::all_of(rule.why, [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f; }));
+  in.check(is_line(rule.why));
   return rule;
 }
 
 Binding read_binding(Reader& in) {
   Binding binding;
-  for (std::string* text : {&binding.name, &binding.placeholder, &binding.host, &binding.path, &binding.field, &binding.file})
+  for (std::string* text :
+       {&binding.name, &binding.placeholder, &binding.host, &binding.path, &binding.field, &binding.file, &binding.env})
     *text = in.text(kMaxBindingText);
+  binding.why = in.text(kMaxRuleWhy);
+  in.check(is_line(binding.why));
   binding.port = in.number<std::uint16_t>();
   binding.methods.resize(in.number<std::uint8_t>(0, kMaxMethods));
   for (std::string& method : binding.methods) method = in.text(kMaxBindingText);
@@ -164,6 +173,7 @@ std::string list_bytes(const List& list) {
   put_text(out, list.upstream);
   put(out, static_cast<std::uint8_t>(list.bindings.size()));
   for (const Binding& binding : list.bindings) put_binding(out, binding);
+  put_text(out, list.trust);
   return out;
 }
 
@@ -187,6 +197,8 @@ Result<List> read_list(std::string_view bytes) {
   }
   const auto bindings = in.number<std::uint8_t>(0, kMaxBindings);
   for (std::uint8_t i = 0; i < bindings && in.good(); ++i) list.bindings.push_back(read_binding(in));
+  list.trust = in.text(kMaxBindingText);
+  in.check(list.trust.empty() || (list.trust.starts_with('/') && is_line(list.trust)));
   if (!in.good() || !in.at_end()) return wrong();
   return list;
 }

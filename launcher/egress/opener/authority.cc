@@ -6,14 +6,15 @@
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
 
+#include <span>
+#include <utility>
+
 namespace caisson::egress {
 namespace {
 
 constexpr std::int64_t kDayUs = 86'400'000'000;
 constexpr long kHour = 3'600, kDay = 24 * kHour;
-constexpr long kAuthorityDays = 3650;  // a workspace has its own for as long as it is there
-
-OpensslPtr<EVP_PKEY, EVP_PKEY_free> new_key() { return OpensslPtr<EVP_PKEY, EVP_PKEY_free>(EVP_EC_gen("P-256")); }
+constexpr long kAuthorityDays = 3650;  // as long as a launcher may run
 
 bool add_extension(X509* to, X509* issuer, int which, const std::string& value) {
   X509V3_CTX context;
@@ -41,37 +42,45 @@ bool fill(X509* certificate, EVP_PKEY* key, const std::string& name, long second
                                     0) == 1;
 }
 
-// Two authorities of one name would be taken for one where both are trusted.
-std::string authority_name() {
-  unsigned char bytes[4] = {};
-  (void)RAND_bytes(bytes, sizeof bytes);
-  std::string out = "Caisson workspace ";
-  for (const unsigned char byte : bytes) (out += "0123456789abcdef"[byte >> 4]) += "0123456789abcdef"[byte & 15];
+// Two authorities of one name would be taken for one where both are trusted: it has the beginning of its key's digest.
+std::string authority_name(X509* certificate) {
+  unsigned char digest[EVP_MAX_MD_SIZE] = {};
+  if (X509_pubkey_digest(certificate, EVP_sha256(), digest, nullptr) != 1) return {};
+  std::string out = "Caisson ";
+  for (const unsigned char byte : std::span(digest).first<4>())
+    (out += "0123456789abcdef"[byte >> 4]) += "0123456789abcdef"[byte & 15];
   return out;
 }
 
 }  // namespace
 
-Result<Authority> Authority::create(const std::set<std::string>& hosts) {
+Result<Authority> Authority::create(std::string_view seed) {
   ERR_clear_error();
   Authority made;
-  made.hosts_ = hosts;
-  made.key_ = new_key();
+  made.key_ = seed.empty() ? new_key() : key_of(seed);
   made.leaf_key_ = new_key();
-  made.certificate_.reset(X509_new());
-  X509* const certificate = made.certificate_.get();
+  if (!made.key_ || !made.leaf_key_) return fail(Code::internal, "OpenSSL makes no key");
+  return made;
+}
+
+bool Authority::certify(std::set<std::string> hosts) {
+  ERR_clear_error();
+  Certificate made(X509_new());
+  X509* const certificate = made.get();
   std::string permitted;
   for (const std::string& host : hosts) permitted += (permitted.empty() ? "" : ",") + ("permitted;DNS:" + host);
-  const bool done = made.key_ && made.leaf_key_ && certificate != nullptr &&
-                    fill(certificate, made.key_.get(), authority_name(), kAuthorityDays * kDay) &&
+  const bool done = certificate != nullptr && X509_set_pubkey(certificate, key_.get()) == 1 &&
+                    fill(certificate, key_.get(), authority_name(certificate), kAuthorityDays * kDay) &&
                     X509_set_issuer_name(certificate, X509_get_subject_name(certificate)) == 1 &&
                     add_extension(certificate, certificate, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
                     add_extension(certificate, certificate, NID_key_usage, "critical,keyCertSign") &&
                     add_extension(certificate, certificate, NID_subject_key_identifier, "hash") &&
                     add_extension(certificate, certificate, NID_name_constraints, "critical," + permitted) &&
-                    X509_sign(certificate, made.key_.get(), EVP_sha256()) > 0;
-  if (!done) return fail(Code::internal, "OpenSSL makes no certificate authority");
-  return made;
+                    X509_sign(certificate, key_.get(), EVP_sha256()) > 0;
+  if (!done) return false;
+  certificate_ = std::move(made);
+  hosts_ = std::move(hosts);
+  return true;
 }
 
 std::string Authority::pem() const {

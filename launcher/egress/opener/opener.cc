@@ -34,6 +34,8 @@ bool Opener::ordered(const OrderHead& order, std::string_view text, std::vector<
       return fds.size() == 1 && set_door(std::move(fds.front()));
     case Order::secret:
       return fds.size() == 1 && set_secret(order, text, fds.front());
+    case Order::seed:
+      return fds.size() == 1 && set_seed(fds.front());
     case Order::member:
     case Order::ports:
     case Order::connector:
@@ -52,8 +54,30 @@ bool Opener::open(const OrderHead& order, const Fd& file) {
   auto lists = bytes ? read_lists(*bytes) : fail(Code::io, "read the lists");
   if (!lists) return false;
   std::unique_ptr<Place>& place = places_[order.workspace];
-  if (!place) place = std::make_unique<Place>(poll_, launcher_, trust_, order.workspace);
-  return place->set_lists(std::move(*lists), order.generation).has_value();
+  if (!place) place = std::make_unique<Place>(poll_, launcher_, trust_, authority_, order.workspace);
+  place->set_lists(std::move(*lists), order.generation);
+  return certify();
+}
+
+// For the hosts that are bound now, with the key that it has once and for all. What believes the certificate from before goes on,
+// but for hosts that it does not name.
+bool Opener::certify() {
+  std::set<std::string> hosts;
+  for (const auto& [id, place] : places_) place->add_hosts(hosts);
+  if (hosts.empty() || (authority_ && authority_->hosts() == hosts)) return true;
+  if (!authority_) {
+    auto made = Authority::create(seed_);
+    if (!made) return false;
+    authority_ = std::move(*made);
+  }
+  return authority_->certify(std::move(hosts)) && launcher_.tell(Said::authority, 0, authority_->pem());
+}
+
+bool Opener::set_seed(const Fd& file) {
+  auto bytes = bytes_of(file.get(), kSeedBytes);
+  if (!bytes || bytes->size() != kSeedBytes || authority_) return false;
+  seed_ = std::move(*bytes);
+  return true;
 }
 
 bool Opener::set_secret(const OrderHead& order, std::string_view text, const Fd& file) {

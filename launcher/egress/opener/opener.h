@@ -5,11 +5,14 @@
 
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "launcher/egress/loop/launcher_line.h"
 #include "launcher/egress/loop/link.h"
 #include "launcher/egress/loop/poll.h"
+#include "launcher/egress/opener/authority.h"
 #include "launcher/egress/opener/place.h"
 #include "launcher/egress/opener/trust.h"
 
@@ -26,7 +29,9 @@ class Opener {
  private:
   bool ordered(const OrderHead& order, std::string_view text, std::vector<Fd> fds);
   bool open(const OrderHead& order, const Fd& file);
+  bool certify();
   bool set_secret(const OrderHead& order, std::string_view text, const Fd& file);
+  bool set_seed(const Fd& file);
   bool set_door(Fd fd);
   bool handed(std::string_view message, std::vector<Fd> fds);
 
@@ -34,6 +39,8 @@ class Opener {
   const Trust trust_;
   const std::size_t most_connections_;
   LauncherLine launcher_;
+  std::string seed_;
+  std::optional<Authority> authority_;
   std::map<std::uint64_t, std::unique_ptr<Place>> places_;
   std::unique_ptr<Link> door_;
   bool done_ = false;

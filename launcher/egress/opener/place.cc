@@ -4,21 +4,12 @@
 
 namespace caisson::egress {
 
-Place::Place(Poll& poll_, LauncherLine& launcher_, const Trust& trust_, std::uint64_t id_)
-    : poll(poll_), launcher(launcher_), trust(trust_), id(id_) {}
+Place::Place(Poll& poll_, LauncherLine& launcher_, const Trust& trust_, std::optional<Authority>& authority_, std::uint64_t id_)
+    : poll(poll_), launcher(launcher_), trust(trust_), authority(authority_), id(id_) {}
 
 Place::~Place() = default;
 
-Status Place::set_lists(Lists lists, std::uint32_t generation_) {
-  std::set<std::string> hosts;
-  for (const auto& [domain, list] : lists.of)
-    for (const Binding& binding : list->bindings) hosts.insert(binding.host);
-  // Sessions trust the first one: another would be nobody's. A host that was bound later has no certificate until the workspace
-  // is made anew.
-  if (!authority && !hosts.empty()) {
-    TRY_ASSIGN(authority, Authority::create(hosts));
-    if (!launcher.tell(Said::authority, id, authority->pem())) return fail(Code::internal, "the launcher does not keep up");
-  }
+void Place::set_lists(Lists lists, std::uint32_t generation_) {
   lists_ = std::move(lists);
   generation = generation_;
   for (const auto& [domain, list] : lists_.of) {
@@ -27,7 +18,11 @@ Status Place::set_lists(Lists lists, std::uint32_t generation_) {
   }
   std::erase_if(bindings_, [this](const auto& one) { return !lists_.of.contains(one.first); });
   std::erase_if(visits_, [this](const auto& visit) { return !lists_.of.contains(visit->domain()); });
-  return {};
+}
+
+void Place::add_hosts(std::set<std::string>& bound) const {
+  for (const auto& [domain, list] : lists_.of)
+    for (const Binding& binding : list->bindings) bound.insert(binding.host);
 }
 
 bool Place::set_secret(std::string_view domain, std::string_view name, std::string secret) {

@@ -1,4 +1,4 @@
-// A workspace as the opener sees it: the lists and secrets of its domains, its authority, its connections.
+// A workspace as the opener sees it: the lists and secrets of its domains, its connections.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "launcher/common/telling/token_bucket.h"
@@ -23,16 +24,18 @@ class Visit;
 
 class Place {
  public:
-  Place(Poll& poll, LauncherLine& launcher, const Trust& trust, std::uint64_t id);
+  // authority: of all workspaces, there as soon as a list binds something.
+  Place(Poll& poll, LauncherLine& launcher, const Trust& trust, std::optional<Authority>& authority, std::uint64_t id);
   ~Place();
   Place(const Place&) = delete;
   Place& operator=(const Place&) = delete;
 
   // What a newer list takes away is taken from connections that are open, too: they end.
-  [[nodiscard]] Status set_lists(Lists lists, std::uint32_t generation);
+  void set_lists(Lists lists, std::uint32_t generation);
   // False: it is no secret, or no such binding is there.
   [[nodiscard]] bool set_secret(std::string_view domain, std::string_view name, std::string secret);
   void add(std::unique_ptr<Visit> visit);
+  void add_hosts(std::set<std::string>& bound) const;
   void end(Visit& visit);  // deleted at the end of the turn
 
   [[nodiscard]] std::shared_ptr<const Bindings> bindings_of(std::string_view domain) const;  // nullptr: it has none
@@ -42,9 +45,9 @@ class Place {
   Poll& poll;
   LauncherLine& launcher;
   const Trust& trust;
+  std::optional<Authority>& authority;
   const std::uint64_t id;
   std::uint32_t generation = 0;
-  std::optional<Authority> authority;
   TokenBucket records{500, 100};  // uses beyond that wait: each is on record
 
  private:

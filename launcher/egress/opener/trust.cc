@@ -6,20 +6,16 @@
 #include <filesystem>
 #include <system_error>
 
+#include "launcher/common/egress/trust.h"
+
 namespace caisson::egress {
-namespace {
-
-constexpr const char *kSystem = "/etc/ssl/certs/ca-certificates.crt", *kOperators = "/etc/caisson/ca";
-
-}  // namespace
-
 Result<Trust> Trust::load() {
   Trust made;
   made.context_ = tls_context(TLS_client_method());
   if (!made.context_) return fail(Code::internal, "OpenSSL makes no context");
-  std::size_t read = SSL_CTX_load_verify_file(made.context_.get(), kSystem) == 1 ? 1 : 0;
+  std::size_t read = SSL_CTX_load_verify_file(made.context_.get(), kSystemAuthorities) == 1 ? 1 : 0;
   std::error_code none;
-  for (const auto& file : std::filesystem::directory_iterator(kOperators, none)) {
+  for (const auto& file : std::filesystem::directory_iterator(kOperatorsAuthorities, none)) {
     if (file.path().extension() != ".pem" && file.path().extension() != ".crt") continue;
     if (SSL_CTX_load_verify_file(made.context_.get(), file.path().c_str()) != 1)
       return fail(Code::invalid_argument, file.path().string() + " has no certificates in PEM");
@@ -27,7 +23,8 @@ Result<Trust> Trust::load() {
   }
   ERR_clear_error();
   if (read == 0)
-    return fail(Code::invalid_argument, std::string("no authority is trusted: ") + kSystem + " and " + kOperators + " have none");
+    return fail(Code::invalid_argument,
+                std::string("no authority is trusted: ") + kSystemAuthorities + " and " + kOperatorsAuthorities + " have none");
   SSL_CTX_set_verify(made.context_.get(), SSL_VERIFY_PEER, nullptr);
   return made;
 }

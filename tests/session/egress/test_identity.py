@@ -198,7 +198,7 @@ def test_without_cgroups_different_lists_permit_nothing(served, prepare):
     try:
         assert "different lists" in whole.told_until("exit")["why"]
         assert whole.curl("http://api.test/")[0] != 0 and whole.curl("http://other.test/")[0] != 0
-        assert "cannot be told apart" in whole.told_until("refused", refusal="unregistered")["detail"]
+        assert "cannot be told apart" in whole.told_until("refused", refusal="unidentified")["detail"]
         whole.set_lists(list_of(rule("api.test", ports=[80])) + list_of(rule("api.test", ports=[80]), domain="shell"), 2)
         assert whole.curl("http://api.test/") == (0, "api")
         assert "session" not in whole.told_until("connection")

@@ -66,8 +66,8 @@ class Net:
         self.holder.wait()
 
 
-def rule(name=None, suffix=None, address=None, prefix=None, ports=(), deny=False, private=False, read_only=False, sni_optional=False, why="a test"):
-    flags = deny | private << 1 | read_only << 2 | sni_optional << 3
+def rule(name=None, suffix=None, address=None, prefix=None, ports=(), deny=False, private=False, read_only=False, sni_optional=False, alarm=False, why="a test"):
+    flags = deny | private << 1 | read_only << 2 | sni_optional << 3 | alarm << 4
     if address is not None:
         v6 = ":" in address
         packed = socket.inet_pton(socket.AF_INET6 if v6 else socket.AF_INET, address).ljust(16, b"\0")
@@ -79,8 +79,8 @@ def rule(name=None, suffix=None, address=None, prefix=None, ports=(), deny=False
     return bytes([flags]) + host + bytes([len(ports)]) + ranges + struct.pack("=H", len(why)) + why.encode()
 
 
-def binding(name, placeholder, host, port=443, methods=(), path="/", field="authorization", file="/etc/caisson/secrets/one"):
-    texts = b"".join(struct.pack("=H", len(text)) + text.encode() for text in (name, placeholder, host, path, field, file))
+def binding(name, placeholder, host, port=443, methods=(), path="/", field="authorization", file="/etc/caisson/secrets/one", env="TOKEN", why="what a test needs"):
+    texts = b"".join(struct.pack("=H", len(text)) + text.encode() for text in (name, placeholder, host, path, field, file, env, why))
     return texts + struct.pack("=HB", port, len(methods)) + b"".join(struct.pack("=H", len(m)) + m.encode() for m in methods)
 
 
@@ -92,11 +92,11 @@ def upstream(server="", user="", secret="", resolve="there", include=(), exclude
     return "".join(f"{key} {value}\n" for key, value in [*lines, *(("include", p) for p in include), *(("exclude", p) for p in exclude)]).encode()
 
 
-def list_of(*rules, domain="bash", mode=0, connections=512, per_second=500, bytes_per_second=0, idle=300, through=b"", bindings=()):
+def list_of(*rules, domain="bash", mode=0, connections=512, per_second=500, bytes_per_second=0, idle=300, through=b"", bindings=(), trust=""):
     """A domain's list as list_bytes() of launcher/egress/list writes it, and as PID 1 joins it to others."""
     list_ = b"egress2\n" + struct.pack("=BIIQII", mode, connections, per_second, bytes_per_second, idle, len(rules)) + b"".join(rules)
     list_ += struct.pack("=H", len(through)) + through
-    list_ += bytes([len(bindings)]) + b"".join(bindings)
+    list_ += bytes([len(bindings)]) + b"".join(bindings) + struct.pack("=H", len(trust)) + trust.encode()
     return f"{domain}\n{len(list_)}\n".encode() + list_
 
 

@@ -1,0 +1,162 @@
+#include "launcher/compiler/secrets.h"
+
+#include <algorithm>
+#include <set>
+
+#include "launcher/common/base/hash.h"
+#include "launcher/common/egress/trust.h"
+#include "launcher/compiler/stages.h"
+#include "launcher/egress/list/list.h"
+#include "launcher/egress/list/upstream.h"
+
+namespace caisson::policy {
+namespace {
+
+using egress::Binding;
+using json::Value;
+
+constexpr std::uint16_t kHttps = 443, kHttp = 80;
+constexpr std::size_t kPlaceholderHex = 24;
+
+static_assert(kMaxWhy == egress::kMaxRuleWhy);
+
+// No server takes it for a secret, and whoever finds one in a log sees what it is. The same as long as the policy says the same:
+// a session that runs while policies are read again keeps one that holds.
+std::string placeholder_of(const Binding& binding) {
+  const std::string what = binding.name + '\n' + binding.host + '\n' + std::to_string(binding.port) + '\n' + binding.file;
+  return "caisson-placeholder-" + binding.name + "-" + sha256_hex(what).substr(0, kPlaceholderHex);
+}
+
+Binding compile(const Value& secret) {
+  Binding out{.name = secret["name"].get<std::string>(), .placeholder = {}, .host = secret["host"].get<std::string>()};
+  out.port = secret.value("port", kHttps);
+  for (const Value& method : list_of(secret, "methods")) out.methods.push_back(method.get<std::string>());
+  out.path = secret.value("path", "/");
+  out.field = secret.value("field", "authorization");
+  out.file = secret["file"].get<std::string>();
+  out.env = secret["env"].get<std::string>();
+  out.why = secret["why"].get<std::string>();
+  out.placeholder = placeholder_of(out);
+  return out;
+}
+
+egress::List list_in(std::string_view bytes) {
+  auto list = egress::read_list(bytes);
+  return list ? std::move(*list) : egress::List();
+}
+
+// In the place of the system's authorities, where most programs look, and variables lead the others. Without mounts these lead to
+// the file itself: trust_in_place(). Not required: without a launcher (`caisson run`) there is no such file, and no way out.
+void trust_in(Policy& policy, const std::string& trust) {
+  if (std::ranges::find(policy.grants, egress::kSystemAuthorities, &Grant::path) == policy.grants.end())
+    policy.grants.push_back({.path = egress::kSystemAuthorities,
+                             .source = trust,
+                             .required = false,
+                             .description = "The system's authorities and that of bound hosts"});
+  std::ranges::sort(policy.grants, {}, &Grant::path);
+  for (const char* name : egress::kTrustNames) policy.env.set.emplace(name, egress::kSystemAuthorities);
+}
+
+// The grant by which sessions could read the file; nullptr: there is none. Nor does `hide` help: without mounts it hides nothing.
+const Grant* shown_by(const Policy& policy, std::string_view file) {
+  const auto found = std::ranges::find_if(policy.grants, [file](const Grant& grant) { return inside(file, grant.source); });
+  return found == policy.grants.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+void check_secrets(const Source& source, Problems& problems) {
+  const Value& secrets = list_of(source.doc, "secrets");
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < secrets.size(); ++i) {
+    const std::string at = "/secrets/" + std::to_string(i);
+    const Binding binding = compile(secrets[i]);
+    if (const std::string_view fault = fault_of(binding); !fault.empty()) problems.add(source, at, std::string(fault));
+    if (binding.port == kHttp)
+      problems.add(source, at + "/port", "is that of plain HTTP: a secret goes to servers that prove who they are, by TLS");
+    if (std::ranges::any_of(binding.why, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }))
+      problems.add(source, at + "/why", "has a control character: a reason is one line");
+    for (const char* member : {"name", "env"}) {
+      const auto text = secrets[i][member].get<std::string>();
+      if (!names.insert(std::string(member) + ' ' + text).second)
+        problems.add(source, at + "/" + member, "is another secret's, too: " + quote(text));
+    }
+    if (std::ranges::find(egress::kTrustNames, binding.env) != std::end(egress::kTrustNames))
+      problems.add(source, at + "/env", quote(binding.env) + " leads programs to their authorities: say another name");
+  }
+}
+
+void bind_secrets(Policy& policy, const Value& secrets, const std::string& trust) {
+  if (secrets.empty() || !goes_out(policy.network)) return;
+  auto list = egress::read_list(policy.egress);
+  if (!list) return;  // too large: check_policy() says so
+  for (const Value& secret : secrets) list->bindings.push_back(compile(secret));
+  list->trust = trust;
+  policy.egress = list_bytes(*list);
+  for (const Binding& binding : list->bindings) policy.env.set.emplace(binding.env, binding.placeholder);
+  trust_in(policy, trust);
+}
+
+void check_bound(const Policy& policy, const Source& source, Problems& problems) {
+  const egress::List list = list_in(policy.egress);
+  for (std::size_t i = 0; i < list.bindings.size(); ++i) {
+    const Binding& binding = list.bindings[i];
+    const auto problem = [&](const char* member, const std::string& what) {
+      const auto own = source.doc.contains("secrets") ? "/" + std::to_string(i) + "/" + member : "";  // else it inherited them
+      problems.add(source, "/secrets" + own, what);
+    };
+    const auto host = egress::read_host(binding.host);
+    if (!host || decide(list, *host, binding.port).kind != egress::Verdict::Kind::allow)
+      problem("host", quote(binding.host) + " at port " + std::to_string(binding.port) +
+                          " is not permitted by 'egress', so nothing could use secret " + quote(binding.name));
+    if (const Grant* own = ruling_grant(policy.grants, egress::kSystemAuthorities); own == nullptr || own->source != list.trust)
+      problem("host", "needs " + quote(egress::kSystemAuthorities) + ", which a grant shows otherwise");
+    if (policy.env.set.at(binding.env) != binding.placeholder)
+      problem("env", quote(binding.env) + " is set by 'env' already: the session would not find the placeholder");
+  }
+}
+
+std::string shown_secret(const Policy& policy, const PolicySet& all) {
+  const egress::List list = list_in(policy.egress);
+  std::vector<std::pair<std::string, std::string>> files;
+  for (const Binding& binding : list.bindings) files.emplace_back("secret " + quote(binding.name), binding.file);
+  if (const auto upstream = egress::read_upstream(list.upstream); upstream && !upstream->secret.empty())
+    files.emplace_back("the secret of 'upstream'", upstream->secret);
+  for (const auto& [what, file] : files)
+    for (const auto& [domain, other] : all) {
+      const Grant* grant = other != nullptr ? shown_by(*other, file) : nullptr;
+      if (grant == nullptr && !(other != nullptr && (inside(file, other->home_path) || inside(file, "/tmp")))) continue;
+      const std::string place = grant != nullptr ? "the grant of " + quote(grant->path) : "home or /tmp";
+      return what + ": " + quote(file) + " lies in " + place + " of domain " + quote(domain) +
+             ", whose sessions could read it: keep it elsewhere, such as in /etc/caisson/secrets";
+    }
+  return {};
+}
+
+void trust_in_place(Policy& policy) {
+  const std::string trust = trust_of(policy);
+  for (const char* name : egress::kTrustNames)
+    if (const auto set = policy.env.set.find(name);
+        !trust.empty() && set != policy.env.set.end() && set->second == egress::kSystemAuthorities)
+      set->second = trust;
+}
+
+std::string trust_of(const Policy& policy) { return list_in(policy.egress).trust; }
+
+Value secrets_json(std::string_view bytes) {
+  Value out = Value::array();
+  for (const Binding& one : list_in(bytes).bindings) {
+    out.push_back({{"name", one.name},
+                   {"host", one.host},
+                   {"port", one.port},
+                   {"path", one.path},
+                   {"field", one.field},
+                   {"file", one.file},
+                   {"env", one.env},
+                   {"why", one.why}});
+    if (!one.methods.empty()) out.back()["methods"] = one.methods;
+  }
+  return out;
+}
+
+}  // namespace caisson::policy

@@ -1,0 +1,28 @@
+// The field `secrets` of policy files: what sessions may use at a host without having it. Of each a session gets a placeholder,
+// and of the authority that certifies these hosts to it the certificate (launcher/egress/README.md).
+#pragma once
+
+#include "launcher/common/base/json.h"
+#include "launcher/common/policy/in_force.h"
+#include "launcher/compiler/fields.h"
+
+namespace caisson::policy {
+
+// Of one file, valid by the table of fields: bindings that are none, and names that stand twice.
+void check_secrets(const Source& source, Problems& problems);
+// Binds them in the policy's list, and gives its sessions placeholders and `trust`, the file of certificates
+// (common/egress/trust.h). Nothing where the
+// policy has no way out.
+void bind_secrets(Policy& policy, const json::Value& secrets, const std::string& trust);
+// What only the whole shows: a host that the policy does not permit, a variable that it sets otherwise.
+void check_bound(const Policy& policy, const Source& source, Problems& problems);
+// A file with a secret that sessions of some domain could read, as text; empty: there is none.
+[[nodiscard]] std::string shown_secret(const Policy& policy, const PolicySet& all);
+// The file of certificates that its sessions have; empty: none, for it binds nothing.
+[[nodiscard]] std::string trust_of(const Policy& policy);
+// Where nothing can be mounted, sessions read that file where it is.
+void trust_in_place(Policy& policy);
+// The bindings back, as canonical JSON and for explain; an empty list where there are none.
+[[nodiscard]] json::Value secrets_json(std::string_view list);
+
+}  // namespace caisson::policy

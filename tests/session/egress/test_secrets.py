@@ -1,0 +1,179 @@
+"""Secrets that a policy binds: sessions of a launcher use them at their host, and have placeholders."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import tempfile
+
+import places
+import pytest
+from connected import REQUIRED, process
+from harness import edit, eventually
+from opening import TOKEN, authority, read_request, server_context
+from outgoing import RULES, records
+from world import PUBLIC
+
+pytestmark = pytest.mark.skipif(not (shutil.which("curl") and shutil.which("openssl")), reason="needs curl and openssl")
+URL = "https://api.test/x"
+BEARER = f'curl -sS --max-time 60 -H "Authorization: Bearer $API_TOKEN" {URL}'
+EGRESS = [{"host": "api.test", "why": "what a test needs"}, {"host": "later.test", "why": "what a test needs"}]
+
+
+class Bound:
+    """A launcher, not yet started, whose bash binds a secret, and the server that it is for, which says what it was told."""
+
+    def __init__(self, launcher, internet, folder, kept):
+        self.launcher, self.internet, self.folder, self.file, self.heads = launcher, internet, folder, kept / "token", []
+        self.by = authority(folder, "servers")
+        internet.names.zone.update({"api.test": [PUBLIC], "later.test": [PUBLIC]})
+        self.context = server_context(folder, self.by, "api.test")
+        internet.serve(PUBLIC, 443, self.serve)
+        files = internet.files
+        internet.files = lambda: {**files(), "/etc/ssl/certs/ca-certificates.crt": self.by[1]}
+        self.file.write_text(TOKEN + "\n")
+        self.file.chmod(0o600)
+        self.secret = {"name": "token", "host": "api.test", "file": str(self.file), "env": "API_TOKEN", "why": "what a test needs"}
+        edit(launcher.policies / "bash.json", **{**RULES, "egress": EGRESS}, secrets=[self.secret])
+
+    def serve(self, connection):
+        with self.context.wrap_socket(connection, server_side=True) as tls:
+            while request := read_request(tls):
+                self.heads.append(request[0])
+                body = f"you sent {request[0]}".encode()
+                tls.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+
+    def start(self, *wrapper):
+        self.launcher.start(wrapper=[*self.internet.wrapper(), *wrapper])
+        trust = self.launcher.run / "trust" / "ca-certificates.crt"
+        eventually(lambda: trust.read_text().count("BEGIN CERTIFICATE") == 2, 60, "the opener's authority is known")
+        return self.launcher.control()
+
+
+@pytest.fixture
+def bound(fresh, internet, tmp_path):
+    with tempfile.TemporaryDirectory(prefix="caisson-secrets-", dir="/var/lib") as kept:
+        yield Bound(fresh, internet, tmp_path, pathlib.Path(kept))
+
+
+@pytest.fixture
+def control(bound):
+    one = bound.start()
+    if one.hello["tier"] not in ("T2", "T3"):
+        pytest.skip("without a network namespace: see the test of that tier")
+    return one
+
+
+def placeholder(control, session):
+    return control.output(session, "/bin/sh", "-c", 'printf %s "$API_TOKEN"')
+
+
+def run(control, session, line):
+    return control.output(session, "/bin/bash", "-c", f"{line} 2>&1; true")
+
+
+def used(bound):
+    return f"Authorization: Bearer {TOKEN}" in bound.heads[-1]
+
+
+def test_a_session_uses_what_it_does_not_have(bound, control):
+    session = control.create()
+    held = placeholder(control, session)
+    assert held.startswith("caisson-placeholder-token-")
+    said = run(control, session, BEARER)
+    assert said.startswith("you sent GET /x") and used(bound) and held not in bound.heads[0]
+    assert TOKEN not in said and "*" * len(TOKEN) in said
+    eventually(lambda: records(bound.launcher, "egress_connection", via="opened", secrets=["token"], workspace="default"), 10, "its use is on record")
+    assert TOKEN not in json.dumps(bound.launcher.records()) and TOKEN not in json.dumps(bound.launcher.records(session))
+
+
+def test_nothing_of_a_session_shows_it(bound, control):
+    session = control.create()
+    run(control, session, BEARER)
+    assert TOKEN not in run(control, session, f"env; cat {bound.file} /proc/*/environ; grep -ras {TOKEN[:8]} /run /etc /tmp --exclude-dir=proc")
+    assert "No such file" in run(control, session, f"ls {bound.file.parent}")
+
+
+def test_a_placeholder_elsewhere_is_refused_and_on_record(bound, control):
+    session = control.create()
+    assert "placeholder_elsewhere" in run(control, session, f'curl -sS --max-time 60 -H "X-Copy: $API_TOKEN" {URL}')
+    assert bound.heads == []
+    eventually(lambda: records(bound.launcher, "egress_refused", refusal="placeholder_elsewhere", secrets=["token"]), 10, "the alarm is on record")
+
+
+def test_a_reload_revokes_it(bound, control):
+    session = control.create()
+    run(control, session, BEARER)
+    assert used(bound)
+    edit(bound.launcher.policies / "bash.json", secrets=[])
+    bound.launcher.reload()
+    later = lambda: (run(control, session, BEARER), bound.heads[-1])[1]  # noqa: E731
+    eventually(lambda: "Bearer caisson-placeholder-token-" in later(), 60, "the server sees what the session has")
+    assert placeholder(control, control.create()) == ""
+
+
+def test_a_newer_secret_is_read(bound, control):
+    session = control.create()
+    bound.file.write_text("another-secret-0000000000")
+    eventually(lambda: (run(control, session, BEARER), "another-secret-0000000000" in "".join(bound.heads))[1], 60, "it is used")
+
+
+def test_a_host_that_is_bound_later_is_believed_too(bound, control):
+    """The certificate of the authority is a newer one then, in the file that sessions have mounted already."""
+    session = control.create()
+    run(control, session, BEARER)
+    bound.context = server_context(bound.folder, bound.by, "later.test")
+    edit(bound.launcher.policies / "bash.json", secrets=[bound.secret, {**bound.secret, "name": "later", "host": "later.test", "env": "LATER"}])
+    bound.launcher.reload()
+    held = lambda: control.output(control.create(), "/bin/sh", "-c", 'printf %s "$LATER"')  # noqa: E731
+    held = held()
+    assert held.startswith("caisson-placeholder-later-")
+    eventually(lambda: run(control, session, f"curl -sS --max-time 60 -H 'Authorization: Bearer {held}' https://later.test/").startswith("you sent"), 60, "")
+    assert used(bound)
+
+
+def test_an_opener_that_is_started_anew_is_believed(bound, control):
+    session = control.create()
+    run(control, session, f"cp $SSL_CERT_FILE $HOME/before.pem; {BEARER}")  # for a program that has read the file before
+    os.kill(records(bound.launcher, "egress_start", process="opener")[-1]["pid"], signal.SIGKILL)
+    eventually(lambda: len(records(bound.launcher, "egress_start", process="opener")) == 2, 60, "another one runs")
+    again = BEARER.replace("curl", "curl --cacert $HOME/before.pem")
+    eventually(lambda: run(control, session, again).startswith("you sent"), 60, "the key is the same")
+
+
+CLIENTS = {
+    "python": "/usr/bin/python3 -I -c 'import urllib.request as u; print(u.urlopen(\"https://api.test/x\", timeout=60).read().decode())'",
+    "openssl": "printf 'GET /x HTTP/1.1\\r\\nHost: api.test\\r\\nConnection: close\\r\\n\\r\\n' | openssl s_client -quiet -verify_return_error -servername api.test"
+    " -connect api.test:443",
+    "wget": "wget -qO- -T 60 https://api.test/x",
+    "git": "git ls-remote https://api.test/x",
+    "node": "node -e 'fetch(\"https://api.test/x\").then(r => r.text()).then(console.log)'",
+    "curl without variables": "env -i curl -sS --max-time 60 https://api.test/x",
+}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_clients_believe_the_opener(bound, control, client):
+    session = control.create()
+    program = next(word for word in CLIENTS[client].split() if word.rpartition("/")[2] in ("python3", "openssl", "wget", "git", "node", "curl"))
+    if "no" in run(control, session, f"command -v {program} > /dev/null || echo no"):
+        pytest.skip(f"sessions have no {program}")
+    said = run(control, session, CLIENTS[client])
+    assert bound.heads and ("you sent GET /x" in said or client == "git"), said
+
+
+def test_without_namespaces_variables_lead_to_the_same(bound, internet):
+    edit(bound.launcher.policies / "base.json", require=REQUIRED)
+    for folder in bound.folder.parents[:-2]:  # of the test's, on the way to what a launcher has in /run
+        folder.chmod(folder.stat().st_mode | 0o011)
+    bound.folder.chmod(0o711)
+    control = bound.start(*places.wrapper("T0", bound.launcher.home))
+    assert control.hello["tier"] == "T0"
+    session = control.create()
+    said = run(control, session, BEARER)
+    if not said.startswith("you sent"): print((bound.launcher.run / "trust" / "ca-certificates.crt").read_text(), run(control, session, "env | grep -i ca; cat $SSL_CERT_FILE; curl -vsS https://api.test/x; ls -la $SSL_CERT_FILE"), bound.launcher.records()[-12:])
+    assert said.startswith("you sent GET /x") and used(bound) and TOKEN not in said, said
+    assert "denied" in run(control, session, f"cat {bound.file}").lower()
+    assert "denied" in run(control, session, f"ls {bound.launcher.run}").lower()
+    assert process(bound.launcher, "caisson-egress", "opener")

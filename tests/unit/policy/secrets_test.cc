@@ -1,0 +1,159 @@
+// Secrets that a policy binds: sessions get placeholders and the file of certificates, and nobody gets the secret's file.
+#include "launcher/compiler/secrets.h"
+
+#include "launcher/common/egress/trust.h"
+#include "launcher/compiler/canonical.h"
+#include "launcher/compiler/explain.h"
+#include "launcher/compiler/narrow.h"
+#include "launcher/egress/list/list.h"
+#include "tests/unit/policy/directory.h"
+
+namespace caisson::policy {
+namespace {
+
+constexpr const char* kTrust = "/run/caisson/trust/ca-certificates.crt";
+constexpr const char* kToken =
+    R"({"name": "token", "host": "api.example.org", "file": "/etc/caisson/secrets/token", "env": "API_TOKEN",
+        "why": "issues are read"})";
+
+std::string out_with(const std::string& secrets, const std::string& more = "") {
+  return R"("network": "allowlist", "weaken": [{"field": "/network", "why": "packages are fetched"}],
+    "egress": [{"host": "api.example.org", "ports": [80, 443, 8444], "why": "what it is"},
+               {"host": "*.example.com", "why": "packages"}], "secrets": [)" +
+         secrets + "]" + more;
+}
+std::string token_with(const std::string& members) {
+  json::Value token = json::Value::parse(kToken);
+  token.update(json::Value::parse("{" + members + "}"));
+  return json::dump(token);
+}
+std::vector<egress::Binding> bindings_of(const Policy& policy) {
+  const auto list = egress::read_list(policy.egress);
+  return list ? list->bindings : std::vector<egress::Binding>();
+}
+
+TEST(Secrets, AreBoundInTheListAndSessionsGetAPlaceholder) {
+  Directory dir;
+  ASSERT_EQ(dir.with(out_with(token_with(R"("methods": ["GET", "POST"], "path": "/repos", "field": "x-api-key", "port": 8444)"))),
+            Texts{});
+  const auto policy = dir.policy();
+  const auto bindings = bindings_of(*policy);
+  ASSERT_EQ(bindings.size(), 1U);
+  const egress::Binding& one = bindings[0];
+  EXPECT_TRUE(one.name == "token" && one.host == "api.example.org" && one.port == 8444 && one.path == "/repos");
+  EXPECT_TRUE(one.methods.size() == 2 && one.field == "x-api-key" && one.file == "/etc/caisson/secrets/token");
+  EXPECT_TRUE(one.placeholder.starts_with("caisson-placeholder-token-") && one.placeholder.size() == 50) << one.placeholder;
+  EXPECT_EQ(policy->env.set.at("API_TOKEN"), one.placeholder);
+  EXPECT_EQ(to_json(*policy)["secrets"][0]["file"], "/etc/caisson/secrets/token");
+  EXPECT_TRUE(explain_text(*policy).contains("secret token")) << explain_text(*policy);
+}
+
+TEST(Secrets, SessionsBelieveTheOpener) {
+  Directory dir;
+  ASSERT_EQ(dir.with(out_with(kToken)), Texts{});
+  const auto policy = dir.policy();
+  const Grant* grant = ruling_grant(policy->grants, egress::kSystemAuthorities);
+  ASSERT_NE(grant, nullptr);
+  EXPECT_TRUE(grant->source == kTrust && grant->access == Access::read && !grant->execute);
+  for (const char* name : egress::kTrustNames) EXPECT_EQ(policy->env.set.at(name), egress::kSystemAuthorities) << name;
+  const auto usr = narrow(policy, {.grants = std::vector<Grant>{{.path = "/usr"}}});
+  ASSERT_TRUE(usr.has_value());
+  EXPECT_NE(ruling_grant((*usr)->grants, egress::kSystemAuthorities), nullptr);
+  Policy in_place = *policy;
+  trust_in_place(in_place);
+  EXPECT_EQ(in_place.env.set.at("SSL_CERT_FILE"), kTrust);
+}
+
+TEST(Secrets, WithoutThemNothingIsDifferent) {
+  Directory dir;
+  ASSERT_EQ(dir.with(out_with("")), Texts{});
+  const auto policy = dir.policy();
+  EXPECT_FALSE(to_json(*policy).contains("secrets") || policy->env.set.contains("SSL_CERT_FILE"));
+  EXPECT_EQ(ruling_grant(policy->grants, egress::kSystemAuthorities), nullptr);
+}
+
+TEST(Secrets, AFileThatSomeSessionCouldReadIsRefused) {
+  Directory dir;
+  for (const char* file : {"/usr/share/token", "/data/token", "/home/gem/token", "/tmp/token", "/usr/lib/caisson/token"}) {
+    const Texts found = dir.with(out_with(token_with(std::string(R"("file": ")") + file + "\"")));
+    ASSERT_EQ(found.size(), 1U) << file;
+    EXPECT_TRUE(found[0].contains("could read it")) << found[0];
+  }
+  dir.write("other.json", R"({"extends": "base", "grants": [{"path": "/etc/caisson/secrets"}],
+    "weaken": [{"field": "/grants/etc/caisson/secrets", "why": "a mistake"}]})");
+  const Texts found = dir.with(out_with(kToken));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_TRUE(found[0].contains("domain 'other'") && found[0].starts_with("d.json")) << found[0];
+}
+
+TEST(Secrets, SoIsAHostThatTheRulesDoNotPermit) {
+  Directory dir;
+  for (const char* members : {R"("host": "other.org")", R"("port": 8443)"}) {
+    const Texts found = dir.with(out_with(token_with(members)));
+    ASSERT_EQ(found.size(), 1U) << members;
+    EXPECT_TRUE(found[0].starts_with("d.json") && found[0].contains("is not permitted by 'egress'")) << found[0];
+  }
+  EXPECT_EQ(dir.with(out_with(token_with(R"("host": "a.example.com")"))), Texts{});
+}
+
+TEST(Secrets, MistakesAreTold) {
+  Directory dir;
+  const std::pair<std::string, const char*> rows[] = {
+      {token_with(R"("host": "API.example.org")"), "canonical"},
+      {token_with(R"("host": "10.1.2.3")"), "canonical"},
+      {token_with(R"("port": 80)"), "plain HTTP"},
+      {token_with(R"("path": "x")"), "path"},
+      {token_with(R"("field": "host")"), "field"},
+      {token_with(R"("methods": ["get"])"), "method"},
+      {token_with(R"("name": "A b")"), "name"},
+      {token_with(R"("env": "SSL_CERT_FILE")"), "authorities"},
+      {token_with(R"("why": "one line\nand another")"), "one line"},
+      {token_with(R"("file": "token")"), "file"},
+      {std::string(kToken) + "," + token_with(R"("env": "OTHER")"), "another secret's"},
+      {std::string(kToken) + "," + token_with(R"("name": "other")"), "another secret's"},
+  };
+  for (const auto& [secrets, what] : rows) {
+    const Texts found = dir.with(out_with(secrets));
+    ASSERT_FALSE(found.empty()) << secrets;
+    EXPECT_TRUE(found[0].contains("/secrets/") && found[0].contains(what)) << found[0];
+  }
+  EXPECT_EQ(dir.with(out_with(kToken, R"(, "env": {"set": {"API_TOKEN": "mine"}})")).size(), 1U);
+  EXPECT_EQ(dir.with(std::string(R"("secrets": [)") + kToken + "]").size(), 1U) << "no way out";
+}
+
+TEST(Secrets, MoreThanAParentWithAWayOutBindsNeedsAReason) {
+  Directory dir;
+  dir.write("base.json", "{" + out_with("") + R"(, "syscalls": {"allow": ["io"]}})");
+  const std::string secrets = std::string(R"("secrets": [)") + kToken + "]";
+  const Texts found = dir.with(secrets);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_TRUE(found[0].contains("/secrets: gives more than base")) << found[0];
+  EXPECT_EQ(dir.with(secrets + R"(, "weaken": [{"field": "/secrets", "why": "for the tests"}])"), Texts{});
+  EXPECT_EQ(bindings_of(*dir.policy()).size(), 1U);
+  dir.write("base.json", "{" + out_with(kToken) + R"(, "syscalls": {"allow": ["io"]}})");
+  EXPECT_EQ(dir.with(R"("description": "the same")"), Texts{});
+  EXPECT_EQ(bindings_of(*dir.policy()).size(), 1U);
+  EXPECT_EQ(dir.with(R"("secrets": [])"), Texts{}) << "less needs none";
+  EXPECT_TRUE(bindings_of(*dir.policy()).empty());
+}
+
+TEST(Secrets, APresetLeavesThoseThatItNames) {
+  Directory dir;
+  dir.write("base.json", "{" + out_with(std::string(kToken) + "," + token_with(R"("name": "other", "env": "OTHER")")) +
+                             R"(, "syscalls": {"allow": ["io"]}})");
+  std::filesystem::create_directory(dir.path() + "/presets");
+  dir.write("presets/few.json", std::string(R"({"secrets": [)") + kToken + "]}");
+  dir.write("presets/none.json", R"({"network": "none"})");
+  const auto under = [&dir](const char* preset) {
+    const LoadResult loaded = load_directory(dir.path(), {.only = "", .preset = preset});
+    for (const Problem& problem : loaded.problems) ADD_FAILURE() << problem.text();
+    return loaded.policies.empty() ? Policy() : *loaded.policies.at("d");
+  };
+  const auto left = bindings_of(under("few"));
+  ASSERT_EQ(left.size(), 1U);
+  EXPECT_EQ(left[0].name, "token");
+  EXPECT_FALSE(under("none").env.set.contains("API_TOKEN"));
+}
+
+}  // namespace
+}  // namespace caisson::policy
