@@ -6,7 +6,7 @@
 #include <chrono>
 #include <utility>
 
-#include "launcher/common/tables/way_ops.h"
+#include "launcher/common/base/word.h"
 
 namespace caisson::bridge {
 namespace {
@@ -79,6 +79,12 @@ task<json::Value> ask_way(LauncherClient& launcher, std::string workspace, json:
   }
   if (!line) co_return std::unexpected(std::move(line).error());
   co_return co_await ask(launcher.executor(), std::move(*line), std::move(text));
+}
+
+task<json::Value> look_at_way(LauncherClient& launcher, std::string workspace, way::Op op) {
+  CO_TRY_ASSIGN(Fd line, co_await launcher.workspace_connect(std::move(workspace), 0));
+  json::Value request = {{"op", word(words(way::Op{}), static_cast<std::size_t>(op))}};
+  co_return co_await ask(launcher.executor(), std::move(line), json::dump(request));
 }
 
 }  // namespace caisson::bridge

@@ -5,11 +5,14 @@
 #include <string>
 
 #include "agent/bridge/launcher_client.h"
+#include "launcher/common/tables/way_ops.h"
 
 namespace caisson::bridge {
 
 // request: of launcher/common/tables/way_ops.h. Opens the workspace's way out where it has none yet. Errors: the gate's;
 // permission_denied, where no domain of the policy goes out.
 [[nodiscard]] task<json::Value> ask_way(LauncherClient& launcher, std::string workspace, json::Value request);
+// The same of what only looks: where there is no way out yet none is made. Errors: unavailable, then.
+[[nodiscard]] task<json::Value> look_at_way(LauncherClient& launcher, std::string workspace, way::Op op);
 
 }  // namespace caisson::bridge

@@ -1,5 +1,5 @@
 // The overview: refusals first, then what runs, over time and beside its limits, and the chambers with what each may reach.
-const kRefusals = 'denial,denials_dropped,limit_hit,exec_refused,request_refused,path_refusal';
+const kRefusals = 'denial,denials_dropped,limit_hit,exec_refused,request_refused,path_refusal,egress_refused';
 const kMostAsked = 12, kMostLanes = 24, kMostQuietLanes = 8, kMostBars = 12, kMostRefusals = 40;
 const kSpan = 60 * 60 * 1000;
 
@@ -11,6 +11,7 @@ const nameOf = (s) => `${s.domain} ${(s.label || s.session || s.id).replace(/^([
 function refusalText(record) {
   const {seq, time, event, prev, hash, mono_us, ...rest} = record;
   const words = [rest.syscall, rest.path ?? rest.decoded?.path, rest.errno && `→ ${rest.errno}`, rest.limit && `limit ${rest.limit}`, rest.reason,
+                 rest.host && `${rest.host}${rest.port ? `:${rest.port}` : ''}`, rest.refusal,
                  rest.untrusted?.comm && `by ${rest.untrusted.comm}`].filter(Boolean);
   const all = Object.entries(rest).map(([k, v]) => `${k}=${typeof v === 'string' ? v : JSON.stringify(v)}`).join('  ');
   return make('code', {title: short(all, 2000)}, short(words.length ? words.join(' ') : all, 300));

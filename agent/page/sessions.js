@@ -95,7 +95,7 @@ function showUse() {
 }
 
 const kDenials = new Set(['denial', 'denials_dropped', 'denial_audit_closed', 'limit_hit', 'exec_refused', 'request_refused',
-                          'path_refusal']);
+                          'path_refusal', 'egress_refused']);
 function recordLine(record) {
   const {seq, time, event, prev, hash, mono_us, ...rest} = record;
   return make('li', {'data-event': event}, `${time.slice(11, 23)} `, badge(event, record.advisory ? 'warn' : kDenials.has(event) ? 'bad' : ''), ' ',

@@ -61,8 +61,21 @@ function explanation(policy) {
           : String(value)));
 }
 
+// Why it was permitted or refused, by the words of the audit log and the reason that the policy gives.
+const decision = (c) => [c.refused ? c.refusal : c.error && `failed: ${c.error}`, c.rule >= 0 && `rule ${c.rule}`, c.why, c.detail].filter(Boolean).join(' · ');
+
+// Host, reason and detail come from sessions and servers: they are text here, whatever they say.
+async function refreshConnections() {
+  const {connections} = await get('/v1/proxy/connections');
+  byId('no-connections').hidden = connections.length > 0;
+  byId('connections').replaceChildren(...(connections.length ? table(['time', 'session', 'host', 'port', 'bytes up, down', 'decided by'], connections.map((c) => [
+    clock(Date.parse(c.time)), short(c.session ?? 'not known', 24),
+    [badge(c.alarm ? 'alarm' : c.refused ? 'refused' : c.error ? 'failed' : 'connected', c.alarm || c.refused ? 'bad' : c.error ? 'warn' : 'good'), ' ', make('code', {}, short(c.host ?? '', 255))],
+    c.port ?? '', c.refused ? '' : `${size(c.up)}, ${size(c.down)}`, short(decision(c), 300)])).children : []));
+}
+
 async function refreshWalls() {
-  const {statement} = await get('/v1/attestation');
+  const [{statement}] = await Promise.all([get('/v1/attestation'), refreshConnections().catch(say)]);
   byId('boot').replaceChildren('tier ', badge(statement.tier, statement.tier === 'T3' ? 'good' : 'warn'),
                                ` · ${statement.version} · kernel ${statement.kernel.release} · since ${statement.boot.started.slice(0, 19)}Z`);
   byId('walls').replaceChildren(

@@ -7,15 +7,19 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "agent/bridge/launcher_client.h"
+#include "agent/bridge/way_client.h"
 #include "agent/http/server.h"
 #include "agent/metrics/launcher_names.h"
 #include "agent/metrics/registry.h"
 #include "agent/routes/status.h"
 #include "agent/routes/table.h"
 #include "agent/services/workspace/workspaces.h"
+#include "launcher/common/base/word.h"
+#include "launcher/common/egress/protocol.h"
 #include "launcher/common/tables/fields.h"
 
 namespace caisson::routes {
@@ -139,12 +143,45 @@ task<void> ask_launcher(bridge::LauncherClient* launcher) {
   co_return Status{};
 }
 
+// What went out, and what was refused. caisson-gate tells it of all workspaces together, over the line of any one that has a way
+// out; where none has one any more the last figures stay.
+task<void> ask_way(const Services* services) {
+  for (const services::WorkspacePtr& workspace : services->workspaces->known()) {
+    auto told = co_await bridge::look_at_way(*services->launcher, workspace->name, way::Op::figures);
+    if (!told) continue;
+    const json::Value& figures = *told;
+    const auto set = [](Id id, std::string_view label, const json::Value& from, std::string_view member) {
+      metrics::registry().set(id, {label}, static_cast<double>(json::number_of(from, member).value_or(0)));
+    };
+    set(Id::egress_connections, "made", figures, "ended");
+    set(Id::egress_connections, "failed", figures, "failed");
+    set(Id::egress_open, "", figures, "open");
+    set(Id::egress_bytes, "up", figures, "up");
+    set(Id::egress_bytes, "down", figures, "down");
+    set(Id::egress_names, "", figures, "names");
+    set(Id::egress_dropped, "", figures, "dropped");
+    const json::Value refused = figures.value("refused", json::Value::object()),
+                      alarms = figures.value("alarms", json::Value::object());
+    constexpr std::string_view kReasons = words(egress::Refusal{});
+    for (std::size_t i = 1; std::cmp_less(i, count_words(kReasons)); ++i) {
+      const std::string_view reason = word(kReasons, i);
+      set(Id::egress_refusals, reason, refused, reason);
+      if (is_alarm(static_cast<egress::Refusal>(i))) set(Id::egress_alarms, reason, alarms, reason);
+    }
+    set(Id::egress_alarms, "own_port", alarms, "own_port");
+    co_return Status{};
+  }
+  co_return Status{};
+}
+
 task<http::Response> get_metrics(Call call) {
   metrics::registry().clear(Id::sessions_memory);
   metrics::registry().clear(Id::sessions_processes);
   // Without its answer in time the others are shown: a launcher that is silent is when they are looked at.
   task<void> asked = ask_launcher(call.services.launcher);
   (void)co_await with_timeout(std::move(asked), kPatience, "figures of the launcher");
+  task<void> asked_of_the_gate = ask_way(&call.services);
+  (void)co_await with_timeout(std::move(asked_of_the_gate), kPatience, "figures of caisson-gate");
   const AgentStatus& status = *call.services.status;
   measure_process(status);
   if (call.services.server != nullptr) measure_traffic(call.services);

@@ -118,6 +118,14 @@ task<http::Response> diagnose(Call call) {
   co_return http::ok(std::move(*found), "What a request for it meets");
 }
 
+// What the log keeps for good. A workspace without a way out has none, and gets none by being looked at.
+task<http::Response> connections(Call call) {
+  auto found = co_await bridge::look_at_way(*call.services.launcher, call.services.workspace->name, Op::recent);
+  if (!found && found.error().code != Code::unavailable) co_return refusal(found.error());
+  json::Value data = {{"connections", found ? found->value("records", json::Value::array()) : json::Value::array()}};
+  co_return http::ok(std::move(data), "The last connections and refusals");
+}
+
 // By the contract's names, which are those of the programs that do this elsewhere.
 task<http::Response> health(Call call) {
   auto found = co_await ask(call, Op::health);
@@ -190,6 +198,9 @@ constexpr Route kProxy[] = {
      .query = kDiagnose},
     {Method::get, "/v1/proxy/health", "proxy_health_check", Scope::proxy, kNone, Unknown::ignore,
      "Whether what makes the way out runs", bind<health, ProxyHealth>()},
+    {Method::get, "/v1/proxy/connections", "list_proxy_connections", Scope::proxy, kNone, Unknown::ignore,
+     "The last connections of the workspace's sessions to the outside, and what was refused; the audit log has all of them",
+     bind<connections, ProxyConnections>()},
     {Method::get, "/v1/proxy/upstream", "get_proxy_upstream", Scope::proxy, kNone, Unknown::ignore,
      "The upstream proxy of the workspace; null where there is none", bind<get_upstream, ProxyUpstreamInfo>()},
     {Method::put, "/v1/proxy/upstream", "set_proxy_upstream", Scope::proxy, kNone, Unknown::ignore,

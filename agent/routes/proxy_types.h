@@ -34,6 +34,18 @@ struct ProxyHealth {
   bool healthy = false, gost_alive = false, nginx_alive = false, config_consistent = false;
   std::vector<std::string> inconsistencies;
 };
+// Beyond the contract.
+struct ProxyConnection {
+  std::string time;
+  bool refused = false;
+  std::optional<std::string> session, domain, via, host;
+  std::optional<std::int64_t> port, rule, status, up, down, ms;
+  std::optional<std::string> address, why, refusal, detail, error, ended, method;
+  std::optional<bool> alarm;
+};
+struct ProxyConnections {
+  std::vector<ProxyConnection> connections;
+};
 struct ProxyUpstreamUpdate {
   std::string server;
   std::optional<std::string> auth_cmd;
@@ -100,6 +112,36 @@ struct Schema<ProxyHealth> {
                  field("nginx_alive", &ProxyHealth::nginx_alive, "Whether the dialer, which connects for it, runs"),
                  field("config_consistent", &ProxyHealth::config_consistent, "Whether both have what is in force"),
                  field("inconsistencies", &ProxyHealth::inconsistencies, "What is wrong").defaulted()};
+};
+template <>
+struct Schema<ProxyConnection> {
+  static constexpr std::string_view name = "ProxyConnection";
+  static constexpr auto fields =
+      std::tuple{field("time", &ProxyConnection::time, "When it ended, or was refused"),
+                 field("refused", &ProxyConnection::refused, "Whether it was refused").defaulted(),
+                 field("session", &ProxyConnection::session, "The session that asked; none where it is not known"),
+                 field("domain", &ProxyConnection::domain, "Its policy domain"),
+                 field("via", &ProxyConnection::via, "transparent, connect, http, socks5, dns, or opened: with a secret"),
+                 field("host", &ProxyConnection::host, "The name or address that was asked for"),
+                 field("port", &ProxyConnection::port, "The port"),
+                 field("rule", &ProxyConnection::rule, "The rule of the policy's egress that decided; -1: none"),
+                 field("status", &ProxyConnection::status, "What a proxy or server answered, as a status of HTTP"),
+                 field("up", &ProxyConnection::up, "Bytes from the session"),
+                 field("down", &ProxyConnection::down, "Bytes to the session"),
+                 field("ms", &ProxyConnection::ms, "How long it lasted, in milliseconds"),
+                 field("address", &ProxyConnection::address, "Where it led"),
+                 field("why", &ProxyConnection::why, "The rule's reason"),
+                 field("refusal", &ProxyConnection::refusal, "Why it was refused, in the word of records"),
+                 field("detail", &ProxyConnection::detail, "The same in more words"),
+                 field("error", &ProxyConnection::error, "Why a permitted connection could not be made"),
+                 field("ended", &ProxyConnection::ended, "How it ended"),
+                 field("method", &ProxyConnection::method, "Of a request to a bound host"),
+                 field("alarm", &ProxyConnection::alarm, "true: nobody does this by mistake")};
+};
+template <>
+struct Schema<ProxyConnections> {
+  static constexpr std::string_view name = "ProxyConnections";
+  static constexpr auto fields = std::tuple{field("connections", &ProxyConnections::connections, "The newest first")};
 };
 template <>
 struct Schema<ProxyUpstreamUpdate> {

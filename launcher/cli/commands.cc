@@ -12,7 +12,7 @@ constexpr std::span<const Flag> kNoFlags;
 constexpr Flag kExplainFlags[] = {{"--diff", "", false}};
 constexpr Flag kLearnFlags[] = {{"--policy", "-p", true}, {"--cwd", "-C", true},    {"--env", "-e", true},
                                 {"--grant", "-g", true},  {"--output", "-o", true}, {"--session", "-s", true},
-                                {"--seconds", "", true},  {"--verify", "", false}};
+                                {"--seconds", "", true},  {"--verify", "", false},  {"--records", "", true}};
 constexpr Flag kImportFlags[] = {{"--name", "", true}};
 constexpr Flag kKillFlags[] = {{"--reason", "", true}};
 constexpr Flag kReadFlags[] = {
@@ -92,6 +92,7 @@ Exit codes: 0; 3 no such domain; 21 the policies have problems.
      R"(caisson policy learn [--policy DOMAIN] [--cwd DIR] [--env NAME=VALUE]... [--grant PATH:MODE]... [--verify]
                      [--output FILE] -- COMMAND [ARGUMENTS]
        caisson policy learn --session SESSION [--seconds N] [--output FILE]
+       caisson policy learn --records SESSION|FILE [--policy DOMAIN] [--output FILE]
 
 Root only. The first form really runs the command, once, in a session of the domain (default: run) that shows every path its
 user could use outside, and follows it with ptrace. The second form follows a running session of the launcher until the time
@@ -99,6 +100,10 @@ is over or SIGINT arrives, and takes up what the session was refused. Both print
 that were used and not granted (files of one directory together; never /, /etc or a whole home), lower limits, and no network
 if none was used. Standard error shows the difference and what could not be seen. Read the policy before you use it: it
 grants what the command did, which may be more than it should do.
+
+The third form reads an audit log: names that sessions of the domain asked for and no rule allowed, and in "monitor" those that
+they connected to, become rules of `egress`, one for each name, with the reason. The second form does so, too. Addresses, what
+a rule denies, and what raised an alarm are never proposed.
 
   --policy, -p DOMAIN   the domain to extend
   --cwd, --env, --grant as in caisson run

@@ -2,10 +2,12 @@
 // unless it is allowed; here nothing is visible that is not granted.
 #include <algorithm>
 #include <set>
+#include <variant>
 
 #include "launcher/cli/policy_import.h"
 #include "launcher/common/policy/in_force.h"
 #include "launcher/compiler/text_formats.h"
+#include "launcher/egress/list/host.h"
 
 namespace caisson::cli {
 namespace {
@@ -140,24 +142,45 @@ class SrtImport {
   }
 
   Status network(const json::Value& section) {
-    bool local = false;
-    for (const auto& [key, value] : section.items()) {
-      if (key == "allowLocalBinding") {
-        TRY_ASSIGN(const auto on, json::get_bool(section, key));
-        local = on.value_or(false);
-      } else if (key == "allowedDomains" || key == "deniedDomains") {
-        TRY_ASSIGN(const auto domains, list(section, key));
-        if (!domains.empty())
-          say("network." + key + " (" + std::to_string(domains.size()) +
-              "): sessions reach nothing outside, so there are no names to allow or deny");
-      } else {
+    TRY_ASSIGN(const auto local, json::get_bool(section, "allowLocalBinding"));
+    TRY_ASSIGN(const auto allowed, list(section, "allowedDomains"));
+    TRY_ASSIGN(const auto denied, list(section, "deniedDomains"));
+    for (const auto& [key, value] : section.items())
+      if (key != "allowLocalBinding" && key != "allowedDomains" && key != "deniedDomains")
         say("network." + key + " has no counterpart");
-      }
+    for (const std::string& domain : allowed) rule("allowedDomains", domain, false);
+    const bool out = !rules_.empty();
+    for (const std::string& domain : denied) rule("deniedDomains", domain, true);
+    json::Value& d = out_.document;
+    d["network"] = out ? "allowlist" : local.value_or(false) ? "loopback" : "none";
+    if (!out) {
+      if (!rules_.empty()) say("network.deniedDomains: sessions reach nothing outside, so there are no names to deny");
+      d["why"]["/network"] =
+          local.value_or(false) ? "allowLocalBinding of the imported settings." : "The imported settings bind nothing locally.";
+      return {};
     }
-    out_.document["network"] = local ? "loopback" : "none";
-    out_.document["why"]["/network"] =
-        local ? "allowLocalBinding of the imported settings." : "The imported settings bind nothing locally.";
+    d["egress"] = rules_;
+    d["weaken"].push_back({{"field", "/network"}, {"why", "allowedDomains of the imported settings"}});
+    say("network.allowedDomains: there at every port and address; here at 80 and 443, and at public addresses, "
+        "unless \"ports\" and \"private\" say more");
     return {};
+  }
+
+  // What is written in another spelling is the same host: rules have one form of each.
+  void rule(const std::string& key, const std::string& text, bool deny) {
+    const bool below = text.starts_with("*.");
+    const auto host = egress::read_host(below ? std::string_view(text).substr(2) : std::string_view(text));
+    const bool address = host && std::holds_alternative<egress::Address>(*host);
+    if (!host || (below && address))
+      return say("network." + key + " " + quote(text) + ": is neither a name, nor *. in front of one, nor an address");
+    const std::string place = (below ? "*." : "") + egress::host_text(*host);
+    if (place == "localhost" || place.ends_with(".localhost"))
+      return say("network." + key + " " + quote(text) + ": a session's loopback is its workspace's, and never outside");
+    if (address && !deny)
+      return say("network." + key + " " + quote(text) + ": is an address: such a rule names its ports, which are not known here");
+    json::Value made = {{"host", place}, {"why", key + " of the imported settings"}};
+    if (deny) made["deny"] = true;
+    if (std::ranges::find(rules_, made) == rules_.end()) rules_.push_back(std::move(made));
   }
 
   const json::Value& settings_;
@@ -165,6 +188,7 @@ class SrtImport {
   Imported out_;
   std::vector<policy::Grant> grants_;
   std::vector<std::string> hide_;
+  json::Value rules_ = json::Value::array();
 };
 
 }  // namespace

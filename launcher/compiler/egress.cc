@@ -4,8 +4,10 @@
 #include <charconv>
 #include <variant>
 
+#include "launcher/common/capture/capture.h"
 #include "launcher/compiler/stages.h"
 #include "launcher/egress/list/list.h"
+#include "launcher/egress/list/ports.h"
 #include "launcher/egress/list/prefix.h"
 #include "launcher/egress/list/upstream.h"
 
@@ -160,6 +162,7 @@ class Checker {
     if (const auto kind = place.address ? refused_class(place) : std::nullopt)
       problem("host",
               "leads to no place that can be reached: " + std::string(word(words(*kind), static_cast<std::size_t>(*kind))));
+    if (rule_->contains("alarm")) problem("alarm", "goes with rules that deny: this one allows");
     const bool tls = overlap(ports_of(*rule_, ports), {{443, 443}});
     if (rule_->value("methods", "all") == "read" && tls)
       problem("methods", "\"read\" holds for plain HTTP, and port 443 carries TLS: say \"ports\": [80]");
@@ -184,6 +187,7 @@ egress::Rule compile(const Value& rule) {
       rule.value("sni", place.address ? "optional" : "required") == "optional" ? egress::Sni::optional : egress::Sni::required;
   if (out.deny) out.sni = egress::Sni::required;
   out.read_only = rule.value("methods", "all") == "read";
+  out.alarm = rule.value("alarm", false);
   out.why = rule["why"].get<std::string>();
   return out;
 }
@@ -201,6 +205,7 @@ Value rule_json(const egress::Rule& rule) {
     if (ports.first == ports.last) out["ports"].push_back(ports.first);
     else out["ports"].push_back(std::to_string(ports.first) + "-" + std::to_string(ports.last));
   if (rule.deny) out["deny"] = true;
+  if (rule.alarm) out["alarm"] = true;
   if (rule.private_) out["private"] = true;
   if (rule.read_only) out["methods"] = "read";
   if (!rule.deny && (rule.sni == egress::Sni::optional) != rule.address.has_value())
@@ -314,6 +319,17 @@ Value upstream_json(std::string_view list) {
   for (const egress::Pattern& pattern : upstream->include) out["include"].push_back(pattern.text);
   for (const egress::Pattern& pattern : upstream->exclude) out["exclude"].push_back(pattern.text);
   return out;
+}
+
+std::string named_ports(std::string_view list) {
+  egress::Lists lists;
+  if (auto read = egress::read_list(list)) lists.of.emplace("", std::make_shared<const egress::List>(std::move(*read)));
+  const auto named = egress::named_ports(lists, capture::kDoorPort);
+  return "without nf_tables the door has these ports alone, at every address, the loopback's too: " +
+         egress::ports_text(named.ports) + (named.all ? "" : ", and not all that the rules name") +
+         "; what connects to another port goes nowhere, without a record, or to a server of the workspace's own that listens at "
+         "every address; no session can serve at these; the domains of a workspace have " +
+         std::to_string(egress::kMostPorts) + " ports together, and what is beyond goes nowhere as well";
 }
 
 Value merge_egress(const Value& parent, const Value& child) {

@@ -23,6 +23,8 @@ void check_egress(const Source& source, Problems& problems);
 [[nodiscard]] json::Value egress_json(std::string_view list);
 [[nodiscard]] json::Value egress_limits_json(std::string_view list);  // an empty object of no list
 [[nodiscard]] json::Value upstream_json(std::string_view list);       // an empty object where none is named
+// At which ports the door listens for a domain with this list where the kernel has no nf_tables, and what is lost by it.
+[[nodiscard]] std::string named_ports(std::string_view list);
 
 // Rules that deny are added up, since they take away only. Those that allow are the child's, where it has rules.
 [[nodiscard]] json::Value merge_egress(const json::Value& parent, const json::Value& child);

@@ -125,6 +125,8 @@ constexpr Field kPolicy[] = {
     {"/egress/*/ports", ranges, kAny, "", 1, 16, "", never,
      "Ports, or ranges of them (`\"8000-8010\"`). Without it: 80 and 443 of a name; every port, if the rule denies."},
     {"/egress/*/deny", boolean, kAny, "", 0, 0, "false", never, "The rule denies, and wins over all that allow."},
+    {"/egress/*/alarm", boolean, kAny, "", 0, 0, "false", never,
+     "With `deny`: nobody has a reason to ask for it, and whoever does raises an alarm (`canary`)."},
     {"/egress/*/private", boolean, kAny, "", 0, 0, "false", never,
      "The name may lead to private addresses (10.0.0.0/8, fc00::/7, …). Never to loopback, link-local or metadata addresses."},
     {"/egress/*/sni", choice, kAny, "required optional", 0, 0, "", never,

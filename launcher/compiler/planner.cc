@@ -8,6 +8,7 @@
 #include "launcher/common/policy/in_force.h"
 #include "launcher/common/policy/text_checks.h"
 #include "launcher/compiler/claims.h"
+#include "launcher/compiler/egress.h"
 #include "launcher/compiler/landlock.h"
 #include "launcher/compiler/narrow.h"
 #include "launcher/compiler/system_plan.h"
@@ -111,6 +112,7 @@ class Planner {
           "ways-alike",
           "without cgroup v2 sessions that go out are not told apart: their records name no session, and while the domains with "
           "a way out differ in network, egress or egress_limits, all of their connections are refused");
+    named_ports();
     if (plan_.inet && !place_.own_net)
       residual("loopback-shared",
                "the sessions of a workspace share one loopback network: each can use the servers of the others");
@@ -138,6 +140,13 @@ class Planner {
     const std::string why = !plan_.cgroup ? "no cgroup" : !features_.io.ok() ? features_.io.step : place_.no_disks;
     plan_.io = decide(Mechanism::io, plan_.cgroup && features_.io.ok() && !place_.disks.empty(), why);
     if (plan_.io) plan_.disks = place_.disks;
+  }
+
+  // Without the packet filter the door has listeners, and what meets none of them goes nowhere.
+  void named_ports() {
+    const bool filtered = features_.egress_tproxy.ok() || !features_.egress_ports.ok();
+    if (policy::goes_out(policy_) && !place_.own_net && plan_.net_ns && !filtered)
+      residual("named-ports", policy::named_ports(policy_.egress));
   }
 
   // What Landlock does not govern, and only a tree without the files stops.
@@ -216,7 +225,7 @@ class Planner {
   }
 
   [[nodiscard]] std::string no_way_out() const {
-    if (plan_.net_ns) return because(features_.egress_tproxy);
+    if (plan_.net_ns) return because(features_.egress_ports.error > 0 ? features_.egress_ports : features_.egress_tproxy);
     const std::string& net = plan_.mechanisms[static_cast<std::size_t>(Mechanism::net_ns)].reason;
     if (plan_.user_ns) return net;
     for (const Mechanism m : {Mechanism::seccomp, Mechanism::landlock})
@@ -451,7 +460,8 @@ class Planner {
       if (state(m).state != MechanismState::enforced)
         return fail(Code::unavailable, "policy '" + policy_.domain + "' requires " + std::string(mechanism_name(m)) +
                                            ", which is not available: " + state(m).reason);
-    if (policy::goes_out(policy_) && !place_.own_net && !plan_.connected && !(plan_.net_ns && features_.egress_tproxy.ok()))
+    const bool door = plan_.net_ns && (features_.egress_tproxy.ok() || features_.egress_ports.ok());
+    if (policy::goes_out(policy_) && !place_.own_net && !plan_.connected && !door)
       return fail(Code::unavailable,
                   "policy '" + policy_.domain + "' goes out (network), and there is no way out here: " + no_way_out());
     return {};

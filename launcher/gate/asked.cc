@@ -29,6 +29,8 @@ void Gate::asked(std::uint64_t number, const json::Value& request, const Lines::
   const auto op = text_of(request, "op");
   if (!op) return reply(std::unexpected(op.error()));
   if (*op == name(way::Op::health)) return reply(health(entry->second));
+  if (*op == name(way::Op::figures)) return reply(figures_.shown());
+  if (*op == name(way::Op::recent)) return reply(json::Value{{"records", entry->second.recent.shown()}});
   if (*op == name(way::Op::diagnose)) return diagnose(entry, request, reply);
   const auto done = entry->second.settings.change(*op, request);
   if (!done) return reply(std::unexpected(done.error()));

@@ -99,7 +99,7 @@ bool Diagnosis::lead(const Settings& settings, std::string_view path) {
   }
   const Verdict source = decide(list, place_, port_);
   if (source.kind == Verdict::Kind::deny)
-    return rule_ = source.rule, refuse(Refusal::rule, "a rule denies it, mapped or not"), true;
+    return rule_ = source.rule, refuse(source.alarm ? Refusal::canary : Refusal::rule, "a rule denies it, mapped or not"), true;
   out_["matched_mapping"] = mapping_json(*mapping);
   out_["resolved_target"] = egress::place_text(*mapping);
   out_["route"] = "mapping";
@@ -118,7 +118,7 @@ void Diagnosis::judge(const egress::List& list) {
   out_["rule"] = rule_;
   out_["why"] = std::string(why_of(list, rule_));
   const std::string rule = "rule " + std::to_string(rule_) + " (" + std::string(why_of(list, rule_)) + ")";
-  if (verdict.kind == Verdict::Kind::deny) return refuse(Refusal::rule, rule + " denies it");
+  if (verdict.kind == Verdict::Kind::deny) return refuse(verdict.alarm ? Refusal::canary : Refusal::rule, rule + " denies it");
   if (verdict.kind == Verdict::Kind::none) {
     const auto* name = std::get_if<egress::Name>(&place_);
     const bool other = name != nullptr && decide_name(list, *name).kind == Verdict::Kind::allow;

@@ -11,15 +11,15 @@
 #include "launcher/common/base/scm.h"
 #include "launcher/common/base/sys.h"
 #include "launcher/common/telling/json_text.h"
+#include "launcher/egress/list/ports.h"
 #include "launcher/gate/secrets.h"
 #include "launcher/gate/trust.h"
 
 namespace caisson::gate {
 namespace {
 
-constexpr std::int64_t kServeUs = 8'000'000, kCountedUs = 1'000'000, kLookUs = 2'000'000;
+constexpr std::int64_t kServeUs = 8'000'000, kLookUs = 2'000'000;
 constexpr std::size_t kMostSessions = 8192;  // twice what the door keeps
-constexpr json::Bounds kRecord{.max_bytes = egress::kMaxText, .max_depth = 4, .max_values = 256};
 
 }  // namespace
 
@@ -40,7 +40,7 @@ Service::Events Gate::events(Service& of) {
           .ready = [this] { settle(); },
           .said =
               [this, &of](egress::Said said, std::uint64_t workspace, std::string_view text) {
-                if (said != egress::Said::authority) heard(said, workspace, text);
+                if (said != egress::Said::authority) heard(of, said, workspace, text);
                 else if (&of == &opener_) believe(text);
               },
           .exited = [this](const std::string& record) { (void)tell(Told::exit, record); }};
@@ -69,11 +69,12 @@ Status Gate::hear() {
     there->second.generation = order.generation;
     there->second.list = std::move(fds[0]);
     read_lists(there->second);
+    warn_unlike(there->second);
     // The door last: what the door lets through is to meet the same list.
     tell_opener(there);
     tell_dialer(there);
     door_.send({egress::Order::open, order.generation, order.workspace}, {there->second.list.get()});
-    return {};
+    return more_ports(there), Status();
   }
   for (Service* of : {&door_, &dialer_, &opener_}) of->send({egress::Order::close, order.generation, order.workspace}, {});
   workspaces_.erase(there);
@@ -91,11 +92,12 @@ void Gate::open(const Order& order, std::string name, std::array<Fd, scm::kMaxFd
   made.generation = order.generation;
   if (at_start_) made.settings = *at_start_;
   made.list = std::move(fds[0]);
+  read_lists(made);
   const auto done = [this, number = order.workspace](Entered entered) { this->entered(number, std::move(entered)); };
   const bool make = order.op == Op::make;
   if (!fds[2]) return listen(order.workspace, std::move(fds[1]), make);
   if (make) made.answer = std::move(fds[1]);  // a new network namespace is made, then
-  enter(loop_, fds[2], fds[1], done);
+  enter(loop_, fds[2], fds[1], egress::named_ports(made.settings.lists(), capture::kDoorPort).ports, done);
   made.user_ns = std::move(fds[2]);
   await(order.workspace);
 }
@@ -134,21 +136,28 @@ void Gate::entered(std::uint64_t workspace, Entered made) {
   entry->second.net_ns = std::move(made.net_ns);
   entry->second.sockets = std::move(made.sockets);
   if (!members_.known()) entry->second.sockets.owners.reset();
-  read_lists(entry->second);
+  entry->second.by_ports = !made.without.empty();
   entry->second.made = true;
-  (void)tell(Told::start,
-             JsonText().string("workspace", entry->second.name).number("generation", entry->second.generation).text());
+  warn_unlike(entry->second);
+  JsonText start;
+  start.string("workspace", entry->second.name).number("generation", entry->second.generation);
+  if (!made.without.empty()) start.string("without_nf_tables", made.without);
+  (void)tell(Told::start, start.text());
   tell_dialer(entry);
   tell_opener(entry);
   tell_door(entry);
+  more_ports(entry);
   settle();
 }
 
-// Where sessions are not told apart the door refuses everything as soon as their lists differ. Whoever wrote them is to know why.
 void Gate::read_lists(Workspace& workspace) {
   const auto bytes = sys::read_file("/proc/self/fd/" + std::to_string(workspace.list.get()), egress::kMaxListsBytes);
   auto lists = bytes ? egress::read_lists(*bytes) : fail(Code::io, "");
   workspace.settings.set_lists(lists ? std::move(*lists) : egress::Lists());
+}
+
+// Where sessions are not told apart the door refuses everything as soon as their lists differ. Whoever wrote them is to know why.
+void Gate::warn_unlike(const Workspace& workspace) {
   if (!workspace.settings.lists().alike && !workspace.sockets.owners && !workspace.connectors)
     failed(workspace.name,
            "its domains have different lists, and here sessions are not told apart (cgroup v2 and sock_diag do it): "
@@ -242,16 +251,19 @@ void Gate::look_at_secrets() {
 }
 
 void Gate::tell_door(const Entry& entry) {
-  const auto& [tcp4, tcp6, names, owners] = entry->second.sockets;
+  const capture::Sockets& sockets = entry->second.sockets;
   const egress::OrderHead head{egress::Order::open, entry->second.generation, entry->first};
   const int list = entry->second.list.get();
+  figures_.begin(entry->first);
   if (const auto& connectors = entry->second.connectors; connectors) {
     door_.send(head, {list, connectors->listener()});
     for (const Connectors::One& one : connectors->all()) tell_door(entry, one);
     return;
   }
-  if (owners) door_.send(head, {list, tcp4.get(), tcp6.get(), names.get(), owners.get()});
-  else door_.send(head, {list, tcp4.get(), tcp6.get(), names.get()});
+  std::vector<int> fds = {list, sockets.tcp4.get(), sockets.tcp6.get(), sockets.names.get()};
+  if (sockets.owners) fds.push_back(sockets.owners.get());
+  door_.send(head, fds);
+  tell_ports(entry, sockets.ports);
   const auto& mappings = entry->second.settings.mappings();
   if (!mappings.empty()) door_.send({egress::Order::mappings, head.generation, head.workspace}, {}, mapping_bytes(mappings));
 }
@@ -289,6 +301,7 @@ void Gate::failed(const std::string& workspace, const std::string& why) {
 
 // It knows nothing yet, and what ran between the two has failed.
 void Gate::started(Service& service) {
+  if (&service == &door_) figures_.again();
   (void)tell(Told::start, JsonText().string("process", service.name()).number("pid", service.pid()).text());
   if (&service != &opener_) join(dialer_, egress::Order::peer);
   if (&service != &dialer_) join(opener_, egress::Order::opener);
@@ -308,27 +321,16 @@ void Gate::join(Service& with, egress::Order order) {
   with.send({egress::Order::peer, 0, 0}, {pair->second.get()});
 }
 
-void Gate::heard(egress::Said said, std::uint64_t number, std::string_view text) {
+void Gate::heard(const Service& of, egress::Said said, std::uint64_t number, std::string_view text) {
+  if (&of == &door_ && (said == egress::Said::figures || said == egress::Said::dropped || said == egress::Said::closed))
+    heard_figures(number, said, text);  // also of one that has ended
   const auto entry = workspaces_.find(number);
   if (entry == workspaces_.end()) return;
   if (said == egress::Said::whose) return tell_whose(entry, text);
   if (said == egress::Said::unauthorized) return tell_upstream(entry, std::string(text));
   if (said == egress::Said::inside) return heard_inside(entry, text);
   if (said == egress::Said::probed) return heard_probed(text);
-  if (said != egress::Said::record && said != egress::Said::dropped) return;
-  Workspace& workspace = entry->second;
-  if (!workspace.records.take(sys::monotonic_us())) return count(workspace);
-  auto record = json::parse(text, kRecord);
-  if (!record || !record->is_object()) record = json::Value{{"malformed", true}};
-  // The log refuses the first six; the last two would count as refused system calls.
-  for (const char* of_the_log : {"seq", "time", "mono_us", "event", "prev", "hash", "calls", "syscall"})
-    record->erase(of_the_log);
-  (*record)["workspace"] = workspace.name;
-  // Whoever takes the door over says nothing in the name of another workspace's session.
-  if (const auto session = json::get_string(*record, "session"); !session || !workspace.sessions.contains(session->value_or("")))
-    record->erase("session");
-  const Told as = said == egress::Said::dropped ? Told::dropped : record->contains("refusal") ? Told::refused : Told::connection;
-  if (!tell(as, json::dump(*record))) count(workspace);
+  if (said == egress::Said::record || said == egress::Said::dropped) heard_record(of, entry->second, said, text);
 }
 
 void Gate::tell_whose(const Entry& entry, std::string_view cgroup) {
@@ -338,19 +340,6 @@ void Gate::tell_whose(const Entry& entry, std::string_view cgroup) {
   const std::string found = members_.find(asked.id);
   if (!found.empty()) know(entry->second, found.substr(0, found.find(' ')));
   door_.send({egress::Order::member, entry->second.generation, entry->first}, {}, std::string(cgroup) + found);
-}
-
-void Gate::count(Workspace& workspace) {
-  if (workspace.dropped++ != 0) return;
-  loop_.after(kCountedUs, [this, name = workspace.name] {
-    const auto entry = std::ranges::find(workspaces_, name, [](const auto& one) { return one.second.name; });
-    if (entry == workspaces_.end()) return;
-    const auto count = std::exchange(entry->second.dropped, 0);
-    if (tell(Told::dropped, JsonText().string("workspace", name).number("count", static_cast<std::int64_t>(count)).text()))
-      return;
-    this->count(entry->second);
-    entry->second.dropped = count;
-  });
 }
 
 bool Gate::tell(Told told, std::string_view text) {

@@ -18,8 +18,10 @@
 #include "launcher/common/wire/gate_protocol.h"
 #include "launcher/gate/connectors.h"
 #include "launcher/gate/enter.h"
+#include "launcher/gate/figures.h"
 #include "launcher/gate/lines.h"
 #include "launcher/gate/members.h"
+#include "launcher/gate/recent.h"
 #include "launcher/gate/service.h"
 #include "launcher/gate/settings.h"
 
@@ -45,9 +47,13 @@ class Gate {
     capture::Sockets sockets;
     std::unique_ptr<Connectors> connectors;  // in place of these, where sessions have no network namespace
     bool made = false;
+    bool by_ports = false;   // there are no rules, but listeners at ports
+    bool listening = false;  // and more of them are being made
     Settings settings;
     std::set<std::string> sessions;  // of which the door was told
     TokenBucket records{1000, 200};  // at once, and a second: beyond that they are counted
+    TokenBucket alarms{200, 50};     // besides
+    Recent recent;
     std::uint64_t dropped = 0;
   };
   using Entry = std::map<std::uint64_t, Workspace>::iterator;
@@ -56,7 +62,11 @@ class Gate {
   void listen(std::uint64_t workspace, Fd builder, bool make);
   void await(std::uint64_t workspace);  // a door and a dialer that do not come
   void entered(std::uint64_t workspace, Entered made);
-  void read_lists(Workspace& workspace);
+  static void read_lists(Workspace& workspace);
+  void warn_unlike(const Workspace& workspace);
+  // ports.cc: where there are no rules
+  void more_ports(const Entry& entry);
+  void tell_ports(const Entry& entry, const std::vector<capture::AtPort>& ports);
   void tell_door(const Entry& entry);
   void tell_door(const Entry& entry, const Connectors::One& one);
   [[nodiscard]] static bool binds(const Workspace& workspace);
@@ -80,9 +90,13 @@ class Gate {
   void answer(Entry entry, int error, const std::string& what);
   void failed(const std::string& workspace, const std::string& why);
   void started(Service& service);
-  void heard(egress::Said said, std::uint64_t workspace, std::string_view text);
-  void tell_whose(const Entry& entry, std::string_view cgroup);
+  void heard(const Service& of, egress::Said said, std::uint64_t workspace, std::string_view text);
+  // told.cc: what of it goes on record, and what is counted
+  void heard_record(const Service& of, Workspace& workspace, egress::Said said, std::string_view text);
+  void heard_figures(std::uint64_t workspace, egress::Said said, std::string_view text);
   void count(Workspace& workspace);
+  void tell_count_later(const std::string& workspace);
+  void tell_whose(const Entry& entry, std::string_view cgroup);
   [[nodiscard]] Service::Events events(Service& of);
   // False: the launcher did not take it.
   bool tell(Told told, std::string_view text);
@@ -92,6 +106,7 @@ class Gate {
   const Members members_;
   const Result<Settings> at_start_ = Settings::at_start();
   std::map<std::uint64_t, Workspace> workspaces_;
+  Figures figures_;
   Service door_, dialer_, opener_;
   Lines lines_;
   std::map<std::uint32_t, std::function<void(const egress::DialAnswer&)>> probes_;  // that the dialer makes

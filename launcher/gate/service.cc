@@ -41,10 +41,10 @@ void Service::start() {
   events_.started();
 }
 
-void Service::send(egress::OrderHead order, std::initializer_list<int> fds, std::string_view text) {
+void Service::send(egress::OrderHead order, const std::vector<int>& fds, std::string_view text) {
   if (pid_ == 0) return;
   const std::string message = std::string(reinterpret_cast<const char*>(&order), sizeof order).append(text);
-  if (scm::send(socket_.get(), message.data(), message.size(), fds.begin(), fds.size(), MSG_DONTWAIT) !=
+  if (scm::send(socket_.get(), message.data(), message.size(), fds.data(), fds.size(), MSG_DONTWAIT) !=
       static_cast<ssize_t>(message.size()))
     end("does not take its orders: " + std::string(errno_name(errno)));
 }

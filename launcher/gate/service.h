@@ -5,8 +5,8 @@
 #include <sys/types.h>
 
 #include <functional>
-#include <initializer_list>
 #include <string>
+#include <vector>
 
 #include "launcher/common/base/loop.h"
 #include "launcher/common/egress/protocol.h"
@@ -31,7 +31,7 @@ class Service {
   [[nodiscard]] pid_t pid() const { return pid_; }
   [[nodiscard]] bool ready() const { return ready_; }
   // Nothing, while it does not run: whoever follows is told all. One that does not take what it is sent is ended.
-  void send(egress::OrderHead order, std::initializer_list<int> fds, std::string_view text = {});
+  void send(egress::OrderHead order, const std::vector<int>& fds, std::string_view text = {});
 
  private:
   void hear();

@@ -19,6 +19,7 @@ OWN = {
     "/v1/policies",
     "/v1/policies/{domain}",
     "/v1/policies/reload",
+    "/v1/proxy/connections",
     "/v1/sessions",
     "/v1/sessions/{session_id}/confinement",
     "/v1/tokens",

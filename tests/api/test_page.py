@@ -1,4 +1,5 @@
 """The page at /caisson/, in a real Chromium: what it shows, that the keyboard suffices, and that nothing a session writes runs in it."""
+import json
 import re
 
 import pytest
@@ -149,6 +150,40 @@ def test_what_a_session_writes_stays_text(page, api, session):
     api.bash(f": {HOSTILE!r}", session_id=session)
     eventually(lambda: "onerror" in page.text("#records"))
     assert page.driver.title == "Caisson" and not page.count("#records img")
+
+
+# What the API would say of a session that asks for hosts, and a server that answers, with the worst names.
+CONNECTIONS = [
+    {"time": "2026-01-31T12:00:00.000001Z", "refused": True, "session": "s-0123", "host": HOSTILE, "port": 80, "rule": -1, "refusal": "not_listed", "detail": HOSTILE},
+    {"time": "2026-01-31T12:00:01Z", "refused": True, "host": "169.254.169.254", "port": 80, "rule": -1, "refusal": "canary", "alarm": True, "detail": "\u202egnp.exe"},
+    {"time": "2026-01-31T12:00:02Z", "refused": False, "session": "s-0123", "host": "api.test", "port": 443, "rule": 0, "why": HOSTILE, "up": 10, "down": 2048},
+]
+
+
+def test_the_way_out_is_shown_as_text_only(page, browser):
+    script = """
+        const real = window.fetch;
+        window.fetch = (path, options) => String(path).startsWith('/v1/proxy/connections')
+            ? Promise.resolve(new Response(JSON.stringify({success: true, data: {connections: %s}}), {headers: {'Content-Type': 'application/json'}}))
+            : real(path, options);""" % json.dumps(CONNECTIONS)
+    added = browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
+    try:
+        page.driver.refresh()
+        eventually(lambda: "api.test" in page.text("#connections"))
+    finally:
+        browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
+    rows = [page.text(f"#connections tbody tr:nth-child({n})") for n in (1, 2, 3)]
+    assert all(part in rows[0] for part in ("12:00:00", "s-0123", "refused", HOSTILE, "80", "not_listed"))
+    assert all(part in rows[1] for part in ("alarm", "not known", "169.254.169.254", "canary", "\\u202egnp.exe"))
+    assert all(part in rows[2] for part in ("connected", "443", "10 B, 2.0 KiB", "rule 0", HOSTILE))
+    assert page.driver.title == "Caisson" and not page.count("#connections img")
+
+
+def test_without_a_way_out_it_says_so(page):
+    page.focus("#tab-walls")
+    page.driver.find_element(By.ID, "tab-walls").click()
+    eventually(lambda: "connected to the outside" in page.text("#no-connections"))
+    assert page.text("#connections") == "" and page.driver.find_element(By.ID, "no-connections").is_displayed()
 
 
 def test_an_ended_session_keeps_its_records(page, api):

@@ -7,7 +7,7 @@ import urllib.parse
 import httpx
 import pytest
 import sdk
-from conftest import HEADER, Api
+from conftest import HEADER, Api, eventually
 from launcher_process import Launcher
 
 if os.geteuid() == 0 and "CAISSON_URL" not in os.environ and shutil.which("curl"):
@@ -237,3 +237,34 @@ def test_a_policy_without_a_way_out_says_what_it_lacks():
             assert health["healthy"] is False and "allowlist" in health["inconsistencies"][0]
     finally:
         with_none.close()
+
+
+def figures(api):
+    from test_operate import samples
+
+    return {(name, *(value for _, value in labels)): value for (name, labels), value in samples(api.get("/metrics").text).items() if name.startswith("caisson_egress_")}
+
+
+def test_what_goes_out_is_shown_and_counted(clean):
+    clean.post("/v1/workspaces", json={"name": "looked-at"})
+    assert clean.get("/v1/proxy/connections", headers={HEADER: "looked-at"}).json()["data"] == {"connections": []}
+    before = figures(clean)
+    assert curl(clean, "http://api.test/") == "served"
+    assert "not_listed" in curl(clean, "http://unknown.test/")
+    assert "canary" in curl(clean, "http://169.254.169.254/")
+    alarm, refused, made = clean.get("/v1/proxy/connections").json()["data"]["connections"][:3]
+    assert (alarm["host"], alarm["refusal"], alarm["alarm"], alarm["refused"]) == ("169.254.169.254", "canary", True, True)
+    assert (refused["host"], refused["port"], refused["refusal"], refused["refused"], "alarm" in refused) == ("unknown.test", 80, "not_listed", True, False)
+    assert (made["host"], made["port"], made["rule"], made["why"], made["refused"]) == ("api.test", 80, 0, "what a test needs", False)
+    assert made["down"] > 0 and made["up"] > 0 and made["time"] <= refused["time"] <= alarm["time"]
+    # No other workspace is shown it.
+    assert clean.get("/v1/proxy/connections", headers={HEADER: "looked-at"}).json()["data"] == {"connections": []}
+    clean.delete("/v1/workspaces/looked-at")
+
+    def grown(*key):
+        return figures(clean).get(key, 0) - before.get(key, 0)
+
+    eventually(lambda: grown("caisson_egress_refusals_total", "canary") == 1)
+    assert grown("caisson_egress_connections_total", "made") == 1 and grown("caisson_egress_refusals_total", "not_listed") == 1
+    assert grown("caisson_egress_alarms_total", "canary") == 1 and grown("caisson_egress_bytes_total", "down") > 0
+    assert grown("caisson_egress_names_total") >= 2

@@ -248,7 +248,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     case 'l':
       check_list(rest);
       break;
-    case 'p':
+    case 'e':
       check_replace(rest);
       break;
     case 'c':

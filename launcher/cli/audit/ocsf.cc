@@ -99,6 +99,7 @@ Value ocsf(const Value& record, std::string_view log) {
   Row row = kOther;
   for (const Row& r : kRows)
     if (r.event == event) row = r;
+  if (json::flag_of(record, "alarm")) row.severity = kHigh;
   Value rest = record;
   for (const char* key : {"seq", "time", "event", "hash"}) rest.erase(key);
   const std::int64_t time = milliseconds(json::text_of(record, "time"));

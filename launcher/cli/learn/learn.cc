@@ -15,6 +15,7 @@
 #include "launcher/cli/control_client.h"
 #include "launcher/cli/learn/observer.h"
 #include "launcher/cli/learn/propose.h"
+#include "launcher/cli/learn/records.h"
 #include "launcher/common/base/json.h"
 #include "launcher/common/base/sys.h"
 #include "launcher/common/policy/text_checks.h"
@@ -96,14 +97,6 @@ Result<Asked> asked_for(const Args& args) {
     return fail(Code::invalid_argument, "--verify, --cwd, --env and --grant go with a command, not with --session");
   if (::geteuid() != 0) return fail(Code::permission_denied, "needs root: it traces the session");
   return asked;
-}
-
-Result<std::shared_ptr<const policy::Policy>> find_policy(const std::string& directory, const std::string& domain) {
-  policy::LoadResult loaded = policy::load_directory(directory);
-  if (!loaded.problems.empty()) return fail(Code::invalid_argument, "the policies have problems: " + loaded.problems[0].text());
-  const auto at = loaded.policies.find(domain);
-  if (at == loaded.policies.end()) return fail(Code::not_found, "no policy " + quote(domain) + " in " + directory);
-  return at->second;
 }
 
 // A `caisson run` of the command, traced. grants: beyond those asked for.
@@ -205,6 +198,7 @@ struct Outcome {
   std::shared_ptr<const policy::Policy> policy;
   learn::Accesses seen;
   learn::Proposal proposal;
+  std::string names;  // the difference that they make
   json::Value file;
   std::optional<std::vector<std::string>> lost;  // --verify
 };
@@ -216,10 +210,10 @@ Result<Outcome> learn_it(const Asked& asked, const Options& options) {
   World world;
   if (asked.session) {
     TRY_ASSIGN(out.seen, observe_session(asked, options, domain));
-    TRY_ASSIGN(out.policy, find_policy(options.policies, domain));
+    TRY_ASSIGN(out.policy, learn::find_policy(options.policies, domain));
   } else {
     source = command_line(asked.command);
-    TRY_ASSIGN(out.policy, find_policy(options.policies, domain));
+    TRY_ASSIGN(out.policy, learn::find_policy(options.policies, domain));
     open_up(*out.policy, "/", world);
     learn::Observer observer;
     TRY_ASSIGN(status, observe(options.policies, domain, asked, world.grants, observer));
@@ -234,6 +228,13 @@ Result<Outcome> learn_it(const Asked& asked, const Options& options) {
     out.proposal.notes.insert(out.proposal.notes.begin(), "the command ended with status " + std::to_string(status) +
                                                               ": what it would have done then is not seen");
   out.file = learn::policy_file(*out.policy, out.proposal, source);
+  if (asked.session && policy::goes_out(out.policy->network)) {
+    learn::Names names(*out.policy);
+    TRY(learn::read_names(options, *asked.session, names));
+    names.add_to(out.file, source);
+    out.names = names.difference();
+    for (std::string& note : names.notes()) out.proposal.notes.push_back(std::move(note));
+  }
   if (asked.verify) {
     TRY_ASSIGN(const LearntPolicies policies, LearntPolicies::make(options.policies, out.file));
     learn::Observer observer;
@@ -261,7 +262,8 @@ Status show(const Outcome& out, const Asked& asked, const Options& options) {
     return {};
   }
   std::string report = "against policy " + quote(out.policy->domain) + ", from " + std::to_string(out.seen.calls) + " calls of " +
-                       std::to_string(out.seen.processes) + " processes:\n" + learn::difference(*out.policy, out.proposal);
+                       std::to_string(out.seen.processes) + " processes:\n" + learn::difference(*out.policy, out.proposal) +
+                       out.names;
   for (const std::string& note : out.proposal.notes) report += "! " + quote(note, 400) + "\n";
   if (out.lost) {
     for (const std::string& line : *out.lost) report += "LOST under the learnt policy: " + quote(line, 400) + "\n";
@@ -275,6 +277,12 @@ Status show(const Outcome& out, const Asked& asked, const Options& options) {
 }  // namespace
 
 Result<int> policy_learn(const Args& args, const Options& options) {
+  if (const auto log = args.last("--records")) {
+    for (const char* other : {"--session", "--cwd", "--env", "--grant", "--verify", "--seconds"})
+      if (args.has(other)) return fail(Code::invalid_argument, "--records goes with --policy and --output alone");
+    if (!args.words().empty()) return fail(Code::invalid_argument, "--records runs no command");
+    return learn::learn_from_records(options, *log, args.last("--policy"), args.last("--output"));
+  }
   TRY_ASSIGN(const Asked asked, asked_for(args));
   TRY_ASSIGN(const Outcome outcome, learn_it(asked, options));
   TRY(show(outcome, asked, options));

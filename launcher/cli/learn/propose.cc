@@ -171,7 +171,8 @@ Proposal propose(const policy::Policy& policy, const Accesses& seen) {
   out.sets = used_sets(policy, seen);
   out.network_none = !seen.inet && policy.network != policy::Network::none;
 
-  for (const std::string& address : seen.outside) out.notes.push_back("connects to " + address + ": no policy opens the outside");
+  for (const std::string& address : seen.outside)
+    out.notes.push_back("connects to " + address + ": what goes out is learnt by name, from records (--records)");
   for (const auto& [call, count] : seen.refused_calls)
     out.notes.push_back("was refused " + call + " " + std::to_string(count) + " times, and went on");
   for (const auto& [path, use] : seen.paths)

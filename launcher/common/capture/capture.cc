@@ -9,6 +9,8 @@
 #include <time.h>
 
 #include <iterator>
+#include <string_view>
+#include <utility>
 
 #include "launcher/common/capture/netlink.h"
 #include "launcher/common/capture/owner.h"
@@ -18,7 +20,7 @@ namespace caisson::capture {
 namespace {
 
 constexpr std::uint16_t kNamesPort = 53;
-constexpr int kBacklog = 1024, kProofMs = 1000;
+constexpr int kBacklog = 1024, kProofMs = 1000, kTries = 50;
 
 sockaddr_in6 address_of(int family, const char* text, std::uint16_t port) {
   sockaddr_in6 out{};  // large enough for either
@@ -56,25 +58,38 @@ bool set(const Fd& socket, int level, int option) {
   return ::setsockopt(socket.get(), level, option, &on, sizeof on) == 0;
 }
 
-// Whoever had the port before may be about to end: the door of a gate that was killed.
-Status bound(const Fd& socket, int family, const char* address, std::uint16_t port) {
+Fd stream(int family, bool both) {
+  Fd out(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const int only6 = both ? 0 : 1;
+  if (!out || !set(out, SOL_SOCKET, SO_REUSEADDR)) return {};
+  if (family == AF_INET6 && ::setsockopt(out.get(), IPPROTO_IPV6, IPV6_V6ONLY, &only6, sizeof only6) != 0) return {};
+  return out;
+}
+
+// Whoever had the port before may be about to end: the door of a gate that was killed. `tries`: how often it may still be tried
+// again, of all ports together.
+Status bound(const Fd& socket, int family, const char* address, std::uint16_t port, int& tries) {
   const sockaddr_in6 to = address_of(family, address, port);
-  for (int tries = 0; ::bind(socket.get(), plain(to), size_of(family)) != 0; ++tries) {
-    if (errno != EADDRINUSE || tries == 50) return sys_error("bind port " + std::to_string(port));
+  for (; ::bind(socket.get(), plain(to), size_of(family)) != 0; --tries) {
+    if (errno != EADDRINUSE || tries == 0) return sys_error("bind port " + std::to_string(port));
     const timespec while_it_ends{0, 20'000'000};
     ::nanosleep(&while_it_ends, nullptr);
   }
   return {};
 }
 
+Status listening(const Fd& socket, int family, const char* address, std::uint16_t port, int& tries) {
+  TRY(bound(socket, family, address, port, tries));
+  return ::listen(socket.get(), kBacklog) == 0 ? Status() : sys_error("listen at port " + std::to_string(port));
+}
+
 Result<Fd> listener(int family) {
-  Fd out(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  Fd out = stream(family, false);
   if (!out) return sys_error("socket");
-  if (!set(out, SOL_SOCKET, SO_REUSEADDR) || (family == AF_INET6 && !set(out, IPPROTO_IPV6, IPV6_V6ONLY)) ||
-      !(family == AF_INET6 ? set(out, IPPROTO_IPV6, IPV6_TRANSPARENT) : set(out, IPPROTO_IP, IP_TRANSPARENT)))
+  if (!(family == AF_INET6 ? set(out, IPPROTO_IPV6, IPV6_TRANSPARENT) : set(out, IPPROTO_IP, IP_TRANSPARENT)))
     return sys_error("setsockopt");
-  TRY(bound(out, family, family == AF_INET6 ? "::1" : "127.0.0.1", kDoorPort));
-  if (::listen(out.get(), kBacklog) != 0) return sys_error("listen");
+  int tries = kTries;
+  TRY(listening(out, family, family == AF_INET6 ? "::1" : "127.0.0.1", kDoorPort, tries));
   return out;
 }
 
@@ -87,13 +102,15 @@ Result<Fd> names_socket() {
       !set(out, IPPROTO_IPV6, IPV6_TRANSPARENT) || !set(out, IPPROTO_IP, IP_TRANSPARENT) ||
       !set(out, IPPROTO_IPV6, IPV6_FREEBIND))
     return sys_error("setsockopt");
-  TRY(bound(out, AF_INET6, "::", kNamesPort));
+  int tries = kTries;
+  TRY(bound(out, AF_INET6, "::", kNamesPort, tries));
   return out;
 }
 
-// That a connection to an address of documentation (RFC 5737, RFC 3849) really comes to the listener, as that address.
-Status proof(const Fd& at, int family, Fd& owners) {
-  const sockaddr_in6 there = address_of(family, family == AF_INET6 ? "2001:db8::1" : "192.0.2.1", 9);
+// That a connection to an address of documentation (RFC 5737, RFC 3849) really comes to the listener, as that address. `seen`: as
+// the listener has it, which takes both families or one.
+Status proof(const Fd& at, int family, std::uint16_t port, const char* address, const char* seen, Fd& owners) {
+  const sockaddr_in6 there = address_of(family, address, port);
   const Fd client(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!client) return sys_error("socket");
   if (::connect(client.get(), plain(there), size_of(family)) != 0 && errno != EINPROGRESS) return sys_error("connect");
@@ -103,7 +120,9 @@ Status proof(const Fd& at, int family, Fd& owners) {
   sockaddr_in6 own{};
   socklen_t size = sizeof own;
   if (!server || ::getsockname(server.get(), reinterpret_cast<sockaddr*>(&own), &size) != 0) return sys_error("accept");
-  if (size != size_of(family) || std::memcmp(&own, &there, size) != 0)
+  const int as = std::string_view(seen).contains(':') ? AF_INET6 : AF_INET;
+  const sockaddr_in6 want = address_of(as, seen, port);
+  if (size != size_of(as) || std::memcmp(&own, &want, size) != 0)
     return sys_error("the listener does not see the address that was asked for", EADDRNOTAVAIL);
   // Not before Linux 5.9, nor without CONFIG_SOCK_CGROUP_DATA or inet_diag: then sessions are not told apart.
   Owners asked(std::move(owners));
@@ -111,10 +130,11 @@ Status proof(const Fd& at, int family, Fd& owners) {
   return {};
 }
 
-}  // namespace
+constexpr char kFour[] = "192.0.2.1", kFourInSix[] = "::ffff:192.0.2.1", kSix[] = "2001:db8::1";
+constexpr std::uint16_t kProofPort = 9;
 
-Result<Sockets> open(Step& step) {
-  Sockets out;
+// What there is with rules and without.
+Status begin(Sockets& out, Step& step) {
   step = Step::ipv6;  // off in the kernel (ipv6.disable=1): then half of this cannot be made, and nothing is
   if (const Fd any(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0)); !any) return sys_error("IPv6");
   step = Step::listeners;
@@ -122,6 +142,14 @@ Result<Sockets> open(Step& step) {
   TRY_ASSIGN(out.tcp6, listener(AF_INET6));
   step = Step::names;
   TRY_ASSIGN(out.names, names_socket());
+  return {};
+}
+
+}  // namespace
+
+Result<Sockets> open(Step& step) {
+  Sockets out;
+  TRY(begin(out, step));
   // Rules before routes: no connection finds its way past the listener meanwhile.
   step = Step::rules;
   TRY(load_rules(kDoorPort));
@@ -129,9 +157,43 @@ Result<Sockets> open(Step& step) {
   TRY(routes());
   step = Step::proof;
   if (auto owners = Owners::open()) out.owners = std::move(*owners);
-  TRY(proof(out.tcp4, AF_INET, out.owners));
-  TRY(proof(out.tcp6, AF_INET6, out.owners));
+  TRY(proof(out.tcp4, AF_INET, kProofPort, kFour, kFour, out.owners));
+  TRY(proof(out.tcp6, AF_INET6, kProofPort, kSix, kSix, out.owners));
   step = Step::none;
+  return out;
+}
+
+bool without_rules(Step failed, int error) {
+  return failed == Step::rules && error != ENOMEM && error != ENOBUFS && error != EAGAIN && error != EINTR;
+}
+
+Result<Sockets> open_ports(Step& step, std::span<const std::uint16_t> ports) {
+  Sockets out;
+  TRY(begin(out, step));
+  step = Step::listeners;
+  TRY_ASSIGN(out.ports, listen_at(ports));
+  if (out.ports.empty() || out.ports.front().port != ports.front()) return sys_error("no port is free", EADDRINUSE);
+  step = Step::routes;
+  TRY(routes());
+  step = Step::proof;
+  if (auto owners = Owners::open()) out.owners = std::move(*owners);
+  const AtPort& first = out.ports.front();
+  TRY(proof(first.socket, AF_INET, first.port, kFour, kFourInSix, out.owners));
+  TRY(proof(first.socket, AF_INET6, first.port, kSix, kSix, out.owners));
+  step = Step::none;
+  return out;
+}
+
+Result<std::vector<AtPort>> listen_at(std::span<const std::uint16_t> ports) {
+  std::vector<AtPort> out;
+  int tries = kTries;
+  for (const std::uint16_t port : ports) {
+    Fd socket = stream(AF_INET6, true);
+    if (!socket) return sys_error("socket");
+    const Status done = listening(socket, AF_INET6, "::", port, tries);
+    if (done) out.push_back({port, std::move(socket)});
+    else if (done.error().sys != EADDRINUSE) return std::unexpected(done.error());
+  }
   return out;
 }
 

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 namespace caisson::capture {
 namespace {
@@ -25,19 +26,29 @@ struct Question {
   inet_diag_req_v2 asked;
 };
 
+// ::ffff:a.b.c.d becomes a.b.c.d.
+bool as_v4(__be32* address) {
+  if (address[0] != 0 || address[1] != 0 || address[2] != htonl(0xffff)) return false;
+  address[0] = std::exchange(address[3], 0);
+  address[2] = 0;
+  return true;
+}
+
+// As a connection of IPv4 has it, also where a socket of IPv6 is at one end of it. False: of neither.
 bool put(const sockaddr_storage& from, std::uint16_t& family, __be32* address, __be16& port) {
-  if (from.ss_family == AF_INET) {
+  family = from.ss_family;
+  if (family == AF_INET) {
     sockaddr_in v4;
     std::memcpy(&v4, &from, sizeof v4);
     std::memcpy(address, &v4.sin_addr, sizeof v4.sin_addr);
     port = v4.sin_port;
-  } else if (from.ss_family == AF_INET6) {
+  } else if (family == AF_INET6) {
     sockaddr_in6 v6;
     std::memcpy(&v6, &from, sizeof v6);
     std::memcpy(address, &v6.sin6_addr, sizeof v6.sin6_addr);
     port = v6.sin6_port;
+    if (as_v4(address)) family = AF_INET;
   }
-  family = from.ss_family;
   return family == AF_INET || family == AF_INET6;
 }
 
@@ -63,8 +74,9 @@ std::optional<Question> question(int accepted) {
 
 // Where the connection is gone the kernel finds a listener at its port, which may be another session's: the pair of addresses and
 // ports must be the one that was asked for.
-bool is_of(const inet_diag_sockid& id, const Question& asked) {
+bool is_of(inet_diag_sockid id, const Question& asked) {
   const inet_diag_sockid& want = asked.asked.id;
+  as_v4(id.idiag_src), as_v4(id.idiag_dst);
   return id.idiag_sport == want.idiag_sport && id.idiag_dport == want.idiag_dport &&
          std::memcmp(id.idiag_src, want.idiag_src, sizeof id.idiag_src) == 0 &&
          std::memcmp(id.idiag_dst, want.idiag_dst, sizeof id.idiag_dst) == 0;

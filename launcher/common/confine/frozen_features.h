@@ -14,8 +14,8 @@ void members(A& a, Tried& t) {
 template <class A>
 void members(A& a, Features& f) {
   a(f.kernel, f.landlock_abi, f.seccomp, f.notify, f.user_ns, f.mount_ns, f.net_ns, f.ipc_ns, f.uts_ns, f.cgroup_ns, f.proc_full,
-    f.proc_subset, f.change_uid, f.egress_tproxy, f.egress_connect, f.proc_sys_writable, f.uid_remapped, f.no_new_privs,
-    f.outer_seccomp, f.capabilities, f.lsm_label, f.outside, f.report, f.missing);
+    f.proc_subset, f.change_uid, f.egress_tproxy, f.egress_ports, f.egress_connect, f.proc_sys_writable, f.uid_remapped,
+    f.no_new_privs, f.outer_seccomp, f.capabilities, f.lsm_label, f.outside, f.report, f.missing);
 }
 
 }  // namespace caisson::confine

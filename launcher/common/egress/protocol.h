@@ -34,6 +34,7 @@ enum class Order : std::uint32_t {
   secret = 11,    // to the opener, after the lists: a secret (memory file) of a binding; text: "domain name"
   seed = 12,      // to the opener, before all else: random bytes (memory file) from which the key of its authority follows, so
                   // that one that is started anew has the same
+  ports = 13,     // to the door, after its sockets: one listener more or some, each at a port of every address
 };
 struct Cgroup {
   std::uint64_t id;
@@ -131,11 +132,16 @@ enum class Refusal : std::uint32_t {
   placeholder_unbound,
   certificate,
   opener,
+  unidentified,
 };
 constexpr std::string_view words(Refusal) {
   return "none rule not_listed port address rebinding unresolved no_such_name sni ech_or_fronting not_tls framing method "
          "host_differs limit rate "
-         "timeout dialer canary unregistered upstream placeholder_elsewhere placeholder_unbound certificate opener";
+         "timeout dialer canary unregistered upstream placeholder_elsewhere placeholder_unbound certificate opener unidentified";
+}
+// What nobody does by mistake: such a record is an alarm, and counted as one, too.
+constexpr bool is_alarm(Refusal refusal) {
+  return refusal == Refusal::canary || refusal == Refusal::unregistered || refusal == Refusal::placeholder_elsewhere;
 }
 
 }  // namespace caisson::egress

@@ -6,6 +6,8 @@
 #include <sys/utsname.h>
 #include <sys/vfs.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <sstream>
 
@@ -105,14 +107,32 @@ Outcome probe_mounts() {
 }
 
 Outcome probe_net() { return outcome(::unshare(CLONE_NEWNET) == 0, "unshare(NEWNET)"); }
+// The words of capture::Step, each with an end.
+constexpr auto kSteps = [] {
+  std::array<std::array<char, 16>, static_cast<std::size_t>(capture::Step::proof) + 1> out{};
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::string_view name = word(words(capture::Step{}), i);
+    std::ranges::copy(name, out[i].begin());
+  }
+  return out;
+}();
+
 // What caisson-gate makes for a workspace, and that it works.
-Outcome probe_egress_tproxy() {
+template <class Open>
+Outcome probe_egress(Open open) {
   if (::unshare(CLONE_NEWNET) != 0) return outcome(false, "unshare(NEWNET)");
   if (const int error = loopback_up(); error != 0) return {error, "loopback"};
   capture::Step step{};
-  const auto made = capture::open(step);
+  const auto made = open(step);
   if (made) return kFine;
-  return {made.error().sys != 0 ? made.error().sys : EIO, word(words(step), static_cast<std::size_t>(step)).data()};
+  return {made.error().sys != 0 ? made.error().sys : EIO, kSteps[static_cast<std::size_t>(step)].data()};
+}
+Outcome probe_egress_tproxy() {
+  return probe_egress([](capture::Step& step) { return capture::open(step); });
+}
+Outcome probe_egress_ports() {
+  static constexpr std::uint16_t kHttp[] = {80};
+  return probe_egress([](capture::Step& step) { return capture::open_ports(step, kHttp); });
 }
 Outcome probe_egress_connect() {
   const auto [error, step] = probe_connect(kProbeUid);
@@ -233,6 +253,7 @@ Features probe_features() {
     f.mount_ns = try_in_child(probe_mounts, true);
     f.net_ns = try_in_child(probe_net, true);
     f.egress_tproxy = try_in_child(probe_egress_tproxy, true);
+    f.egress_ports = f.egress_tproxy.ok() ? f.egress_tproxy : try_in_child(probe_egress_ports, true);
     f.ipc_ns = try_in_child(probe_ipc, true);
     f.uts_ns = try_in_child(probe_uts, true);
     f.cgroup_ns = try_in_child(probe_cgroup_ns, true);

@@ -34,6 +34,7 @@ json::Value report_of(const Features& f) {
             {"proc_subset_pid", tried_json(f.proc_subset)},
             {"change_uid", tried_json(f.change_uid)},
             {"egress_tproxy", tried_json(f.egress_tproxy)},
+            {"egress_ports", tried_json(f.egress_ports)},
             {"egress_connect", tried_json(f.egress_connect)}}}};
 }
 

@@ -20,9 +20,14 @@ enum class Op {
   remove_mapping,   // source -> as get
   diagnose,  // url, domain -> {domain, route, steps, matched_mapping, resolved_target, target_reachable, rule, why, refusal}
   health,    // -> {door, dialer, consistent, inconsistencies}
+  figures,   // -> of all workspaces since the gate's start: {ended, failed, open, names, up, down, dropped, refused: {word:
+             // count}, alarms: {word: count}}; refused by the words of Refusal (common/egress/protocol.h)
+  recent,    // -> {records: [...]}: the workspace's last connections and refusals, the newest first: members of the audit log's
+             // egress_connection and egress_refused, time and refused: true or false
 };
 constexpr std::string_view words(Op) {
-  return "get set_upstream remove_upstream add_exclude remove_exclude add_mapping remove_mapping diagnose health";
+  return "get set_upstream remove_upstream add_exclude remove_exclude add_mapping remove_mapping diagnose health "
+         "figures recent";
 }
 
 }  // namespace caisson::way

@@ -69,6 +69,7 @@ bool Dialer::ordered(const OrderHead& order, std::string_view text, std::vector<
     case Order::opener:
     case Order::secret:
     case Order::seed:
+    case Order::ports:
       return false;  // the others'
   }
   return false;
@@ -174,12 +175,16 @@ Task<std::vector<Address>> Dialer::choose(Dial& dial, Verdict verdict, DialAnswe
   }
   if (answer.error != 0 || addresses.empty()) co_return std::vector<Address>();
   const Address first = addresses.front();
+  const auto metadata = std::ranges::find(addresses, AddressClass::metadata, [](const Address& one) { return class_of(one); });
+  const std::optional<Address> alarm = metadata != addresses.end() ? std::optional(*metadata) : std::nullopt;
   std::erase_if(addresses, [&](const Address& address) {
     return !address_permitted(*dial.list, verdict, dial.host, address, dial.port) || is_own(address);
   });
   if (addresses.empty()) {
-    put_address(answer, first);
-    answer = refused(answer, std::holds_alternative<Address>(dial.host) ? Refusal::address : Refusal::rebinding);
+    put_address(answer, alarm.value_or(first));
+    answer = refused(answer, alarm                                        ? Refusal::canary
+                             : std::holds_alternative<Address>(dial.host) ? Refusal::address
+                                                                          : Refusal::rebinding);
   }
   if (addresses.size() > kMostAddresses) addresses.resize(kMostAddresses);
   co_return addresses;

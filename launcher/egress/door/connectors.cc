@@ -157,7 +157,8 @@ void Connectors::accepted(Fd client) {
 void Connectors::alarm(const Fd& client, std::string_view detail) const {
   reset(client);
   Facts facts;
-  facts.host = "127.0.0.1", facts.refusal = Refusal::canary, facts.detail = detail, facts.generation = workspace_.generation;
+  facts.host = "127.0.0.1", facts.refusal = Refusal::unregistered, facts.detail = detail,
+  facts.generation = workspace_.generation;
   workspace_.records.refused({}, facts, workspace_.house.poll.now_us());
 }
 

@@ -1,5 +1,6 @@
 #include "launcher/egress/door/door.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "launcher/egress/door/connection.h"
@@ -62,6 +63,8 @@ bool Door::ordered(const OrderHead& order, std::string_view text, std::vector<Fd
       return inside_.heard(text, std::move(fds));
     case Order::mappings:
       return fds.empty() && set_mappings(order, text);
+    case Order::ports:
+      return add_ports(order, std::move(fds));
     case Order::upstream:
     case Order::probe:
     case Order::secret:
@@ -112,6 +115,13 @@ bool Door::add_connector(const OrderHead& order, std::string_view text, std::vec
   Connectors* connectors = workspace->second->connectors();
   if (connectors != nullptr) connectors->add(text, std::move(fds.front()));
   return connectors != nullptr;
+}
+
+bool Door::add_ports(const OrderHead& order, std::vector<Fd> fds) {
+  const auto workspace = workspaces_.find(order.workspace);
+  if (fds.empty()) return false;
+  if (workspace == workspaces_.end()) return true;  // it was closed meanwhile
+  return std::ranges::all_of(fds, [&](Fd& fd) { return workspace->second->listen_also(std::move(fd)).has_value(); });
 }
 
 bool Door::close(const OrderHead& order) {

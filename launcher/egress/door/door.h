@@ -27,6 +27,7 @@ class Door {
   bool ordered(const OrderHead& order, std::string_view text, std::vector<Fd> fds);
   bool set_member(const OrderHead& order, std::string_view text);
   bool open(const OrderHead& order, std::vector<Fd> fds);
+  bool add_ports(const OrderHead& order, std::vector<Fd> fds);
   bool add_connector(const OrderHead& order, std::string_view text, std::vector<Fd> fds);
   bool close(const OrderHead& order);
   bool set_mappings(const OrderHead& order, std::string_view text);

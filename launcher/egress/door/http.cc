@@ -70,8 +70,7 @@ struct Led {
 // for.
 bool may_be_led(Connection& connection, const RequestHead& head, const HostPort& place, const Led& led) {
   const bool permitted = connection.permitted(place.host, place.port);
-  const bool denied = connection.facts.refusal == Refusal::rule;
-  if (!permitted && denied) return false;
+  if (!permitted && connection.verdict.kind == Verdict::Kind::deny) return false;
   connection.facts.refusal = Refusal::none, connection.facts.detail = {};
   connection.facts.mapped = true;
   return led.inside || may_ask(connection, head, led.to);

@@ -126,7 +126,7 @@ Verdict NamesService::decide_for_all(const Name& name) const {
   for (const auto& [domain, way] : workspace_.ways) {
     const Verdict one = decide_name(*way->list, name);
     if (one.kind != Verdict::Kind::deny) return one;
-    out = one;
+    out = {.kind = one.kind, .rule = one.rule, .alarm = one.alarm || out.alarm};
   }
   return out;
 }
@@ -139,7 +139,8 @@ DnsCode NamesService::address(const Name& name, bool wanted, std::optional<DnsRe
     return DnsCode::no_error;
   }
   const Verdict verdict = decide_for_all(name);
-  if (verdict.kind == Verdict::Kind::deny) return refuse(name, Refusal::rule, verdict.rule), DnsCode::no_such_name;
+  if (verdict.kind == Verdict::Kind::deny)
+    return refuse(name, verdict.alarm ? Refusal::canary : Refusal::rule, verdict.rule), DnsCode::no_such_name;
   if (!wanted) return DnsCode::no_error;
   const auto address = workspace_.names.address_of(name, workspace_.house.poll.now_us());
   if (!address)

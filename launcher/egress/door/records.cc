@@ -25,14 +25,14 @@ JsonText common(std::string_view event, const Member& whose, const Facts& facts)
 
 }  // namespace
 
-bool Records::take(std::int64_t now_us) { return launcher_.room() && budget_.take(now_us); }
+bool Records::take(TokenBucket& budget, std::int64_t now_us) { return launcher_.room() && budget.take(now_us); }
 
 void Records::ended(const Member& whose, const Facts& facts, std::int64_t now_us, bool on_record) {
   changed_ = true;
   ++(facts.error == 0 ? ended_ : failed_);
   up_ += facts.up, down_ += facts.down;
   if (!on_record) return;
-  if (!take(now_us)) {
+  if (!take(budget_, now_us)) {
     ++dropped_[0], dropped_some_ = true;
     return;
   }
@@ -48,7 +48,7 @@ void Records::refused(const Member& whose, const Facts& facts, std::int64_t now_
   changed_ = true;
   const auto number = static_cast<std::size_t>(facts.refusal);
   ++refused_[number];
-  if (!take(now_us)) {
+  if (!take(is_alarm(facts.refusal) ? alarms_ : budget_, now_us)) {
     ++dropped_[number], dropped_some_ = true;
     return;
   }
@@ -67,7 +67,8 @@ void Records::tell(std::size_t open, bool last) {
     dropped_ = {};
     (void)launcher_.tell(Said::dropped, workspace_, out.text());
   }
-  if (!std::exchange(changed_, false)) return;
+  if (!std::exchange(changed_, false) && open == open_) return;
+  open_ = open;
   JsonText refusals, out;
   for (std::size_t i = 1; i < kRefusals; ++i)
     if (refused_[i] != 0) refusals.number(word(words(Refusal{}), i), static_cast<std::int64_t>(refused_[i]));

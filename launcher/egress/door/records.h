@@ -43,7 +43,8 @@ struct Facts {
 
 class Records {
  public:
-  static constexpr std::int64_t kBurst = 500, kPerSecond = 50;
+  // Alarms have a budget of their own: whoever floods the door with refusals hides none.
+  static constexpr std::int64_t kBurst = 500, kPerSecond = 50, kAlarmBurst = 100, kAlarmsPerSecond = 10;
   Records(LauncherLine& launcher, std::uint64_t workspace) : launcher_(launcher), workspace_(workspace) {}
 
   void accepted() { ++accepted_, changed_ = true; }
@@ -56,13 +57,14 @@ class Records {
 
  private:
   static constexpr std::size_t kRefusals = static_cast<std::size_t>(count_words(words(Refusal{})));
-  [[nodiscard]] bool take(std::int64_t now_us);
+  [[nodiscard]] bool take(TokenBucket& budget, std::int64_t now_us);
 
   LauncherLine& launcher_;
   const std::uint64_t workspace_;
-  TokenBucket budget_{kBurst, kPerSecond};
+  TokenBucket budget_{kBurst, kPerSecond}, alarms_{kAlarmBurst, kAlarmsPerSecond};
   std::array<std::uint64_t, kRefusals> refused_{}, dropped_{};  // by Refusal; the first of dropped_: ended connections
   std::uint64_t accepted_ = 0, ended_ = 0, failed_ = 0, names_ = 0, up_ = 0, down_ = 0;
+  std::size_t open_ = 0;  // as it was told last
   bool changed_ = false, dropped_some_ = false;
 };
 

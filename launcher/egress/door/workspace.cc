@@ -70,12 +70,16 @@ void Workspace::set_lists(const Lists& lists, std::uint32_t generation_) {
 Status Workspace::listen(Fd v4, Fd v6, Fd names_socket, Fd diag) {
   apart_ = static_cast<bool>(diag);
   owners_ = capture::Owners(std::move(diag));
-  v4_ = std::make_unique<Listener>(house.poll, std::move(v4), [this](Fd client) { accepted(std::move(client)); });
-  v6_ = std::make_unique<Listener>(house.poll, std::move(v6), [this](Fd client) { accepted(std::move(client)); });
   names_service_ = std::make_unique<NamesService>(*this);
-  TRY(v4_->begin());
-  TRY(v6_->begin());
+  TRY(listen_also(std::move(v4)));
+  TRY(listen_also(std::move(v6)));
   return names_service_->begin(std::move(names_socket));
+}
+
+Status Workspace::listen_also(Fd listener) {
+  listeners_.push_back(
+      std::make_unique<Listener>(house.poll, std::move(listener), [this](Fd client) { accepted(std::move(client)); }));
+  return listeners_.back()->begin();
 }
 
 Status Workspace::listen(Fd listener) {
@@ -96,10 +100,10 @@ void Workspace::accepted(Fd client) {
   Arrival arrival{std::move(client), place->address, place->port};
   if (!apart_) {
     if (alike_ && !ways.empty()) return identified(std::move(arrival), {"", ways.begin()->second});
-    return refuse(arrival, {}, Refusal::unregistered, "lists differ, and sessions cannot be told apart here");
+    return refuse(arrival, {}, Refusal::unidentified, "lists differ, and sessions cannot be told apart here");
   }
   const auto cgroup = owners_.cgroup_of(arrival.client.get());
-  if (!cgroup) return refuse(arrival, {}, Refusal::unregistered, "the client is gone");
+  if (!cgroup) return refuse(arrival, {}, Refusal::unidentified, "the client is gone");
   if (const auto known = sessions_.find(*cgroup); known != sessions_.end())
     return identified(std::move(arrival), member_of(known->second));
   if (waiting_count_ >= kMostWaiting) return refuse(arrival, {}, Refusal::limit);

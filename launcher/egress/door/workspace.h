@@ -52,6 +52,8 @@ class Workspace {
   void set_lists(const Lists& lists, std::uint32_t generation);
   // diag: that of Owners; none: sessions are not told apart, so connections are refused unless all lists are alike.
   [[nodiscard]] Status listen(Fd v4, Fd v6, Fd names, Fd diag);
+  // And this one, a port of every address, where not all connections meet the first two.
+  [[nodiscard]] Status listen_also(Fd listener);
   // Where connectors connect for sessions: what they connect to.
   [[nodiscard]] Status listen(Fd listener);
   [[nodiscard]] Connectors* connectors() { return connectors_.get(); }  // nullptr: there are none
@@ -97,7 +99,7 @@ class Workspace {
   std::map<std::uint64_t, std::vector<Arrival>> waiting_;  // for it
   std::size_t waiting_count_ = 0;
   std::list<std::unique_ptr<Connection>> connections_;
-  std::unique_ptr<Listener> v4_, v6_;
+  std::vector<std::unique_ptr<Listener>> listeners_;
   std::unique_ptr<NamesService> names_service_;
   std::unique_ptr<Connectors> connectors_;
 };

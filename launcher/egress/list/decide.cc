@@ -50,7 +50,12 @@ Verdict judge(const List& list, const Host& host, const Counts& counts) {
   for (std::size_t i = 0; i < list.rules.size(); ++i) {
     const Rule& rule = list.rules[i];
     if (!counts(rule)) continue;
-    if (denies(rule, host)) return {Kind::deny, static_cast<int>(i)};
+    if (denies(rule, host)) {
+      if (rule.alarm || verdict.kind != Kind::deny)
+        verdict = {.kind = Kind::deny, .rule = static_cast<int>(i), .alarm = rule.alarm};
+      if (rule.alarm) break;
+    }
+    if (verdict.kind == Kind::deny) continue;
     const std::size_t exact = rule.deny ? 0 : matches(rule, host);
     if (exact <= best) continue;
     best = exact;

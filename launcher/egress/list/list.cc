@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kMark = "egress2\n";
 
 enum class Kind : std::uint8_t { name, suffix, address };
-enum : std::uint8_t { kDeny = 1, kPrivate = 2, kReadOnly = 4, kSniOptional = 8, kAllFlags = 15 };
+enum : std::uint8_t { kDeny = 1, kPrivate = 2, kReadOnly = 4, kSniOptional = 8, kAlarm = 16, kAllFlags = 31 };
 
 template <class T>
 void put(std::string& out, T value) {
@@ -30,7 +30,7 @@ void put_text(std::string& out, std::string_view text) {
 
 void put_rule(std::string& out, const Rule& rule) {
   put(out, static_cast<std::uint8_t>((rule.deny ? kDeny : 0) | (rule.private_ ? kPrivate : 0) | (rule.read_only ? kReadOnly : 0) |
-                                     (rule.sni == Sni::optional ? kSniOptional : 0)));
+                                     (rule.sni == Sni::optional ? kSniOptional : 0) | (rule.alarm ? kAlarm : 0)));
   put(out, rule.address ? Kind::address : rule.name.empty() ? Kind::suffix : Kind::name);
   if (rule.address) {
     put(out, static_cast<std::uint8_t>(rule.address->v6));
@@ -111,6 +111,7 @@ Rule read_rule(Reader& in) {
   rule.deny = (flags & kDeny) != 0;
   rule.private_ = (flags & kPrivate) != 0;
   rule.read_only = (flags & kReadOnly) != 0;
+  rule.alarm = (flags & kAlarm) != 0;
   rule.sni = (flags & kSniOptional) != 0 ? Sni::optional : Sni::required;
   switch (static_cast<Kind>(in.number<std::uint8_t>(0, static_cast<std::uint8_t>(Kind::address)))) {
     case Kind::name:

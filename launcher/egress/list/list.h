@@ -44,6 +44,7 @@ struct Rule {
   bool private_ = false;  // the rule's name may resolve to private and shared addresses. An address rule permits what it names
   Sni sni = Sni::required;
   bool read_only = false;  // plain HTTP: GET, HEAD and OPTIONS only
+  bool alarm = false;      // deny: nobody has a reason to ask for it
   std::string why;
 };
 
@@ -69,14 +70,16 @@ struct List {
 [[nodiscard]] std::string list_bytes(const List& list);
 [[nodiscard]] Result<List> read_list(std::string_view bytes);
 
-// What the list says of a host and port, before any name is resolved. A deny rule decides; else, of the rules that allow, the one
-// that names the host most exactly (the name itself, then the longer suffix; the longer prefix), and of equal ones the first.
+// What the list says of a host and port, before any name is resolved. A deny rule decides, one that is an alarm first; else, of
+// the rules that allow, the one that names the host most exactly (the name itself, then the longer suffix; the longer prefix),
+// and of equal ones the first.
 struct Verdict {
   enum class Kind { allow, deny, none };  // none: no rule, and the mode permits nothing
   Kind kind = Kind::none;
   int rule = -1;  // which one decided; -1: the mode
   bool private_ = false, read_only = false;
   Sni sni = Sni::required;
+  bool alarm = false;  // of deny
 };
 [[nodiscard]] Verdict decide(const List& list, const Host& host, std::uint16_t port);
 // Whether some port of that name is permitted: then it gets an address.

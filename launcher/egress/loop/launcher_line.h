@@ -13,7 +13,7 @@ namespace caisson::egress {
 
 class LauncherLine {
  public:
-  // text: of those from Order::member on, but for Order::opener. False: an order with the wrong descriptors; as any other
+  // text: of those from Order::member on, but for opener and ports. False: an order with the wrong descriptors; as any other
   // violation it ends the line, and `ended` is called.
   using Ordered = std::function<bool(const OrderHead& order, std::string_view text, std::vector<Fd> fds)>;
   LauncherLine(Poll& poll, Fd fd, Ordered ordered, std::function<void()> ended);

@@ -37,6 +37,7 @@ bool Opener::ordered(const OrderHead& order, std::string_view text, std::vector<
     case Order::seed:
       return fds.size() == 1 && set_seed(fds.front());
     case Order::member:
+    case Order::ports:
     case Order::connector:
     case Order::opener:
     case Order::upstream:

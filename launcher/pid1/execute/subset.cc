@@ -199,8 +199,8 @@ constexpr auto kMechanisms = [](const auto& n, const auto& d, const Plans& p) {
 };
 // A request that takes something away may also remove these risks.
 constexpr auto kResidual = [](const std::vector<Residual>& n, const std::vector<Residual>& d, const Plans&) {
-  static constexpr std::string_view kMayGo[] = {"home-quota",    "hidden-readable", "loopback-shared",
-                                                "system-shared", "ways-alike",      "tcp-only"};
+  static constexpr std::string_view kMayGo[] = {"home-quota", "hidden-readable", "loopback-shared", "system-shared",
+                                                "ways-alike", "tcp-only",        "named-ports"};
   return std::ranges::all_of(d, [&n](const Residual& one) {
     return std::ranges::find(kMayGo, one.id) != std::end(kMayGo) ||
            std::ranges::any_of(n, [&one](const Residual& r) { return r.id == one.id && r.what == one.what; });

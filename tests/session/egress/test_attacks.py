@@ -8,6 +8,7 @@ import time
 
 import harness
 import pytest
+import without
 from harness import edit, eventually
 from world import METADATA, OTHER, PUBLIC, PUBLIC6, SERVER, World, echo
 
@@ -99,8 +100,8 @@ class Seen:
         return out
 
 
-@pytest.fixture(scope="module")
-def stand(here, tmp_path_factory):
+@pytest.fixture(scope="module", params=["every port meets the door", "without nf_tables"])
+def stand(here, tmp_path_factory, request):
     """(run in a session, run where the internet is, what arrives)"""
     folder = tmp_path_factory.mktemp("attacks")
     world = World(folder)
@@ -115,7 +116,7 @@ def stand(here, tmp_path_factory):
             egress=[{"host": host, "ports": [80], "why": "what a test needs"} for host in ("api.test", "rebinding.test")],
             weaken=[{"field": "/network", "why": "what a test needs"}],
         )
-        one.start(wrapper=world.wrapper())
+        one.start(wrapper=[*world.wrapper(), *(without.wrapper() if request.param == "without nf_tables" else [])])
         control = one.control()
         if control.hello["tier"] not in ("T2", "T3"):
             pytest.skip("without a network namespace there is no way out")

@@ -90,7 +90,7 @@ def test_what_connects_to_the_door_unannounced_is_closed_with_an_alarm(t0, inter
     client.connect(("127.0.0.1", ports.pop()))
     with pytest.raises(ConnectionResetError):
         client.recv(1)
-    eventually(lambda: records(t0, "egress_refused", refusal="canary", host="127.0.0.1"), 10, "the alarm is on record")
+    eventually(lambda: records(t0, "egress_refused", refusal="unregistered", host="127.0.0.1", alarm=True), 10, "the alarm is on record")
 
 
 def test_with_one_user_for_all_it_is_the_same(t1, internet):

@@ -125,7 +125,7 @@ def test_an_owned_connector_reaches_the_doors_listener_and_no_other(t0, internet
         assert to(host, port) == "EACCES", (host, port)
     assert to("0.0.0.0", 8080, BIND) == "EACCES" and internet.elsewhere == []
     assert to("127.0.0.1", door) == 0
-    eventually(lambda: records(t0, "egress_refused", refusal="canary", host="127.0.0.1"), 10, "the alarm is on record")
+    eventually(lambda: records(t0, "egress_refused", refusal="unregistered", host="127.0.0.1", alarm=True), 10, "the alarm is on record")
     assert reach(control, name, "api.test") == "served"
 
 

@@ -4,10 +4,12 @@ import contextlib
 import os
 import pathlib
 import socket
+import subprocess
 import time
 
 import pytest
 import stage
+import without
 import world
 from harness import eventually
 from whole import Whole
@@ -74,10 +76,16 @@ def served(internet):
     return internet
 
 
-@pytest.fixture
-def shared(served, cgroups):
+@pytest.fixture(params=["every port meets the door", "without nf_tables"])
+def shared(served, cgroups, request):
     """A workspace whose sessions have different lists."""
-    one = Whole(served, LISTS, cgroups.as_launcher)
+
+    def prepare():
+        cgroups.as_launcher()
+        if request.param == "without nf_tables":
+            without.take_away()
+
+    one = Whole(served, LISTS, prepare)
     one.cgroups = cgroups
     yield one
     one.close()
@@ -142,6 +150,23 @@ def test_a_list_that_is_gone_permits_nothing_more(shared):
     assert shared.told_until("refused", session="s-two")["detail"] == "the session has no way out"
 
 
+@pytest.mark.parametrize("family", ["AF_INET", "AF_INET6"])
+def test_it_is_told_whose_a_connection_is_whatever_family_its_socket_has(shared, family):
+    """Java connects to addresses of IPv4 by sockets of IPv6."""
+    code = f"s = socket.socket(socket.{family}); s.settimeout(60); s.connect(({'::ffff:' if family == 'AF_INET6' else ''!r} + '{PUBLIC}', 80))"
+    code += "; s.sendall(b'GET / HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n'); print(s.recv(12).decode())"
+    done = subprocess.run(
+        ["/usr/bin/python3", "-I", "-c", "import socket; " + code],
+        preexec_fn=lambda: (shared.cgroups.join(f"caisson-sessions/{ONE}"), shared.place.enter()),
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    assert done.stdout == "HTTP/1.1 403\n", done.stderr
+    assert shared.told_until("refused")["session"] == "s-one"
+
+
 def test_a_socket_that_was_handed_over_stays_its_makers(shared):
     """The residual that SECURITY.md names: sessions that talk to each other can pass connections on."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -166,13 +191,14 @@ def test_a_socket_that_was_handed_over_stays_its_makers(shared):
     assert shared.told_until("connection")["session"] == "s-one"
 
 
-def test_without_cgroups_different_lists_permit_nothing(served):
+@pytest.mark.parametrize("prepare", [lambda: None, without.take_away], ids=["every port meets the door", "without nf_tables"])
+def test_without_cgroups_different_lists_permit_nothing(served, prepare):
     """The gate finds no tree: whoever connects could be anybody."""
-    whole = Whole(served, LISTS)
+    whole = Whole(served, LISTS, prepare)
     try:
         assert "different lists" in whole.told_until("exit")["why"]
         assert whole.curl("http://api.test/")[0] != 0 and whole.curl("http://other.test/")[0] != 0
-        assert "cannot be told apart" in whole.told_until("refused", refusal="unregistered")["detail"]
+        assert "cannot be told apart" in whole.told_until("refused", refusal="unidentified")["detail"]
         whole.set_lists(list_of(rule("api.test", ports=[80])) + list_of(rule("api.test", ports=[80]), domain="shell"), 2)
         assert whole.curl("http://api.test/") == (0, "api")
         assert "session" not in whole.told_until("connection")

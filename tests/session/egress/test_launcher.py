@@ -1,10 +1,12 @@
 """A launcher whose policies go out: which sessions reach what, what stands in its log, and that it goes on when a process of it ends."""
 
+import json
 import os
 import signal
+import subprocess
 
 import pytest
-from harness import Refused, below, edit, eventually
+from harness import CLI, Refused, below, edit, eventually
 from outgoing import RULES, handle, reach, records
 from world import OTHER, PUBLIC, echo
 
@@ -106,6 +108,37 @@ def test_without_its_programs_such_a_domain_is_refused_and_says_why(outside, int
     with pytest.raises(Refused, match="the way out"):
         control.create()
     assert control.output(control.create("shell"), "echo", "on") == "on\n"
+
+
+def learn_names(launcher, *argv, status=0):
+    ran = subprocess.run([CLI, "--policies", launcher.policies, "--audit", launcher.audit, "policy", "learn", *argv], capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == status, ran.stdout + ran.stderr
+    return ran
+
+
+def test_names_that_a_session_asked_for_become_rules_that_let_it_go_on(out, internet):
+    control = out.control()
+    session = control.create()
+    internet.names.zone["unknown.test"] = [PUBLIC]
+    for host in ("unknown.test", "169.254.169.254", "denied.test", "api.test"):
+        reach(control, session, host)
+    eventually(lambda: records(out, "egress_refused", refusal="canary", alarm=True), 10, "the alarm is on record")
+    eventually(lambda: records(out, "egress_connection", host="api.test"), 10, "the connection is on record")
+    ran = learn_names(out, "--records", "launcher", "--policy", "bash")
+    learnt = json.loads(ran.stdout)
+    assert [rule["host"] for rule in learnt["egress"]] == ["api.test", "unknown.test"] and learnt["extends"] == "bash"
+    assert learnt["egress"][1]["ports"] == [80] and "once in the records of launcher" in learnt["egress"][1]["why"]
+    assert "+ egress unknown.test: 80" in ran.stderr and "169.254.169.254: an address" in ran.stderr
+    # Where sessions are told apart its own log has the same.
+    own = json.loads(learn_names(out, "--records", session).stdout)
+    known = bool(records(out, "egress_connection", host="api.test", session=session))
+    assert [rule["host"] for rule in own.get("egress", [])] == (["api.test", "unknown.test"] if known else [])
+    assert "by --policy" in learn_names(out, "--records", "launcher", status=2).stderr
+    learn_names(out, "--records", session, "--seconds", "5", status=2)
+    edit(out.policies / "bash.json", egress=[*learnt["egress"], RULES["egress"][1]])
+    out.reload()
+    eventually(lambda: reach(control, session, "unknown.test") == "served", 10, "the learnt rule counts")
+    assert reach(control, session, "denied.test") == "no name"
 
 
 def test_the_processes_of_the_way_have_users_of_their_own(out):

@@ -1,5 +1,6 @@
 """Door and dialer once their code were somebody else's: what they can still do is what the lists permit, and nothing else."""
 
+import base64
 import errno
 import itertools
 import os
@@ -15,13 +16,14 @@ import stage
 import world
 from harness import c_compiler, eventually
 from opening import Opening
-from world import OTHER, PUBLIC, echo, list_of, rule
+from proxies import HttpProxy
+from world import OTHER, PRIVATE, PUBLIC, echo, list_of, rule, upstream
 
 pytestmark = [
     pytest.mark.skipif(platform.machine() != "x86_64", reason="the injector is written for x86-64"),
     pytest.mark.skipif(world.UNSEALED, reason="a build with sanitizers has no seal"),
 ]
-PORT = 9000
+PORT, UPSTREAM = 9000, 7  # egress_protocol.h
 NUMBERS = {"socket": 41, "connect": 42, "bind": 49, "listen": 50, "accept": 43, "accept4": 288, "fork": 57, "clone": 56, "kill": 62, "ptrace": 101,
            "mount": 165, "setns": 308, "unshare": 272, "bpf": 321, "keyctl": 250, "process_vm_readv": 310, "pidfd_open": 434, "pidfd_getfd": 438,
            "io_uring_setup": 425, "memfd_create": 319, "userfaultfd": 323, "setuid": 105, "prctl": 157, "mprotect": 10, "perf_event_open": 298}  # fmt: skip
@@ -178,3 +180,42 @@ def test_a_workspace_is_not_the_other(served):
     assert asked(ours, "other.test", workspace=2) == (0, 0, 1)
     assert asked(ours, "other.test", workspace=2, domain="shell")[2] == 0
     assert asked(ours, "other.test", workspace=1)[2] == 0 and asked(ours, "api.test", workspace=2)[2] == 0
+
+
+def held(pid, wanted):
+    """Whether a process has these bytes in memory that it can write to."""
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
+        for line in maps:
+            low, high = (int(part, 16) for part in line.split()[0].split("-"))
+            if line.split()[1].startswith("rw") and "[v" not in line:
+                memory.seek(low)
+                if wanted in memory.read(high - low):
+                    return True
+    return False
+
+
+def test_a_proxys_credential_is_in_the_dialer_and_not_in_the_door(served):
+    """So whoever owns the dialer has it: launcher/egress/README.md says so. What is bound to hosts is the opener's alone (test_opener.py)."""
+    secret = "pass-word-of-the-proxy"
+    named = upstream("http://proxy.test:3128", user="agent").replace(b"password \n", f"password {secret}\n".encode())
+    served.names.zone["proxy.test"] = [PRIVATE]
+    proxy = HttpProxy(served, PRIVATE, 3128, {("api.test", PORT): (PUBLIC, PORT)}, f"agent:{secret}")
+    stage.send(served.dialer.socket, struct.pack("IIQ", UPSTREAM, 2, 1) + b"bash\n" + named)
+    served.set_list(rule("api.test", ports=[PORT]), rule("proxy.test", ports=[3128], private=True), generation=2)
+    assert works(served) and proxy.asked == [("api.test", PORT, f"agent:{secret}")]
+    encoded = base64.b64encode(f"agent:{secret}".encode())
+    assert held(served.dialer.pid, secret.encode())
+    assert not held(served.door.pid, secret.encode()) and not held(served.door.pid, encoded)
+
+
+def test_an_owned_dialer_is_not_held_to_the_lists_by_the_kernel(served, injector):
+    """What it is trusted with, and the documents say: the control of what an owned door is refused."""
+    assert injector(served.dialer.pid, [f"call:{NUMBERS['socket']},{AF_INET},{STREAM},0"]) == ["works"]
+    with open(f"/proc/{served.dialer.pid}/maps") as maps:
+        at = next(int(line.split("-")[0], 16) for line in maps if "[stack]" in line)  # unused: the lowest page
+    sockets = {int(fd) for fd in os.listdir(f"/proc/{served.dialer.pid}/fd") if os.readlink(f"/proc/{served.dialer.pid}/fd/{fd}").startswith("socket:")}
+    with open(f"/proc/{served.dialer.pid}/mem", "r+b", 0) as memory:
+        memory.seek(at)
+        memory.write(struct.pack("<H", AF_INET) + struct.pack(">H", PORT) + socket.inet_aton(OTHER) + bytes(8))
+    assert injector(served.dialer.pid, [f"call:{NUMBERS['connect']},{max(sockets)},{at},16"])[0] in ("works", "EINPROGRESS")
+    eventually(lambda: served.elsewhere, 60, "it arrives where no list leads")

@@ -66,8 +66,8 @@ class Net:
         self.holder.wait()
 
 
-def rule(name=None, suffix=None, address=None, prefix=None, ports=(), deny=False, private=False, read_only=False, sni_optional=False, why="a test"):
-    flags = deny | private << 1 | read_only << 2 | sni_optional << 3
+def rule(name=None, suffix=None, address=None, prefix=None, ports=(), deny=False, private=False, read_only=False, sni_optional=False, alarm=False, why="a test"):
+    flags = deny | private << 1 | read_only << 2 | sni_optional << 3 | alarm << 4
     if address is not None:
         v6 = ":" in address
         packed = socket.inet_pton(socket.AF_INET6 if v6 else socket.AF_INET, address).ljust(16, b"\0")

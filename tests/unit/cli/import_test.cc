@@ -143,10 +143,10 @@ TEST_F(ImportSrt, WhatHasNoCounterpartIsTold) {
   const auto imported = import(
       R"({"filesystem": {"allowWrite": ["src/", "/tmp/x", "/srv/*.log", "/proc/x", "/bin"],
       "denyWrite": [".env"], "denyRead": ["~/.ssh"], "allowGitConfig": true}, "enableWeakerNestedSandbox": true,
-      "network": {"allowedDomains": ["example.org"], "httpProxyPort": 3128}})");
+      "network": {"deniedDomains": ["example.org"], "httpProxyPort": 3128}})");
   for (const char* part : {"allowWrite 'src/': relative", "'/tmp/x': home and /tmp", "patterns", "/proc and /dev",
                            "'/bin': base makes", "denyWrite '.env'", "denyRead '~/.ssh'", "allowGitConfig",
-                           "network.allowedDomains (1)", "network.httpProxyPort", "enableWeakerNestedSandbox"})
+                           "network.deniedDomains: sessions reach nothing", "network.httpProxyPort", "enableWeakerNestedSandbox"})
     EXPECT_TRUE(says(imported, part)) << part;
   EXPECT_EQ(dir.policy()->network, policy::Network::none);
   EXPECT_FALSE(imported.document.contains("grants"));
@@ -157,9 +157,27 @@ TEST_F(ImportSrt, LocalBindingIsLoopback) {
   EXPECT_EQ(dir.policy()->network, policy::Network::loopback);
 }
 
+TEST_F(ImportSrt, DomainsBecomeRules) {
+  const auto imported = import(
+      R"({"network": {"allowLocalBinding": true, "allowedDomains": ["API.Example.org.", "*.example.org", "api.example.org",
+      "localhost", "10.0.0.1", "*", "exa mple.org"], "deniedDomains": ["upload.example.org", "10.0.0.2"]}})");
+  EXPECT_EQ(imported.document["network"], "allowlist");
+  const json::Value expected = {
+      {{"host", "api.example.org"}, {"why", "allowedDomains of the imported settings"}},
+      {{"host", "*.example.org"}, {"why", "allowedDomains of the imported settings"}},
+      {{"host", "upload.example.org"}, {"why", "deniedDomains of the imported settings"}, {"deny", true}},
+      {{"host", "10.0.0.2"}, {"why", "deniedDomains of the imported settings"}, {"deny", true}}};
+  EXPECT_EQ(imported.document["egress"], expected);
+  EXPECT_EQ(dir.policy()->network, policy::Network::allowlist);
+  for (const char* part : {"'localhost': a session's loopback", "'10.0.0.1': is an address", "'*': is neither",
+                           "'exa mple.org': is neither", "there at every port"})
+    EXPECT_TRUE(says(imported, part)) << part;
+}
+
 TEST_F(ImportSrt, WrongTypesAreRefused) {
   for (const char* text : {"[]", R"({"filesystem": []})", R"({"filesystem": {"allowWrite": "x"}})",
-                           R"({"network": {"allowLocalBinding": 1}})", R"({"filesystem": {"denyRead": [1]}})"})
+                           R"({"network": {"allowLocalBinding": 1}})", R"({"filesystem": {"denyRead": [1]}})",
+                           R"({"network": {"allowedDomains": "example.org"}})", R"({"network": {"deniedDomains": [1]}})"})
     EXPECT_FALSE(import_srt(parsed(text), *base)) << text;
 }
 

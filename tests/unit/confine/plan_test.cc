@@ -266,33 +266,6 @@ TEST(Plan, AWorkspacesProcessesAreCountedByItsUid) {
   EXPECT_EQ(limit->second.rlim_max, 77U);
 }
 
-TEST(Plan, AWayOutNeedsANetworkNamespaceInWhichTheDoorIs) {
-  Bench bench;
-  bench.policy.network = policy::Network::allowlist;
-  for (const Tier tier : {Tier::t1, Tier::t0}) {
-    const auto refused = bench.plan(tier);
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().code, Code::unavailable);
-    EXPECT_TRUE(refused.error().what.contains("goes out (network), and there is no way out here")) << refused.error().what;
-  }
-  const auto plan = bench.plan(Tier::t2);
-  ASSERT_TRUE(plan) << plan.error().text();
-  EXPECT_TRUE((*plan)->inet && !stated(**plan, "no-way-out"));
-  for (const bool told_apart : {true, false}) {
-    bench.features = tier_features(Tier::t2);
-    bench.features->cgroup = told_apart ? confine::Tried{0, ""} : confine::Tried{ENOTSUP, "cgroup v2"};
-    EXPECT_EQ(stated(**bench.plan(Tier::t2), "ways-alike"), !told_apart);
-  }
-  bench.features = tier_features(Tier::t3);
-  bench.features->egress_tproxy = {EPERM, "nft"};
-  EXPECT_FALSE(bench.plan(Tier::t3)) << "a namespace without the door";
-  bench.features.reset();
-  bench.place.own_net = true;
-  EXPECT_TRUE(stated(**bench.plan(Tier::t2), "no-way-out"));
-  bench.policy.network = policy::Network::loopback;
-  EXPECT_FALSE(stated(**bench.plan(Tier::t2), "no-way-out"));
-}
-
 TEST(Plan, ALoopbackOfItsOwnIsNotSaidToBeShared) {
   Bench bench;
   EXPECT_TRUE(stated(**bench.plan(Tier::t3), "loopback-shared"));

@@ -93,6 +93,24 @@ TEST(Decide, TheMostExactRuleSaysHow) {
   }
 }
 
+TEST(Decide, ARuleThatIsAnAlarmIsTheOneThatDenies) {
+  Rule bait = deny(name_rule("bait.example.org"));
+  bait.alarm = true;
+  const Rule wide = deny(suffix_rule("example.org"));
+  for (const List& list :
+       {List{.rules = {wide, bait}}, List{.rules = {bait, wide}}, List{.mode = Mode::open, .rules = {wide, bait, wide}}}) {
+    const Verdict verdict = decide(list, host("bait.example.org"), 443);
+    EXPECT_TRUE(verdict.kind == Kind::deny && verdict.alarm && list.rules[static_cast<std::size_t>(verdict.rule)].alarm);
+    EXPECT_TRUE(decide_name(list, {"bait.example.org"}).alarm);
+    const Verdict other = decide(list, host("other.example.org"), 443);
+    EXPECT_TRUE(other.kind == Kind::deny && !other.alarm);
+  }
+  // Behind a rule that denies, none that allows counts.
+  const List list{.rules = {wide, name_rule("other.example.org")}};
+  EXPECT_EQ(decide(list, host("other.example.org"), 443).kind, Kind::deny);
+  EXPECT_EQ(decide(list, host("other.example.org"), 443).rule, 0);
+}
+
 TEST(Decide, ANameHasAnAddressIfSomePortIsPermitted) {
   Rule ssh = name_rule("git.example.org");
   ssh.ports = {{22, 22}};
@@ -181,8 +199,10 @@ List sample() {
   rule.private_ = rule.read_only = true;
   rule.sni = Sni::optional;
   rule.why = "h\xc3\xa9, because";
+  Rule bait = deny(address_rule("10.0.0.0", 8, {}));
+  bait.alarm = true;
   return {.mode = Mode::monitor,
-          .rules = {rule, deny(address_rule("10.0.0.0", 8, {})), address_rule("2a00::", 17, {{1, 65535}}), name_rule("a.b")},
+          .rules = {rule, bait, address_rule("2a00::", 17, {{1, 65535}}), name_rule("a.b")},
           .limits = {.connections = 7, .connections_per_second = 8, .bytes_per_second = 1ULL << 40, .idle_seconds = 9}};
 }
 
@@ -198,7 +218,7 @@ TEST(ListBytes, ComeBackAsTheyWere) {
   EXPECT_EQ(rule.suffix, "example.org");
   EXPECT_EQ(rule.ports, list.rules[0].ports);
   EXPECT_EQ(rule.why, list.rules[0].why);
-  EXPECT_TRUE(read->rules[1].deny);
+  EXPECT_TRUE(read->rules[1].deny && read->rules[1].alarm && !rule.alarm);
   EXPECT_EQ(read->rules[1].address, address("10.0.0.0"));
   EXPECT_EQ(read->rules[2].prefix, 17U);
   EXPECT_EQ(read->limits.bytes_per_second, 1ULL << 40);

@@ -65,7 +65,7 @@ TEST(Egress, CanonicalJsonIsReadAsTheSameList) {
   ASSERT_EQ(dir.with(out_with(R"([
     {"host": "*.example.org", "ports": [443, "8000-8010"], "private": true, "sni": "optional", "why": "our own hosts"},
     {"host": "10.1.0.0/16", "ports": [5432], "sni": "required", "why": "the databases"},
-    {"host": "2001:db9::/32", "deny": true, "why": "not there"},
+    {"host": "2001:db9::/32", "deny": true, "alarm": true, "why": "not there"},
     {"host": "9.9.9.9", "ports": [853], "methods": "read", "why": "a resolver"}])")),
             Texts{});
   const auto policy = dir.policy();
@@ -150,6 +150,8 @@ TEST(Egress, MistakesAreToldWithWhatIsMeant) {
             "d.json:2 /egress/0/methods: \"read\" holds for plain HTTP, and port 443 carries TLS: say \"ports\": [80]");
   EXPECT_EQ(problem(R"({"host": "a.org", "why": "two\nlines, no"})"),
             "d.json:2 /egress/0/why: has a control character: a reason is one line");
+  EXPECT_EQ(problem(R"({"host": "a.org", "alarm": true, "why": "for the tests"})"),
+            "d.json:2 /egress/0/alarm: goes with rules that deny: this one allows");
   EXPECT_EQ(problem(R"({"host": "a.org"})"), "d.json:2 /egress/0: field 'why' is missing");
   EXPECT_EQ(problem(R"({"hosts": "a.org", "why": "for the tests"})"), "2 problems");
   EXPECT_EQ(
