@@ -213,11 +213,11 @@ class Gate:
         (kind,) = struct.unpack("I", data[:4])
         return TOLD[kind], json.loads(data[4:])
 
-    def told_until(self, kind):
+    def told_until(self, kind, **members):
         end = time.monotonic() + 60
         while time.monotonic() < end:
             found, record = self.told()
-            if found == kind:
+            if found == kind and all(record.get(key) == value for key, value in members.items()):
                 return record
         raise AssertionError(kind)
 

@@ -1,5 +1,6 @@
 """Secrets that a policy binds: sessions of a launcher use them at their host, and have placeholders."""
 
+import base64
 import json
 import os
 import pathlib
@@ -18,7 +19,12 @@ from world import PUBLIC
 pytestmark = pytest.mark.skipif(not (shutil.which("curl") and shutil.which("openssl")), reason="needs curl and openssl")
 URL = "https://api.test/x"
 BEARER = f'curl -sS --max-time 60 -H "Authorization: Bearer $API_TOKEN" {URL}'
+BEGIN = "-----BEGIN CERTIFICATE-----"
 EGRESS = [{"host": "api.test", "why": "what a test needs"}, {"host": "later.test", "why": "what a test needs"}]
+
+
+def is_openers(certificate):
+    return b"Caisson " in base64.b64decode(certificate.partition("-----END")[0] or "")
 
 
 class Bound:
@@ -47,7 +53,7 @@ class Bound:
     def start(self, *wrapper):
         self.launcher.start(wrapper=[*self.internet.wrapper(), *wrapper])
         trust = self.launcher.run / "trust" / "ca-certificates.crt"
-        eventually(lambda: trust.read_text().count("BEGIN CERTIFICATE") == 2, 60, "the opener's authority is known")
+        eventually(lambda: is_openers(trust.read_text().rpartition(BEGIN)[2]), 60, "the opener's authority is known")
         return self.launcher.control()
 
 
@@ -165,14 +171,12 @@ def test_clients_believe_the_opener(bound, control, client):
 
 def test_without_namespaces_variables_lead_to_the_same(bound, internet):
     edit(bound.launcher.policies / "base.json", require=REQUIRED)
-    for folder in bound.folder.parents[:-2]:  # of the test's, on the way to what a launcher has in /run
-        folder.chmod(folder.stat().st_mode | 0o011)
-    bound.folder.chmod(0o711)
+    bound.file.parent.chmod(0o711)  # what is on the way to a launcher's own directory, of which /tmp/pytest-of-root is not
+    bound.launcher.run = bound.file.parent / "run"
     control = bound.start(*places.wrapper("T0", bound.launcher.home))
     assert control.hello["tier"] == "T0"
     session = control.create()
     said = run(control, session, BEARER)
-    if not said.startswith("you sent"): print((bound.launcher.run / "trust" / "ca-certificates.crt").read_text(), run(control, session, "env | grep -i ca; cat $SSL_CERT_FILE; curl -vsS https://api.test/x; ls -la $SSL_CERT_FILE"), bound.launcher.records()[-12:])
     assert said.startswith("you sent GET /x") and used(bound) and TOKEN not in said, said
     assert "denied" in run(control, session, f"cat {bound.file}").lower()
     assert "denied" in run(control, session, f"ls {bound.launcher.run}").lower()

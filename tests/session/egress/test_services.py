@@ -1,6 +1,7 @@
 """caisson-gate with door and dialer: what each is told, that they are started again, and what of what they say reaches the launcher."""
 
 import os
+import pathlib
 import signal
 import socket
 import struct
@@ -9,8 +10,12 @@ import pytest
 import stage
 import world
 from harness import ended, eventually, state_of
-from opening import SECRET, TO_OPENER
+from opening import AUTHORITY, SECRET, TO_OPENER
 from stage import DROPPED, LIST, OPEN, READY, RECORD, TO_CLOSE, TO_PEER, answer_of, opened
+
+
+SEED = 12  # egress_protocol.h
+CERTIFICATE = b"-----BEGIN CERTIFICATE-----\nQUJD\n-----END CERTIFICATE-----\n"
 
 
 def content(fd):
@@ -217,9 +222,10 @@ def test_a_list_that_binds_a_secret_gets_an_opener(gate, place, tmp_path):
     services = gate.services(3)
     opener = services["opener"]
     assert opener.uid == 995
-    messages = [stage.receive(opener.socket) for _ in range(3)]
-    (_, (end,)), (_, (own,)), (secret, (file,)) = messages
-    assert [struct.unpack("IIQ", data[:16]) for data, _ in messages] == [(TO_PEER, 0, 0), (OPEN, 1, 7), (SECRET, 1, 7)]
+    messages = [stage.receive(opener.socket) for _ in range(4)]
+    (_, (end,)), (_, (seed,)), (_, (own,)), (secret, (file,)) = messages
+    assert [struct.unpack("IIQ", data[:16]) for data, _ in messages] == [(TO_PEER, 0, 0), (SEED, 0, 0), (OPEN, 1, 7), (SECRET, 1, 7)]
+    assert len(content(seed)) == 64
     assert os.pread(own, 65536, 0) == lists
     assert secret[16:] == b"bash secret" and content(file) == b"the-secret-of-the-api"
     with pytest.raises(PermissionError):
@@ -231,11 +237,35 @@ def test_a_list_that_binds_a_secret_gets_an_opener(gate, place, tmp_path):
     with pytest.raises(TimeoutError):
         answer_of(waiting)
     opener.say(READY)
+    opener.say(AUTHORITY, CERTIFICATE)
     waiting.settimeout(60)
     assert answer_of(waiting) == "made"
     orders = dict(services["door"].orders(3))
     socket.socket(fileno=orders[(TO_OPENER, 0, 0)][0]).send(b"a connection")
     assert socket.socket(fileno=end).recv(20) == b"a connection"
+
+
+def test_sessions_believe_the_authority_that_the_opener_says(gate, place, tmp_path):
+    """It stands in the file that the list names, after the system's; what anybody else says there, or what is no certificate, does not."""
+    trust = tmp_path / "ca-certificates.crt"
+    trust.write_text("of a launcher before")
+    bindings = [world.binding("one", "placeholder-of-one", "api.test", file=str(tmp_path / "absent"))]
+    waiting = gate.open(place, list_=world.list_of(world.rule("api.test"), bindings=bindings, trust=str(trust)))
+    services = gate.services(3)
+    services["door"].say(AUTHORITY, CERTIFICATE.replace(b"QUJD", b"REVG"))
+    for service in services.values():
+        service.say(READY)
+    services["opener"].say(AUTHORITY, CERTIFICATE + CERTIFICATE)
+    assert "no certificate" in gate.told_until("exit", process="opener")["why"]
+    services["opener"].say(AUTHORITY, CERTIFICATE)
+    assert answer_of(waiting) == "made"
+    believed = trust.read_bytes()
+    assert believed.endswith(CERTIFICATE) and believed.count(b"QUJD") == 1 and b"REVG" not in believed and b"before" not in believed
+    assert believed.startswith(pathlib.Path("/etc/ssl/certs/ca-certificates.crt").read_bytes())
+    seed = next(content(fds[0]) for data, fds in (stage.receive(services["opener"].socket) for _ in range(2)) if data[0] == SEED)
+    os.kill(services["opener"].pid, signal.SIGKILL)
+    again = gate.services(1)["opener"]
+    assert seed == next(content(fds[0]) for data, fds in (stage.receive(again.socket) for _ in range(2)) if data[0] == SEED)
 
 
 def test_without_one_there_is_none(gate, place):
