@@ -315,10 +315,14 @@ TEST(Bindings, AreBytesAndBack) {
   binding.methods = {"GET", "POST"};
   binding.path = "/repos/one";
   binding.file = "/etc/caisson/secrets/token";
-  const List list{.rules = {name_rule("api.test")}, .bindings = {binding}};
+  binding.env = "TOKEN";
+  binding.why = "issues are read";
+  const List list{.rules = {name_rule("api.test")}, .bindings = {binding}, .trust = "/run/caisson/trust/ca-certificates.crt"};
   const auto read = read_list(list_bytes(list));
   ASSERT_TRUE(read);
   EXPECT_EQ(read->bindings, list.bindings);
+  EXPECT_EQ(read->trust, list.trust);
+  EXPECT_FALSE(read_list(list_bytes({.bindings = {binding}, .trust = "relative"})));
   EXPECT_TRUE(is_bound(*read, host("api.test"), 8443));
   EXPECT_FALSE(is_bound(*read, host("api.test"), 443) || is_bound(*read, host("a.api.test"), 8443) ||
                is_bound(*read, host("8.8.8.8"), 8443));
