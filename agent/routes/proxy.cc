@@ -209,7 +209,7 @@ constexpr Route kProxy[] = {
      "Let what goes out go without the proxy", bind<remove_upstream>()},
     {.method = Method::get,
      .path = "/v1/browser/proxy.pac",
-     .operation_id = "get_proxy_pac",
+     .operation_id = "get_proxy_pac_v1_browser_proxy_pac_get",
      .scope = Scope::proxy,
      .flags = kNone,
      .unknown = Unknown::ignore,

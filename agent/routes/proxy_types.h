@@ -60,13 +60,10 @@ struct Schema<ProxyMappingAdd> {
   static constexpr std::string_view name = "ProxyMappingAddRequest";
   static constexpr auto fields = std::tuple{
       field("source", &ProxyMappingAdd::source,
-            "[http://]host[:port][/path] of requests by plain HTTP: *.host for the names below one, /* behind a path")
-          .min_length(1)
-          .max_length(512),
-      field("target", &ProxyMappingAdd::target,
-            "[host:]port[/path]. Without a host, a server of the workspace itself; another host only where the policy permits it")
-          .min_length(1)
-          .max_length(512)};
+            "[http://]host[:port][/path] of requests by plain HTTP: *.host for the names below one, /* behind a path"),
+      field(
+          "target", &ProxyMappingAdd::target,
+          "[host:]port[/path]. Without a host, a server of the workspace itself; another host only where the policy permits it")};
 };
 template <>
 struct Schema<ProxyMappingRoute> {
@@ -81,11 +78,8 @@ struct Schema<ProxyMappingRoute> {
 template <>
 struct Schema<ProxyBypass> {
   static constexpr std::string_view name = "ProxyBypassRequest";
-  static constexpr auto fields =
-      std::tuple{field("pattern", &ProxyBypass::pattern,
-                       "example.org, .example.org, *.example.org, an address, or a block such as 10.0.0.0/8")
-                     .min_length(1)
-                     .max_length(300)};
+  static constexpr auto fields = std::tuple{field(
+      "pattern", &ProxyBypass::pattern, "example.org, .example.org, *.example.org, an address, or a block such as 10.0.0.0/8")};
 };
 template <>
 struct Schema<ProxyDiagnosis> {
@@ -150,12 +144,9 @@ struct Schema<ProxyUpstreamUpdate> {
       field(
           "server", &ProxyUpstreamUpdate::server,
           "host:port or user:password@host:port; with http:// or socks5:// in front, user and password are percent-encoded. The "
-          "policy must let a domain connect to it")
-          .min_length(1)
-          .max_length(2048),
+          "policy must let a domain connect to it"),
       field("auth_cmd", &ProxyUpstreamUpdate::auth_cmd,
-            "A command that prints user:password. The policy must name the domain in which it runs")
-          .max_length(4096)};
+            "A command that prints user:password. The policy must name the domain in which it runs")};
 };
 template <>
 struct Schema<ProxyUpstreamInfo> {

@@ -20,7 +20,7 @@ def test_a_domain_has_a_list_of_its_own_also_where_no_cgroup_tells_sessions_apar
     bash, shell = control.create(), control.create("shell")
     assert reach(control, bash, "api.test") == "served" and "403" in reach(control, bash, "other.test")
     assert reach(control, shell, "other.test") == "served" and "403" in reach(control, shell, "api.test")
-    eventually(lambda: records(fresh, "egress_connection", host="other.test", session=shell, domain="shell"), 10, "it is on record")
+    eventually(lambda: records(fresh, "egress_connection", host="other.test", session=shell, domain="shell"), 60, "it is on record")
 
 
 def test_a_domain_with_the_loopback_alone_has_no_socket_at_all(t0):
@@ -43,7 +43,7 @@ def test_what_its_filter_refuses_is_on_record(t0):
     name = control.create()
     assert inside(control, name, "out = [call(250, 0, 0), tried(socket.socket, socket.AF_VSOCK, socket.SOCK_STREAM)]") == ["EPERM", "EPERM"]
     denied = lambda: {r["syscall"] for r in t0.records(name) if r["event"] == "denial"}  # noqa: E731
-    eventually(lambda: {"keyctl", "socket"} <= denied(), 10, "the refused calls are on record")
+    eventually(lambda: {"keyctl", "socket"} <= denied(), 60, "the refused calls are on record")
 
 
 @pytest.mark.parametrize("which", ["door", "dialer"])
@@ -52,7 +52,7 @@ def test_a_session_goes_on_when_door_or_dialer_end(t0, which):
     name = control.create()
     assert reach(control, name, "api.test") == "served"
     os.kill(process(t0, "caisson-egress", which), signal.SIGKILL)
-    eventually(lambda: records(t0, "egress_exit", process=which), 10, "its end is on record")
+    eventually(lambda: records(t0, "egress_exit", process=which), 60, "its end is on record")
     eventually(lambda: reach(control, name, "api.test") == "served", 60, "the next one serves")
 
 
@@ -61,7 +61,7 @@ def test_when_the_gate_ends_later_sessions_go_out(t0):
     name = control.create()
     assert reach(control, name, "api.test") == "served"
     os.kill(process(t0, "caisson-gate"), signal.SIGKILL)
-    eventually(lambda: records(t0, "egress_exit", process="gate"), 10, "its end is on record")
+    eventually(lambda: records(t0, "egress_exit", process="gate"), 60, "its end is on record")
     assert inside(control, name, CODE + "out = tried(tcp().connect, ('93.184.216.34', 80))") == "ENETUNREACH"
     eventually(lambda: reach(control, control.create(), "api.test") == "served", 60, "the next one serves")
 
@@ -71,7 +71,7 @@ def test_nothing_of_a_session_stays_when_it_ends(t0):
     name = control.create()
     assert reach(control, name, "api.test") == "served" and connector(t0)
     control.destroy(name)
-    eventually(lambda: not connectors(t0), 10, "its connector is gone")
+    eventually(lambda: not connectors(t0), 60, "its connector is gone")
 
 
 def test_a_session_ends_with_its_connector(t0):
@@ -79,7 +79,7 @@ def test_a_session_ends_with_its_connector(t0):
     name = control.create()
     for pid in connectors(t0):
         os.kill(pid, signal.SIGKILL)
-    eventually(lambda: name not in [s["session"] for s in control.call("session_list")[0]["sessions"]], 10, "it has ended")
+    eventually(lambda: name not in [s["session"] for s in control.call("session_list")[0]["sessions"]], 60, "it has ended")
     assert reach(control, control.create(), "api.test") == "served"
 
 
@@ -87,10 +87,10 @@ def test_what_connects_to_the_door_unannounced_is_closed_with_an_alarm(t0, inter
     ports = listeners(internet) - {t0.port}
     assert len(ports) == 1, ports
     client = internet.out.socket(socket.AF_INET, socket.SOCK_STREAM)
-    client.connect(("127.0.0.1", ports.pop()))
-    with pytest.raises(ConnectionResetError):
+    with pytest.raises(ConnectionResetError):  # by either call
+        client.connect(("127.0.0.1", ports.pop()))
         client.recv(1)
-    eventually(lambda: records(t0, "egress_refused", refusal="unregistered", host="127.0.0.1", alarm=True), 10, "the alarm is on record")
+    eventually(lambda: records(t0, "egress_refused", refusal="unregistered", host="127.0.0.1", alarm=True), 60, "the alarm is on record")
 
 
 def test_with_one_user_for_all_it_is_the_same(t1, internet):

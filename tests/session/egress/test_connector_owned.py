@@ -125,7 +125,7 @@ def test_an_owned_connector_reaches_the_doors_listener_and_no_other(t0, internet
         assert to(host, port) == "EACCES", (host, port)
     assert to("0.0.0.0", 8080, BIND) == "EACCES" and internet.elsewhere == []
     assert to("127.0.0.1", door) == 0
-    eventually(lambda: records(t0, "egress_refused", refusal="unregistered", host="127.0.0.1", alarm=True), 10, "the alarm is on record")
+    eventually(lambda: records(t0, "egress_refused", refusal="unregistered", host="127.0.0.1", alarm=True), 60, "the alarm is on record")
     assert reach(control, name, "api.test") == "served"
 
 
@@ -139,7 +139,7 @@ def test_an_owned_connector_reads_the_memory_of_its_session_alone(t0, injector):
     for name in (mine, other):
         control.start(name, "sleep", "600")
     sleepers = lambda of: [p for p in descendants(of) if pathlib.Path(f"/proc/{p}/comm").read_text() == "sleep\n"]  # noqa: E731
-    eventually(lambda: sleepers(pid) and sleepers(others), 10, "both sleep")
+    eventually(lambda: sleepers(pid) and sleepers(others), 60, "both sleep")
     at = unused_memory(pid)
 
     def read(target):
@@ -169,4 +169,4 @@ def test_an_owned_connector_that_does_anything_else_is_ended(t0, injector, what)
     name = control.create()
     pid = connector(t0)
     assert injector(pid, KILLED[what]) is None
-    eventually(lambda: name not in [s["session"] for s in control.call("session_list")[0]["sessions"]], 10, "and its session with it")
+    eventually(lambda: name not in [s["session"] for s in control.call("session_list")[0]["sessions"]], 60, "and its session with it")
