@@ -27,7 +27,7 @@ std::string placeholder_of(const Binding& binding) {
   return "caisson-placeholder-" + binding.name + "-" + sha256_hex(what).substr(0, kPlaceholderHex);
 }
 
-Binding compile(const Value& secret) {
+Binding binding_of(const Value& secret) {
   Binding out{.name = secret["name"].get<std::string>(), .placeholder = {}, .host = secret["host"].get<std::string>()};
   out.port = secret.value("port", kHttps);
   for (const Value& method : list_of(secret, "methods")) out.methods.push_back(method.get<std::string>());
@@ -70,7 +70,7 @@ void check_secrets(const Source& source, Problems& problems) {
   std::set<std::string> names;
   for (std::size_t i = 0; i < secrets.size(); ++i) {
     const std::string at = "/secrets/" + std::to_string(i);
-    const Binding binding = compile(secrets[i]);
+    const Binding binding = binding_of(secrets[i]);
     if (const std::string_view fault = fault_of(binding); !fault.empty()) problems.add(source, at, std::string(fault));
     if (binding.port == kHttp)
       problems.add(source, at + "/port", "is that of plain HTTP: a secret goes to servers that prove who they are, by TLS");
@@ -90,7 +90,7 @@ void bind_secrets(Policy& policy, const Value& secrets, const std::string& trust
   if (secrets.empty() || !goes_out(policy.network)) return;
   auto list = egress::read_list(policy.egress);
   if (!list) return;  // too large: check_policy() says so
-  for (const Value& secret : secrets) list->bindings.push_back(compile(secret));
+  for (const Value& secret : secrets) list->bindings.push_back(binding_of(secret));
   list->trust = trust;
   policy.egress = list_bytes(*list);
   for (const Binding& binding : list->bindings) policy.env.set.emplace(binding.env, binding.placeholder);
