@@ -168,7 +168,7 @@ class Launcher:
     def start(self, *options, **arguments):
         self.spawn(*options, **arguments)
         try:
-            eventually(lambda: self.process.poll() is not None or self.answers(), 60, "the launcher answers")
+            eventually(lambda: self.process.poll() is not None or self.answers(), 360, "the launcher answers")
         except AssertionError as late:
             raise AssertionError(f"{late}; its log ends: {self.log.read_text()[-1000:]!r}") from None
         assert self.process.poll() is None, self.log.read_text()
