@@ -26,7 +26,7 @@ namespace caisson::confine {
 namespace {
 
 constexpr std::int64_t kBuildDeadlineUs = 10'000'000;
-constexpr int kSystemDeadlineMs = 300'000;  // a disk that has to seek for each of some 20,000 directories
+constexpr int kSystemDeadlineMs = 300'000;  // with a cold cache each of some 20,000 directories of /usr is a read from disk
 
 // carried: in the order of builder::Carried; those that are -1 do not come along.
 Status send(const Fd& control, builder::Request request, const Carried& carried) {
