@@ -69,8 +69,7 @@ def hostile(fresh, compiled):
     program = compiled("seat")
     for other in ("shell", "run"):  # each domain is prepared and probed at the start, and this one is started for every message
         (fresh.policies / f"{other}.json").unlink()
-    # With mounts of its own: what others mount on the host meanwhile is not its leak.
-    fresh.start("--agent", program, wrapper=["unshare", "--mount", "--"], CAISSON_READY_SESSIONS="0")
+    fresh.start("--agent", program, wrapper=fresh.in_own_mounts(), CAISSON_READY_SESSIONS="0")
     one = seat.Seat(fresh, program)
     yield one
     one.close()

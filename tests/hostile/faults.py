@@ -69,8 +69,7 @@ class FaultyLauncher(Launcher):
         self.fault = Fault(base / "fault")
 
     def spawn(self, *options, **arguments):
-        # With mounts of its own: what others mount on the host meanwhile is not its leak.
-        arguments.setdefault("wrapper", ["unshare", "--mount", "--"])
+        arguments.setdefault("wrapper", self.in_own_mounts())
         arguments.setdefault("CAISSON_READY_SESSIONS", "0")
         return super().spawn("--agent", "/usr/bin/true", *options, CAISSON_FAULT=str(self.fault.path), **arguments)
 
@@ -97,7 +96,7 @@ class FaultyLauncher(Launcher):
         return {
             "processes": sorted(descendants(self.pid)),
             "descriptors": sorted(links),
-            "mounts": (proc / "mountinfo").read_text(),
+            "mounts": self.mounts(),
             "namespaces": sorted(spaces),
             "cgroups": sum(n.startswith("s-") for _, names, _ in os.walk("/sys/fs/cgroup") for n in names),
             "run": sorted(str(p.relative_to(self.run)) for p in self.run.rglob("*")),

@@ -151,7 +151,7 @@ def counts(launcher):
         "names": names,
         "processes": len(names),
         "descriptors": len(os.listdir(proc / "fd")),
-        "mounts": len((proc / "mountinfo").read_text().splitlines()),
+        "mounts": len(launcher.mounts()),
         "threads": len(os.listdir(proc / "task")),
     }
 

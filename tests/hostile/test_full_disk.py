@@ -14,8 +14,8 @@ from seat import Seat, counts, opened, settled
 def on_tmpfs(launcher, program, place, options):
     """Starts the launcher with a tmpfs mounted on `place`."""
     place.mkdir(exist_ok=True)
-    mount = f'mount -t tmpfs -o {options} none "$0" && exec "$@"'
-    launcher.start("--agent", program, wrapper=["unshare", "--mount", "--", "sh", "-c", mount, str(place)], CAISSON_READY_SESSIONS="0")
+    own = launcher.in_own_mounts(f"mount -t tmpfs -o {options} none {place}")
+    launcher.start("--agent", program, wrapper=own, CAISSON_READY_SESSIONS="0")
     return launcher
 
 

@@ -158,7 +158,7 @@ def test_a_working_directory_that_is_swapped_is_never_outside(place):
 
 
 def test_sessions_come_and_go_on_a_home_in_motion_and_delete_nothing(place):
-    place.start("--agent", "/usr/bin/true", wrapper=["unshare", "--mount", "--"], CAISSON_READY_SESSIONS="0")
+    place.start("--agent", "/usr/bin/true", wrapper=place.in_own_mounts(), CAISSON_READY_SESSIONS="0")
     control = place.control()
     swap(control, "sub", "link")
     before = settled(place)
@@ -228,7 +228,7 @@ NAMES = ["line\nfeed", "-rf", "..hidden", " ", "\x1b[2J", "\udcff\udcfe", "*", "
 
 def test_a_deep_tree_is_only_a_deep_tree(place):
     """Deeper than a path may be long: whoever walks it by name or by recursion fails; the session's end does neither."""
-    place.start("--agent", "/usr/bin/true", wrapper=["unshare", "--mount", "--"], CAISSON_READY_SESSIONS="0")
+    place.start("--agent", "/usr/bin/true", wrapper=place.in_own_mounts(), CAISSON_READY_SESSIONS="0")
     control = place.control()
     before = settled(place)
     code = "for i in range(1000): os.mkdir('dddddddd'); os.chdir('dddddddd')"

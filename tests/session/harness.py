@@ -1,5 +1,6 @@
 """What the session tests share: a native launcher of their own, programs run outside a session for comparison, waiting for facts."""
 
+import collections
 import contextlib
 import json
 import os
@@ -206,6 +207,17 @@ class Launcher:
             shutil.copy(program, to)
         self.program = to / "caisson-launcher"
         return to
+
+    def in_own_mounts(self, then=""):
+        """A wrapper for start(): a mount namespace of its own, after `then` (shell) in it; mounts() tells what it inherited from the rest."""
+        keep = 'cat /proc/self/mountinfo > "$0" && '
+        return ["unshare", "--mount", "--", "sh", "-c", f'{keep}{then and f"{then} && "}exec "$@"', str(self.base / "inherited")]
+
+    def mounts(self):
+        """Its mounts, without those that it inherited: the kernel takes a copy away when the host removes the directory below it."""
+        inherited = collections.Counter((self.base / "inherited").read_text().splitlines())
+        mounts = pathlib.Path(f"/proc/{self.pid}/mountinfo").read_text().splitlines()
+        return sorted((collections.Counter(mounts) - inherited).elements())
 
     def reload(self):
         """SIGHUP; its policies are taken."""
