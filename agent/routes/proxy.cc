@@ -36,8 +36,15 @@ task<json::Value> ask(Call& call, Op op, json::Value request = json::Value::obje
   co_return co_await bridge::ask_way(*call.services.launcher, call.services.workspace->name, std::move(request));
 }
 
-task<http::Response> get_upstream(Call call) {
+// Where no domain of the policy has a way out nothing is set: a client that looks gets that, one that sets is refused.
+task<json::Value> state_of(Call& call) {
   auto state = co_await ask(call, Op::get);
+  if (!state && state.error().code == Code::permission_denied) co_return json::Value::object();
+  co_return state;
+}
+
+task<http::Response> get_upstream(Call call) {
+  auto state = co_await state_of(call);
   if (!state) co_return refusal(state.error());
   co_return http::ok(state->value("upstream", json::Value()), "Upstream proxy");
 }
@@ -58,7 +65,7 @@ task<http::Response> remove_upstream(Call call) {
 }
 
 task<http::Response> list_mappings(Call call) {
-  auto state = co_await ask(call, Op::get);
+  auto state = co_await state_of(call);
   if (!state) co_return refusal(state.error());
   co_return http::ok(state->value("mappings", json::Value::array()), "Mappings");
 }
@@ -84,7 +91,7 @@ task<http::Response> remove_mapping(Call call) {
 }
 
 task<http::Response> list_excludes(Call call) {
-  auto state = co_await ask(call, Op::get);
+  auto state = co_await state_of(call);
   if (!state) co_return refusal(state.error());
   co_return http::ok(state->value("excludes", json::Value::array()), "Excludes");
 }
@@ -159,9 +166,9 @@ std::string pac_text(const json::Value& state) {
 }
 
 task<http::Response> pac(Call call) {
-  auto state = co_await ask(call, Op::get);
+  auto state = co_await state_of(call);
   if (!state) co_return refusal(state.error());
-  const bool empty = state->value("upstream", json::Value()).is_null() && state->value("mappings", json::Value()).empty();
+  const bool empty = state->value("upstream", json::Value()).is_null() && state->value("mappings", json::Value::array()).empty();
   if (empty) co_return http::error_response(404, "there is neither a mapping nor an upstream proxy: no PAC file is needed");
   co_return http::text_response(200, "application/x-ns-proxy-autoconfig", pac_text(*state));
 }

@@ -226,11 +226,18 @@ def test_every_method_of_the_sdk(clean, out, contract):
     assert not proxy.uncalled() - {"with_raw_response"}
 
 
-def test_a_policy_without_a_way_out_says_what_it_lacks():
+def test_a_policy_without_a_way_out_has_no_settings_and_says_what_it_lacks():
     with_none = Launcher()
     try:
         with httpx.Client(base_url=with_none.url, headers={"X-AIO-API-Key": with_none.key}, trust_env=False, timeout=120) as client:
-            for method, path, body in (("GET", "/v1/proxy/upstream", None), ("PUT", "/v1/proxy/upstream", {"server": "proxy.test:3128"}), ("GET", "/v1/proxy/mappings", None)):
+            assert [client.get(f"/v1/proxy/{what}").json()["data"] for what in ("upstream", "mappings", "excludes")] == [None, [], []]
+            assert client.get("/v1/browser/proxy.pac").status_code == 404
+            for method, path, body in (
+                ("PUT", "/v1/proxy/upstream", {"server": "proxy.test:3128"}),
+                ("POST", "/v1/proxy/mappings", {"source": "api.test", "target": "3000"}),
+                ("POST", "/v1/proxy/excludes", {"pattern": "api.test"}),
+                ("DELETE", "/v1/proxy/excludes", {"pattern": "api.test"}),
+            ):
                 answer = client.request(method, path, json=body)
                 assert answer.status_code == 403 and '"network": "allowlist"' in answer.json()["message"], path
             health = client.get("/v1/proxy/health").json()["data"]
