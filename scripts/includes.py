@@ -70,7 +70,7 @@ ALLOWED = {
     "launcher/system": commons("base build confine tables"),
     "launcher/probe": commons("base confine policy probing"),
     "launcher/seal": [*commons("base confine kernel making policy"), "launcher/compiler"],
-    "launcher/cli": [*commons("audit audit_lines base build confine ipc kernel policy probing tables wire"), "launcher/compiler", "launcher/cli/audit", "launcher/egress/list"],
+    "launcher/cli": [*commons("audit audit_lines base build confine egress ipc kernel policy probing tables wire"), "launcher/compiler", "launcher/cli/audit", "launcher/egress/list"],
     "launcher/cli/audit": commons("audit audit_lines base tables"),
     "launcher/cli/attest": [*commons("attest base tables"), "launcher/cli"],
     "launcher/cli/learn": [*commons("audit_lines base policy tables"), "launcher/cli", "launcher/compiler", "launcher/egress/list"],

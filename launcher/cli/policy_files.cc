@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "launcher/common/base/sys.h"
+#include "launcher/common/egress/trust.h"
 #include "launcher/compiler/fields.h"
 #include "launcher/compiler/nearest.h"
 #include "launcher/compiler/summary.h"
@@ -95,7 +96,7 @@ void read_members(const policy::Source& source, TestFile& out, policy::Problems&
 }  // namespace
 
 Result<policy::Choice> choose(const Options& options, const std::string& preset) {
-  policy::Choice out{.only = "", .preset = preset, .mounts = {}};
+  policy::Choice out{.only = "", .preset = preset, .mounts = {}, .authorities = !egress::operators_authorities().empty()};
   const auto variable = [](const char* name) {
     const char* value = std::getenv(name);
     return std::string(value != nullptr ? value : "");

@@ -12,7 +12,6 @@
 
 #include "launcher/common/base/hash.h"
 #include "launcher/common/base/sys.h"
-#include "launcher/common/egress/trust.h"
 #include "launcher/compiler/canonical.h"
 #include "launcher/compiler/egress.h"
 #include "launcher/compiler/nearest.h"
@@ -260,7 +259,7 @@ class Loader {
     auto policy = std::make_shared<Policy>(build(doc));
     policy->domain = domain;
     policy->preset = std::move(preset);
-    bind_secrets(*policy, list_of(doc, "secrets"), choice_.run + egress::kTrustFile);
+    bind_secrets(*policy, list_of(doc, "secrets"), choice_.run, choice_.authorities);
     check_policy(*policy, blamed, sets_, problems_);
     return policy;
   }

@@ -16,7 +16,8 @@ struct Choice {
   // What the operator mounted (compiler/volumes.h): granted to every domain that shares the workspace's home, where its policy,
   // preset included, does not itself say something of the place.
   std::vector<Grant> mounts = {};
-  std::string run = "/run/caisson";  // the launcher's own directory, where the file of certificates is (secrets.h)
+  std::string run = "/run/caisson";  // the launcher's own directory, where the stores of certificates are (secrets.h)
+  bool authorities = false;  // the operator has some of their own (common/egress/trust.h): whatever goes out believes them
 };
 
 // Every *.json of `directory` but base.json, which the domains extend, and schema.json is a domain.

@@ -20,6 +20,7 @@
 
 #include "launcher/common/base/sys.h"
 #include "launcher/common/build/load_filter.h"
+#include "launcher/common/egress/trust.h"
 #include "launcher/common/kernel/raw.h"
 #include "launcher/common/making/calls.h"
 #include "launcher/common/policy/text_checks.h"
@@ -101,12 +102,13 @@ std::string problem(const std::string& directory, const std::string& what) {
 enum Own : std::size_t { kPolicies, kHome, kAudit, kRun };
 
 std::string answer(const std::string& directory, const std::string& preset, confine::Volumes volumes) {
+  const bool authorities = !egress::operators_authorities().empty();  // later it could not look there any more
   if (const auto done = give_up(directory); !done) return problem(directory, "cannot be read: " + done.error().text());
   auto table = sys::read_fd(0, confine::kMaxMountTable);
   if (table) volumes.table = std::move(*table);
   auto mounts = table ? confine::volume_grants(volumes) : std::unexpected(std::move(table).error());
   if (!mounts) return problem("", mounts.error().text());
-  policy::Choice choice{.only = "", .preset = preset, .mounts = std::move(*mounts)};
+  policy::Choice choice{.only = "", .preset = preset, .mounts = std::move(*mounts), .authorities = authorities};
   if (volumes.own.size() > kRun) choice.run = volumes.own[kRun];
   std::string bytes = policy::freeze(policy::load_directory(directory, choice));
   if (bytes.size() <= policy::kMaxFrozen) return bytes;

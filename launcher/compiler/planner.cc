@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "launcher/common/confine/fork_refusal.h"
+#include "launcher/common/egress/trust.h"
 #include "launcher/common/kernel/raw.h"
 #include "launcher/common/making/calls.h"
 #include "launcher/common/policy/in_force.h"
@@ -11,6 +12,7 @@
 #include "launcher/compiler/egress.h"
 #include "launcher/compiler/landlock.h"
 #include "launcher/compiler/narrow.h"
+#include "launcher/compiler/secrets.h"
 #include "launcher/compiler/system_plan.h"
 
 namespace caisson::confine {
@@ -410,6 +412,8 @@ class Planner {
       return;
     }
     for (const Bind& b : plan_.binds) rule(b.source, landlock_read(abi, b.execute) | (b.read_only ? 0 : landlock_write(abi)));
+    // Programs that no variable leads to the store look where the system's authorities are: nothing stands over these here.
+    if (!policy::trust_of(policy_).empty()) rule(egress::kSystemStore, landlock_read(abi, false), false);
     for (const auto& [path, content] : policy_.files) rule(path, landlock_read(abi, false), false);
     for (const std::string& name : policy_.devices) rule("/dev/" + name, device, false);
     rule("/dev/ptmx", device, false);

@@ -45,16 +45,28 @@ egress::List list_in(std::string_view bytes) {
   return list ? std::move(*list) : egress::List();
 }
 
-// In the place of the system's authorities, where most programs look, and variables lead the others. Without mounts these lead to
-// the file itself: trust_in_place(). Not required: without a launcher (`caisson run`) there is no such file, and no way out.
-void trust_in(Policy& policy, const std::string& trust) {
-  if (std::ranges::find(policy.grants, egress::kSystemAuthorities, &Grant::path) == policy.grants.end())
-    policy.grants.push_back({.path = egress::kSystemAuthorities,
-                             .source = trust,
-                             .required = false,
-                             .description = "The system's authorities and that of bound hosts"});
+std::string java_option(const std::string& store) { return std::string(egress::kJavaOption) + store + egress::kJavaStore; }
+
+// In the place of the system's authorities, where most programs look, and variables lead the others. False, and nothing is
+// changed: the policy itself says what is there. Not required: without a launcher (`caisson run`) there is no store, and no way
+// out.
+bool trust_in(Policy& policy, const std::string& store) {
+  const std::string place = policy.system_packages ? egress::kApart : egress::kSystemStore;
+  const auto around = [&place](const Grant& grant) { return inside(grant.path, place); };
+  const auto plain = [](const Grant& grant) { return grant.source == grant.path && grant.access == Access::read; };
+  if (std::ranges::any_of(policy.grants, [&](const Grant& grant) { return around(grant) && !plain(grant); })) return false;
+  std::erase_if(policy.grants, around);  // all of it is in the store
+  policy.grants.push_back({.path = place,
+                           .source = store,
+                           .required = false,
+                           .description = "The system's authorities, the operator's, and that of bound hosts"});
   std::ranges::sort(policy.grants, {}, &Grant::path);
-  for (const char* name : egress::kTrustNames) policy.env.set.emplace(name, egress::kSystemAuthorities);
+  for (const auto& [name, below] : egress::kTrustNames) policy.env.set.emplace(name, place + below);
+  if (policy.system_packages) policy.env.set.emplace(egress::kJavaName, java_option(place));
+  // Not in a grant, where it could not be made: such a policy says itself what Chromium finds.
+  if (ruling_grant(policy.grants, egress::kChromiumLink) == nullptr)
+    policy.links.emplace(egress::kChromiumLink, place + egress::kChromiumPolicy);
+  return true;
 }
 
 // The grant by which sessions could read the file; nullptr: there is none. Nor does `hide` help: without mounts it hides nothing.
@@ -81,20 +93,20 @@ void check_secrets(const Source& source, Problems& problems) {
       if (!names.insert(std::string(member) + ' ' + text).second)
         problems.add(source, at + "/" + member, "is another secret's, too: " + quote(text));
     }
-    if (std::ranges::find(egress::kTrustNames, binding.env) != std::end(egress::kTrustNames))
+    if (std::ranges::find(egress::kTrustNames, binding.env, &egress::TrustName::name) != std::end(egress::kTrustNames))
       problems.add(source, at + "/env", quote(binding.env) + " leads programs to their authorities: say another name");
   }
 }
 
-void bind_secrets(Policy& policy, const Value& secrets, const std::string& trust) {
-  if (secrets.empty() || !goes_out(policy.network)) return;
+void bind_secrets(Policy& policy, const Value& secrets, const std::string& run, bool authorities) {
+  if ((secrets.empty() && !authorities) || !goes_out(policy.network)) return;
   auto list = egress::read_list(policy.egress);
   if (!list) return;  // too large: check_policy() says so
   for (const Value& secret : secrets) list->bindings.push_back(binding_of(secret));
-  list->trust = trust;
-  policy.egress = list_bytes(*list);
+  const std::string store = run + (secrets.empty() ? egress::kSystemsTrust : egress::kOpenersTrust);
   for (const Binding& binding : list->bindings) policy.env.set.emplace(binding.env, binding.placeholder);
-  trust_in(policy, trust);
+  if (trust_in(policy, store)) list->trust = store;
+  policy.egress = list_bytes(*list);
 }
 
 void check_bound(const Policy& policy, const Source& source, Problems& problems) {
@@ -109,8 +121,7 @@ void check_bound(const Policy& policy, const Source& source, Problems& problems)
     if (!host || decide(list, *host, binding.port).kind != egress::Verdict::Kind::allow)
       problem("host", quote(binding.host) + " at port " + std::to_string(binding.port) +
                           " is not permitted by 'egress', so nothing could use secret " + quote(binding.name));
-    if (const Grant* own = ruling_grant(policy.grants, egress::kSystemAuthorities); own == nullptr || own->source != list.trust)
-      problem("host", "needs " + quote(egress::kSystemAuthorities) + ", which a grant shows otherwise");
+    if (list.trust.empty()) problem("host", "needs " + quote(egress::kSystemStore) + ", of which a grant shows something else");
     if (policy.env.set.at(binding.env) != binding.placeholder)
       problem("env", quote(binding.env) + " is set by 'env' already: the session would not find the placeholder");
   }
@@ -134,11 +145,15 @@ std::string shown_secret(const Policy& policy, const PolicySet& all) {
 }
 
 void trust_in_place(Policy& policy) {
-  const std::string trust = trust_of(policy);
-  for (const char* name : egress::kTrustNames)
-    if (const auto set = policy.env.set.find(name);
-        !trust.empty() && set != policy.env.set.end() && set->second == egress::kSystemAuthorities)
-      set->second = trust;
+  const std::string store = trust_of(policy);
+  const auto grant = std::ranges::find(policy.grants, store, &Grant::source);
+  if (store.empty() || grant == policy.grants.end()) return;
+  const auto lead = [&policy](const char* name, const std::string& from, const std::string& to) {
+    if (const auto set = policy.env.set.find(name); set != policy.env.set.end() && set->second == from) set->second = to;
+  };
+  for (const auto& [name, below] : egress::kTrustNames) lead(name, grant->path + below, store + below);
+  policy.env.set.emplace(egress::kJavaName, java_option(grant->path));
+  lead(egress::kJavaName, java_option(grant->path), java_option(store));
 }
 
 std::string trust_of(const Policy& policy) { return list_in(policy.egress).trust; }

@@ -13,7 +13,6 @@
 #include "launcher/common/telling/json_text.h"
 #include "launcher/egress/list/ports.h"
 #include "launcher/gate/secrets.h"
-#include "launcher/gate/trust.h"
 
 namespace caisson::gate {
 namespace {
@@ -74,7 +73,8 @@ Status Gate::hear() {
     tell_opener(there);
     tell_dialer(there);
     door_.send({egress::Order::open, order.generation, order.workspace}, {there->second.list.get()});
-    return more_ports(there), Status();
+    more_ports(there);
+    return write_trust(there->second), Status();
   }
   for (Service* of : {&door_, &dialer_, &opener_}) of->send({egress::Order::close, order.generation, order.workspace}, {});
   workspaces_.erase(there);
@@ -139,6 +139,7 @@ void Gate::entered(std::uint64_t workspace, Entered made) {
   entry->second.by_ports = !made.without.empty();
   entry->second.made = true;
   warn_unlike(entry->second);
+  write_trust(entry->second);
   JsonText start;
   start.string("workspace", entry->second.name).number("generation", entry->second.generation);
   if (!made.without.empty()) start.string("without_nf_tables", made.without);
@@ -162,25 +163,33 @@ void Gate::warn_unlike(const Workspace& workspace) {
     failed(workspace.name,
            "its domains have different lists, and here sessions are not told apart (cgroup v2 and sock_diag do it): "
            "everything is refused until all domains with a way out have the same network, egress and egress_limits");
-  write_trust(workspace);
 }
 
 // Before any session of it is made, and again with the opener's certificate as soon as that is there.
 void Gate::write_trust(const Workspace& workspace) {
   for (const auto& [domain, list] : workspace.settings.lists().of) {
     if (list->trust.empty()) continue;
-    Status done = gate::write_trust(list->trust, authority_);
+    Status done = trust_.write(list->trust, !list->bindings.empty());
     if (done && workspace.connectors) done = show_trust(list->trust);
     if (!done) failed(workspace.name, "authorities of sessions: " + done.error().text());
+    if (!std::exchange(looks_, true)) loop_.after(kLookUs, [this] { look_at_authorities(); });
   }
 }
 
-void Gate::believe(std::string_view authority) {
-  if (!is_certificate(authority)) {
+// Who gives the system or us another authority does not have to say so.
+void Gate::look_at_authorities() {
+  looks_ = false;
+  for (const auto& [number, workspace] : workspaces_)
+    if (workspace.made) write_trust(workspace);
+}
+
+void Gate::believe(std::string_view text) {
+  auto authority = read_authority(text);
+  if (!authority) {
     (void)tell(Told::exit, JsonText().string("process", "opener").string("why", "its authority is no certificate").text());
     return;
   }
-  authority_ = authority;
+  trust_.believe(std::move(*authority));
   for (const auto& [number, workspace] : workspaces_)
     if (workspace.made) write_trust(workspace);
   settle();
@@ -281,7 +290,7 @@ void Gate::know(Workspace& workspace, const std::string& session) {
 void Gate::settle() {
   if (!door_.ready() || !dialer_.ready() || (opens_ && !opener_.ready())) return;
   const bool bound = std::ranges::any_of(workspaces_, [](const auto& one) { return binds(one.second); });
-  if (bound && authority_.empty()) return;
+  if (bound && !trust_.believes()) return;
   for (auto it = workspaces_.begin(); it != workspaces_.end();)
     if (const auto at = it++; at->second.made && at->second.answer) answer(at, 0, "");
 }

@@ -24,6 +24,7 @@
 #include "launcher/gate/recent.h"
 #include "launcher/gate/service.h"
 #include "launcher/gate/settings.h"
+#include "launcher/gate/trust.h"
 
 namespace caisson::gate {
 
@@ -86,6 +87,7 @@ class Gate {
   void look_at_secrets();
   void believe(std::string_view authority);
   void write_trust(const Workspace& workspace);
+  void look_at_authorities();
   void join(Service& with, egress::Order order);
   void settle();  // answers who waits, once all that it asked for serves
   void answer(Entry entry, int error, const std::string& what);
@@ -117,7 +119,8 @@ class Gate {
   bool opens_ = false;                         // and the opener
   std::map<std::string, std::string> stamps_;  // of the files with secrets, as they were read last
   Fd seed_;                                    // of its authority's key
-  std::string authority_;                      // its certificate; empty: it has not said so yet
+  Trust trust_;                                // what sessions believe
+  bool looks_ = false;                         // whether that has changed
 };
 
 }  // namespace caisson::gate

@@ -1,8 +1,6 @@
 #include "launcher/gate/trust.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -11,33 +9,14 @@
 
 #include "launcher/common/base/sys.h"
 #include "launcher/common/egress/trust.h"
+#include "launcher/gate/secrets.h"
+#include "launcher/gate/store.h"
 
 namespace caisson::gate {
 namespace {
 
-constexpr std::size_t kMostBytes = 4U << 20, kMostCertificate = 8192;
+constexpr std::size_t kMostBytes = 4U << 20, kMostCertificate = 8192, kMostEntries = 4096, kHashDigits = 8;
 constexpr std::string_view kBegin = "-----BEGIN CERTIFICATE-----\n", kEnd = "-----END CERTIFICATE-----\n";
-
-void add(std::string& to, const std::string& path) {
-  const auto text = sys::read_file(path, kMostBytes);
-  if (!text) return;  // there is none, or not for us; the opener says what it lacks
-  to += *text;
-  if (!to.empty() && !to.ends_with('\n')) to += '\n';
-}
-
-std::string believed(std::string_view authority) {
-  std::string out;
-  add(out, egress::kSystemAuthorities);
-  std::vector<std::string> operators;
-  std::error_code none;
-  for (const auto& file : std::filesystem::directory_iterator(egress::kOperatorsAuthorities, none))
-    if (file.path().extension() == ".pem" || file.path().extension() == ".crt") operators.push_back(file.path());
-  std::ranges::sort(operators);
-  for (const std::string& path : operators) add(out, path);
-  return out.append(authority);
-}
-
-}  // namespace
 
 bool is_certificate(std::string_view text) {
   if (text.size() > kMostCertificate || !text.starts_with(kBegin) || !text.ends_with(kEnd)) return false;
@@ -49,23 +28,84 @@ bool is_certificate(std::string_view text) {
   });
 }
 
-Status write_trust(const std::string& path, std::string_view authority) {
-  const std::string wanted = believed(authority);
-  TRY_ASSIGN(const Fd file, sys::open(path, O_RDWR | O_NOFOLLOW));
-  TRY_ASSIGN(const std::string now, sys::read_fd(file.get(), 4 * kMostBytes));
-  const auto [same, end] = std::ranges::mismatch(wanted, now);
-  for (auto at = static_cast<std::size_t>(same - wanted.begin()); at < wanted.size();) {
-    const ssize_t wrote = ::pwrite(file.get(), wanted.data() + at, wanted.size() - at, static_cast<off_t>(at));
-    if (wrote < 0) return sys_error("write " + path);
-    at += static_cast<std::size_t>(wrote);
-  }
-  if (now.size() > wanted.size() && ::ftruncate(file.get(), static_cast<off_t>(wanted.size())) != 0)
-    return sys_error("truncate " + path);
-  return {};
+void append(std::string& to, std::string_view text) {
+  to += text;
+  if (!to.empty() && !to.ends_with('\n')) to += '\n';
 }
 
-Status show_trust(const std::string& path) {
-  const std::string own = std::filesystem::path(path).parent_path().parent_path();
+// What lies in the system's store beside the file with all of them: links by name and by hash, and what somebody has put there.
+// Links lead to where the system's do, for a session sees that as well. Folders stay away; the JVM's is made anew.
+Store systems() {
+  namespace fs = std::filesystem;
+  Store out;
+  std::error_code error;
+  std::size_t left = kMostEntries;
+  for (fs::directory_iterator it(egress::kSystemStore, error), end; !error && it != end && left-- > 0; it.increment(error)) {
+    const std::string name = it->path().filename();
+    std::error_code none;
+    if (it->path() == egress::kSystemAuthorities || name.starts_with('.')) continue;
+    if (it->is_symlink(none)) {
+      const fs::path target = fs::read_symlink(it->path(), none);
+      if (none) continue;
+      const bool beside = !target.is_absolute() && target == target.filename();
+      out.links[name] = beside ? target : (egress::kSystemStore / target).lexically_normal();
+    } else if (it->is_regular_file(none)) {
+      if (auto bytes = sys::read_file(it->path(), kMostBytes); bytes) out.files[name] = std::move(*bytes);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<Authority> read_authority(std::string_view text) {
+  const std::string_view hash = text.substr(0, std::min(kHashDigits, text.size())), rest = text.substr(hash.size());
+  const bool digits = hash.size() == kHashDigits &&
+                      std::ranges::all_of(hash, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+  if (!digits || !rest.starts_with('\n') || !is_certificate(rest.substr(1))) return std::nullopt;
+  return Authority{std::string(hash), std::string(rest.substr(1))};
+}
+
+Status Trust::write(const std::string& store, bool opened) {
+  const Authority* const opener = opened && authority_ ? &*authority_ : nullptr;
+  std::string of =
+      stamp_of(egress::kSystemStore) + stamp_of(egress::kSystemAuthorities) + stamp_of(egress::kOperatorsAuthorities);
+  for (const std::string& path : egress::operators_authorities()) of += stamp_of(path);
+  if (opener != nullptr) of += opener->certificate;
+  Written& last = written_[store];
+  if (last.of == of && last.error.empty()) return {};
+  const Status done = fill(store, opener);
+  const bool told = !done && last.of == of && last.error == done.error().text();
+  last = {.of = std::move(of), .error = done ? "" : done.error().text()};
+  return told ? Status() : done;
+}
+
+// Whatever is wrong with a file of the operator's, the others are believed.
+Status Trust::fill(const std::string& store, const Authority* opener) const {
+  Store made = systems();
+  Status out;
+  std::string bundle, added;
+  if (const auto text = sys::read_file(egress::kSystemAuthorities, kMostBytes); text) append(bundle, *text);
+  for (const std::string& path : egress::operators_authorities()) {
+    const auto text = sys::read_file(path, kMostBytes);
+    if (!text) continue;  // not for us; the opener says what it lacks
+    auto found = named_certificates(*text);
+    if (!found) out = std::unexpected(std::move(found).error().wrap(path));
+    else
+      for (auto& [hash, pem] : *found) added += pem, made.add(hash, std::move(pem));
+  }
+  if (opener != nullptr) added += opener->certificate, made.add(opener->hash, opener->certificate);
+  append(bundle, added);
+  // Without their slash: names in the store.
+  made.files[egress::kJavaStore + 1] = java_store(certificates_of(bundle));
+  made.files[egress::kChromiumPolicy + 1] = chromium_policy(certificates_of(added));
+  made.files[egress::kBundle + 1] = std::move(bundle);
+  TRY(made.put(store));
+  return out;
+}
+
+Status show_trust(const std::string& store) {
+  const std::string own = std::filesystem::path(store).parent_path().parent_path();
   struct stat st{};
   if (::stat(own.c_str(), &st) != 0 || ::chmod(own.c_str(), (st.st_mode & 07777) | 0011) != 0) return sys_error("chmod " + own);
   return {};

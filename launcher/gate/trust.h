@@ -1,6 +1,8 @@
-// The file by which sessions of domains that bind a secret believe the opener (common/egress/trust.h).
+// What sessions believe: the stores that they have in the place of the system's authorities (common/egress/trust.h).
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -8,13 +10,34 @@
 
 namespace caisson::gate {
 
-// Whether it is one certificate in PEM: what an opener that was taken over says goes into the file as it is.
-[[nodiscard]] bool is_certificate(std::string_view text);
-// Writes the system's authorities, the operator's, and `authority`, which may be "" as yet, into a file that is there. In place,
-// for sessions have it mounted; what has not changed is not touched, so that nobody meets half of it.
-[[nodiscard]] Status write_trust(const std::string& path, std::string_view authority);
-// Lets other users pass the launcher's own directory to it: where nothing is mounted, sessions read it there. What else is there
-// they can open by its mode alone, which is the launcher's.
-[[nodiscard]] Status show_trust(const std::string& path);
+// Of the opener, as it says itself (Said::authority): the hash of its name, and its certificate in PEM.
+struct Authority {
+  std::string hash, certificate;
+};
+// nullopt: it is none. What an opener that was taken over says goes into stores as it is, but no certificate of it is parsed
+// here.
+[[nodiscard]] std::optional<Authority> read_authority(std::string_view text);
+
+class Trust {
+ public:
+  void believe(Authority authority) { authority_ = std::move(authority); }
+  [[nodiscard]] bool believes() const { return authority_.has_value(); }
+  // Fills the store, a directory that is there, with the system's authorities and the operator's; `opened`: and with the
+  // opener's, as soon as that is known. Nothing is done where nothing has changed since. An error is told once, and tried again.
+  [[nodiscard]] Status write(const std::string& store, bool opened);
+
+ private:
+  struct Written {
+    std::string of, error;
+  };
+  [[nodiscard]] Status fill(const std::string& store, const Authority* opener) const;
+
+  std::optional<Authority> authority_;
+  std::map<std::string, Written> written_;
+};
+
+// Lets other users pass the launcher's own directory to the store: where nothing is mounted, sessions read it there. What else is
+// there they can open by its mode alone, which is the launcher's.
+[[nodiscard]] Status show_trust(const std::string& store);
 
 }  // namespace caisson::gate

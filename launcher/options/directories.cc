@@ -93,10 +93,10 @@ Status settle_home(Options& options) {
   return {};
 }
 
-// Empty as yet: caisson-gate writes it for the first domain that binds a secret.
+// Empty as yet: caisson-gate fills them for the first domain that needs them.
 Status make_trust(const std::string& run) {
-  TRY(make_directory(run + egress::kTrustFolder, 0755));
-  TRY(sys::open(run + egress::kTrustFile, O_WRONLY | O_CREAT | O_NOFOLLOW, 0644));
+  for (const char* store : {egress::kTrustFolder, egress::kSystemsTrust, egress::kOpenersTrust})
+    TRY(make_directory(run + store, 0755));
   return {};
 }
 

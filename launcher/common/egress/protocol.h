@@ -64,7 +64,8 @@ enum class Said : std::uint32_t {
   closed = 4,        // the workspace's connections have ended, nothing follows about it
   figures = 5,       // text: a JSON object of counters, at most one a second, of the workspace
   whose = 6,         // of the door; text: a Cgroup. Whose cgroup is this?
-  authority = 7,     // of the opener; text: the certificate of its authority, in PEM; no workspace's. Before any secret is used
+  authority = 7,     // of the opener; text: the hash by which OpenSSL finds its authority in a directory, a line's end, and that
+                     // one's certificate, in PEM; no workspace's. Before any secret is used
   unauthorized = 8,  // of the dialer; text: a domain. Its proxy does not take the credential. Order::upstream follows, with a
                      // newer one where there is one
   inside = 9,        // of the door; text: an Inside. A mapping leads there

@@ -83,6 +83,12 @@ bool Authority::certify(std::set<std::string> hosts) {
   return true;
 }
 
+std::string Authority::name_hash() const {
+  char out[9];
+  (void)std::snprintf(out, sizeof out, "%08lx", X509_subject_name_hash(certificate_.get()) & 0xffffffffUL);
+  return out;
+}
+
 std::string Authority::pem() const {
   const OpensslPtr<BIO, BIO_free> out(BIO_new(BIO_s_mem()));
   char* text = nullptr;

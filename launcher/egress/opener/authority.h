@@ -25,6 +25,7 @@ class Authority {
   [[nodiscard]] bool certify(std::set<std::string> hosts);
   [[nodiscard]] const std::set<std::string>& hosts() const { return hosts_; }
   [[nodiscard]] std::string pem() const;
+  [[nodiscard]] std::string name_hash() const;  // by which OpenSSL finds it in a directory
   [[nodiscard]] bool certifies(const std::string& host) const { return hosts_.contains(host); }
   // What speaks for that host, with a certificate that is made once a day. nullptr: not one of its hosts, or OpenSSL failed.
   [[nodiscard]] SSL_CTX* context_for(const std::string& host, std::int64_t now_us);

@@ -70,7 +70,8 @@ bool Opener::certify() {
     if (!made) return false;
     authority_ = std::move(*made);
   }
-  return authority_->certify(std::move(hosts)) && launcher_.tell(Said::authority, 0, authority_->pem());
+  return authority_->certify(std::move(hosts)) &&
+         launcher_.tell(Said::authority, 0, authority_->name_hash() + '\n' + authority_->pem());
 }
 
 bool Opener::set_seed(const Fd& file) {

@@ -3,9 +3,6 @@
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 
-#include <filesystem>
-#include <system_error>
-
 #include "launcher/common/egress/trust.h"
 
 namespace caisson::egress {
@@ -14,11 +11,9 @@ Result<Trust> Trust::load() {
   made.context_ = tls_context(TLS_client_method());
   if (!made.context_) return fail(Code::internal, "OpenSSL makes no context");
   std::size_t read = SSL_CTX_load_verify_file(made.context_.get(), kSystemAuthorities) == 1 ? 1 : 0;
-  std::error_code none;
-  for (const auto& file : std::filesystem::directory_iterator(kOperatorsAuthorities, none)) {
-    if (file.path().extension() != ".pem" && file.path().extension() != ".crt") continue;
-    if (SSL_CTX_load_verify_file(made.context_.get(), file.path().c_str()) != 1)
-      return fail(Code::invalid_argument, file.path().string() + " has no certificates in PEM");
+  for (const std::string& file : operators_authorities()) {
+    if (SSL_CTX_load_verify_file(made.context_.get(), file.c_str()) != 1)
+      return fail(Code::invalid_argument, file + " has no certificates in PEM");
     ++read;
   }
   ERR_clear_error();

@@ -77,7 +77,8 @@ class Opening:
         internet.sockets = internet.listeners(internet.workspace, port)
         self.set_lists(sockets=internet.sockets)
         self.pem = folder / "workspace.pem"
-        self.pem.write_text(self.told(AUTHORITY))
+        self.hash, _, pem = self.told(AUTHORITY).partition("\n")
+        self.pem.write_text(pem)
 
     def set_lists(self, generation=1, bindings=None, sockets=()):
         bytes_ = world.list_of(*self.rules, bindings=self.bindings if bindings is None else bindings)

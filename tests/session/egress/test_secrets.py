@@ -10,10 +10,12 @@ import tempfile
 
 import places
 import pytest
+import shelf
 from connected import REQUIRED, process
 from harness import edit, eventually
 from opening import TOKEN, authority, read_request, server_context
 from outgoing import RULES, records
+from test_clients import JAVA
 from world import PUBLIC
 
 pytestmark = pytest.mark.skipif(not (shutil.which("curl") and shutil.which("openssl")), reason="needs curl and openssl")
@@ -52,8 +54,8 @@ class Bound:
 
     def start(self, *wrapper):
         self.launcher.start(wrapper=[*self.internet.wrapper(), *wrapper])
-        trust = self.launcher.run / "trust" / "ca-certificates.crt"
-        eventually(lambda: is_openers(trust.read_text().rpartition(BEGIN)[2]), 60, "the opener's authority is known")
+        trust = self.launcher.run / "trust" / "opened" / "ca-certificates.crt"
+        eventually(lambda: trust.exists() and is_openers(trust.read_text().rpartition(BEGIN)[2]), 60, "the opener's authority is known")
         return self.launcher.control()
 
 
@@ -152,9 +154,13 @@ CLIENTS = {
     "python": "/usr/bin/python3 -I -c 'import urllib.request as u; print(u.urlopen(\"https://api.test/x\", timeout=60).read().decode())'",
     "openssl": "printf 'GET /x HTTP/1.1\\r\\nHost: api.test\\r\\nConnection: close\\r\\n\\r\\n' | openssl s_client -quiet -verify_return_error -servername api.test"
     " -connect api.test:443",
+    "openssl, the directory": "printf 'GET /x HTTP/1.0\\r\\nHost: api.test\\r\\n\\r\\n' | openssl s_client -quiet -verify_return_error -no-CAfile -CApath"
+    " /etc/ssl/certs -servername api.test -connect api.test:443",
+    "npm": "npm view tiny --registry https://api.test/x/ --fetch-retries 0",
     "wget": "wget -qO- -T 60 https://api.test/x",
     "git": "git ls-remote https://api.test/x",
     "node": "node -e 'fetch(\"https://api.test/x\").then(r => r.text()).then(console.log)'",
+    "java": "java -cp . Fetch",
     "curl without variables": "env -i curl -sS --max-time 60 https://api.test/x",
 }
 
@@ -162,11 +168,16 @@ CLIENTS = {
 @pytest.mark.parametrize("client", CLIENTS)
 def test_clients_believe_the_opener(bound, control, client):
     session = control.create()
-    program = next(word for word in CLIENTS[client].split() if word.rpartition("/")[2] in ("python3", "openssl", "wget", "git", "node", "curl"))
+    program = next(word for word in CLIENTS[client].split() if word.rpartition("/")[2] in ("python3", "openssl", "wget", "git", "node", "npm", "java", "curl"))
     if "no" in run(control, session, f"command -v {program} > /dev/null || echo no"):
         pytest.skip(f"sessions have no {program}")
+    if client == "java":
+        if not shutil.which("javac"):
+            pytest.skip("javac is not installed")
+        (bound.folder / "Fetch.java").write_text(JAVA.replace("web.test/hello", "api.test/x"))
+        shelf.run("javac", "-d", bound.launcher.home, bound.folder / "Fetch.java")
     said = run(control, session, CLIENTS[client])
-    assert bound.heads and ("you sent GET /x" in said or client == "git"), said
+    assert bound.heads and ("you sent GET /x" in said or client in ("git", "npm")), said
 
 
 def test_without_namespaces_variables_lead_to_the_same(bound, internet):

@@ -1,5 +1,6 @@
 """caisson-gate with door and dialer: what each is told, that they are started again, and what of what they say reaches the launcher."""
 
+import json
 import os
 import pathlib
 import signal
@@ -15,6 +16,7 @@ from stage import DROPPED, LIST, OPEN, READY, RECORD, TO_CLOSE, TO_PEER, answer_
 
 
 SEED = 12  # egress_protocol.h
+HASH = b"0123abcd\n"
 CERTIFICATE = b"-----BEGIN CERTIFICATE-----\nQUJD\n-----END CERTIFICATE-----\n"
 
 
@@ -237,7 +239,7 @@ def test_a_list_that_binds_a_secret_gets_an_opener(gate, place, tmp_path):
     with pytest.raises(TimeoutError):
         answer_of(waiting)
     opener.say(READY)
-    opener.say(AUTHORITY, CERTIFICATE)
+    opener.say(AUTHORITY, HASH + CERTIFICATE)
     waiting.settimeout(60)
     assert answer_of(waiting) == "made"
     orders = dict(services["door"].orders(3))
@@ -246,26 +248,49 @@ def test_a_list_that_binds_a_secret_gets_an_opener(gate, place, tmp_path):
 
 
 def test_sessions_believe_the_authority_that_the_opener_says(gate, place, tmp_path):
-    """It stands in the file that the list names, after the system's; what anybody else says there, or what is no certificate, does not."""
-    trust = tmp_path / "ca-certificates.crt"
-    trust.write_text("of a launcher before")
+    """It stands in the store that the list names, beside the system's; what anybody else says there, or what is no certificate, does not."""
+    store = tmp_path / "store"
+    store.mkdir()
+    (store / "ca-certificates.crt").write_text("of a launcher before")
+    (store / "00000000.0").symlink_to("of-a-launcher-before.pem")
     bindings = [world.binding("one", "placeholder-of-one", "api.test", file=str(tmp_path / "absent"))]
-    waiting = gate.open(place, list_=world.list_of(world.rule("api.test"), bindings=bindings, trust=str(trust)))
+    waiting = gate.open(place, list_=world.list_of(world.rule("api.test"), bindings=bindings, trust=str(store)))
     services = gate.services(3)
-    services["door"].say(AUTHORITY, CERTIFICATE.replace(b"QUJD", b"REVG"))
+    services["door"].say(AUTHORITY, HASH + CERTIFICATE.replace(b"QUJD", b"REVG"))
     for service in services.values():
         service.say(READY)
-    services["opener"].say(AUTHORITY, CERTIFICATE + CERTIFICATE)
-    assert "no certificate" in gate.told_until("exit", process="opener")["why"]
-    services["opener"].say(AUTHORITY, CERTIFICATE)
+    for wrong in (HASH + CERTIFICATE + CERTIFICATE, CERTIFICATE, b"../../up\n" + CERTIFICATE, b"0123ABCD\n" + CERTIFICATE, HASH, b""):
+        services["opener"].say(AUTHORITY, wrong)
+        assert "no certificate" in gate.told_until("exit", process="opener")["why"]
+    services["opener"].say(AUTHORITY, HASH + CERTIFICATE)
     assert answer_of(waiting) == "made"
-    believed = trust.read_bytes()
+    believed = (store / "ca-certificates.crt").read_bytes()
     assert believed.endswith(CERTIFICATE) and believed.count(b"QUJD") == 1 and b"REVG" not in believed and b"before" not in believed
     assert believed.startswith(pathlib.Path("/etc/ssl/certs/ca-certificates.crt").read_bytes())
+    assert (store / "0123abcd.0").read_bytes() == CERTIFICATE and not (store / "00000000.0").is_symlink()
+    assert b"ABC" in (store / "java" / "cacerts").read_bytes() and json.loads((store / "chromium.json").read_bytes()) == {"CACertificates": ["QUJD"]}
     seed = next(content(fds[0]) for data, fds in (stage.receive(services["opener"].socket) for _ in range(2)) if data[0] == SEED)
     os.kill(services["opener"].pid, signal.SIGKILL)
     again = gate.services(1)["opener"]
     assert seed == next(content(fds[0]) for data, fds in (stage.receive(again.socket) for _ in range(2)) if data[0] == SEED)
+
+
+def test_who_binds_nothing_does_not_believe_it(gate, place, tmp_path):
+    stores = {name: tmp_path / name for name in ("opened", "system")}
+    for store in stores.values():
+        store.mkdir()
+    bindings = [world.binding("one", "placeholder-of-one", "api.test", file=str(tmp_path / "absent"))]
+    lists = world.list_of(world.rule("api.test"), bindings=bindings, trust=str(stores["opened"]))
+    lists += world.list_of(world.rule("api.test"), domain="other", trust=str(stores["system"]))
+    waiting = gate.open(place, list_=lists)
+    services = gate.services(3)
+    for service in services.values():
+        service.say(READY)
+    services["opener"].say(AUTHORITY, HASH + CERTIFICATE)
+    assert answer_of(waiting) == "made"
+    system, opened = (set(os.listdir(stores[name])) for name in ("system", "opened"))
+    assert opened - system == {"0123abcd.0"} and b"QUJD" not in (stores["system"] / "ca-certificates.crt").read_bytes()
+    assert json.loads((stores["system"] / "chromium.json").read_bytes()) == {"CACertificates": []}
 
 
 def test_without_one_there_is_none(gate, place):

@@ -11,7 +11,7 @@
 namespace caisson::policy {
 namespace {
 
-constexpr const char* kTrust = "/run/caisson/trust/ca-certificates.crt";
+const std::string kTrust = "/run/caisson/trust/opened";
 constexpr const char* kToken =
     R"({"name": "token", "host": "api.example.org", "file": "/etc/caisson/secrets/token", "env": "API_TOKEN",
         "why": "issues are read"})";
@@ -54,22 +54,86 @@ TEST(Secrets, SessionsBelieveTheOpener) {
   const auto policy = dir.policy();
   const Grant* grant = ruling_grant(policy->grants, egress::kSystemAuthorities);
   ASSERT_NE(grant, nullptr);
-  EXPECT_TRUE(grant->source == kTrust && grant->access == Access::read && !grant->execute);
-  for (const char* name : egress::kTrustNames) EXPECT_EQ(policy->env.set.at(name), egress::kSystemAuthorities) << name;
+  EXPECT_TRUE(grant->path == egress::kSystemStore && grant->source == kTrust && grant->access == Access::read && !grant->execute);
+  for (const auto& [name, below] : egress::kTrustNames)
+    EXPECT_EQ(policy->env.set.at(name), std::string(egress::kSystemStore) + below) << name;
+  EXPECT_EQ(policy->links.at(egress::kChromiumLink), "/etc/ssl/certs/chromium.json");
   const auto usr = narrow(policy, {.grants = std::vector<Grant>{{.path = "/usr"}}});
   ASSERT_TRUE(usr.has_value());
   EXPECT_NE(ruling_grant((*usr)->grants, egress::kSystemAuthorities), nullptr);
   Policy in_place = *policy;
   trust_in_place(in_place);
-  EXPECT_EQ(in_place.env.set.at("SSL_CERT_FILE"), kTrust);
+  EXPECT_EQ(in_place.env.set.at("SSL_CERT_FILE"), kTrust + "/ca-certificates.crt");
+  EXPECT_EQ(in_place.env.set.at("SSL_CERT_DIR"), kTrust);
+  EXPECT_EQ(in_place.env.set.at("JAVA_TOOL_OPTIONS"), "-Djavax.net.ssl.trustStore=" + kTrust + "/java/cacerts");
 }
 
-TEST(Secrets, WithoutThemNothingIsDifferent) {
+// Each with the grants of the policy, and whether its own say about the system's store stays.
+TEST(Secrets, WhatThePolicyItselfShowsAsAuthoritiesStays) {
+  Directory dir;
+  const std::pair<const char*, bool> rows[] = {
+      {R"({"path": "/etc/ssl/certs"})", false},
+      {R"({"path": "/etc/ssl/certs/ca-certificates.crt"})", false},
+      {R"({"path": "/etc/ssl"})", false},
+      {R"({"path": "/etc/ssl/certs", "source": "/opt/certs"})", true},
+      {R"({"path": "/etc/ssl/certs/java", "source": "/opt/java"})", true},
+  };
+  for (const auto& [grant, own] : rows) {
+    const std::string path = json::Value::parse(grant)["path"];
+    const std::string grants = R"(, "grants": [)" + std::string(grant) + "]";
+    const std::string weaken = R"(, {"field": "/grants)" + path + R"(", "why": "what a test needs"}])";
+    const auto with = [&](const std::string& secrets) {
+      std::string text = out_with(secrets, grants);
+      return text.replace(text.find("}],"), 2, "}" + weaken);
+    };
+    const Texts found = dir.with(with(kToken));
+    if (own) EXPECT_TRUE(found.size() == 1 && found[0].contains("shows something else")) << grant;
+    else EXPECT_EQ(found, Texts{}) << grant;
+    ASSERT_EQ(dir.with(with("")), Texts{}) << grant;
+    const auto loaded = load_directory(dir.path(), {.authorities = true});
+    ASSERT_TRUE(loaded.problems.empty()) << grant;
+    const Policy& policy = *loaded.policies.at("d");
+    EXPECT_EQ(policy.env.set.contains("SSL_CERT_FILE"), !own) << grant;
+    EXPECT_EQ(trust_of(policy), own ? "" : "/run/caisson/trust/system") << grant;
+    const auto in_store = [](const Grant& g) { return inside(g.path, egress::kSystemStore); };
+    EXPECT_EQ(std::ranges::count_if(policy.grants, in_store), 1) << grant;
+  }
+}
+
+// Nothing may be mounted in a copy of the system, which has the system's store.
+TEST(Secrets, BesideACopyOfTheSystemTheStoreIsApart) {
+  Directory dir;
+  const char* const copy = R"(, "system_packages": true, "grants": [{"path": "/etc/ssl/certs"}])";
+  std::string text = out_with(kToken, copy);
+  text.replace(text.find("}],"), 2, R"(}, {"field": "/system_packages", "why": "what a test needs"},
+    {"field": "/grants/etc/ssl/certs", "why": "what a test needs"}])");
+  ASSERT_EQ(dir.with(text), Texts{});
+  const auto policy = dir.policy();
+  EXPECT_EQ(ruling_grant(policy->grants, egress::kSystemAuthorities)->source, egress::kSystemStore);
+  EXPECT_EQ(ruling_grant(policy->grants, egress::kApart)->source, kTrust);
+  EXPECT_EQ(policy->env.set.at("SSL_CERT_FILE"), std::string(egress::kApart) + "/ca-certificates.crt");
+  EXPECT_EQ(policy->env.set.at("JAVA_TOOL_OPTIONS"), "-Djavax.net.ssl.trustStore=/caisson-authorities/java/cacerts");
+}
+
+TEST(Secrets, WithoutThemAndTheOperatorsAuthoritiesNothingIsDifferent) {
   Directory dir;
   ASSERT_EQ(dir.with(out_with("")), Texts{});
   const auto policy = dir.policy();
   EXPECT_FALSE(to_json(*policy).contains("secrets") || policy->env.set.contains("SSL_CERT_FILE"));
   EXPECT_EQ(ruling_grant(policy->grants, egress::kSystemAuthorities), nullptr);
+}
+
+TEST(Secrets, WhateverGoesOutBelievesTheOperatorsAuthorities) {
+  Directory dir;
+  dir.write("inside.json", R"({"extends": "base"})");
+  ASSERT_EQ(dir.with(out_with("")), Texts{});
+  const auto loaded = load_directory(dir.path(), {.run = "/run/other", .authorities = true});
+  const Policy& out = *loaded.policies.at("d");
+  EXPECT_EQ(trust_of(out), "/run/other/trust/system");
+  EXPECT_EQ(ruling_grant(out.grants, egress::kSystemAuthorities)->source, "/run/other/trust/system");
+  EXPECT_FALSE(to_json(out).contains("secrets"));
+  const Policy& in = *loaded.policies.at("inside");
+  EXPECT_FALSE(in.env.set.contains("SSL_CERT_FILE") || ruling_grant(in.grants, egress::kSystemAuthorities) != nullptr);
 }
 
 TEST(Secrets, AFileThatSomeSessionCouldReadIsRefused) {
