@@ -79,7 +79,7 @@ TEST(Secrets, WhatThePolicyItselfShowsAsAuthoritiesStays) {
       {R"({"path": "/etc/ssl/certs/java", "source": "/opt/java"})", true},
   };
   for (const auto& [grant, own] : rows) {
-    const std::string path = json::Value::parse(grant)["path"];
+    const std::string path = json::Value::parse(grant)["path"].get<std::string>();
     const std::string grants = R"(, "grants": [)" + std::string(grant) + "]";
     const std::string weaken = R"(, {"field": "/grants)" + path + R"(", "why": "what a test needs"}])";
     const auto with = [&](const std::string& secrets) {
@@ -103,6 +103,8 @@ TEST(Secrets, WhatThePolicyItselfShowsAsAuthoritiesStays) {
 // Nothing may be mounted in a copy of the system, which has the system's store.
 TEST(Secrets, BesideACopyOfTheSystemTheStoreIsApart) {
   Directory dir;
+  dir.write("seccomp/system-packages.json",
+            R"({"name": "system-packages", "why": "for the tests", "allow": [{"names": ["chown"]}]})");
   const char* const copy = R"(, "system_packages": true, "grants": [{"path": "/etc/ssl/certs"}])";
   std::string text = out_with(kToken, copy);
   text.replace(text.find("}],"), 2, R"(}, {"field": "/system_packages", "why": "what a test needs"},
