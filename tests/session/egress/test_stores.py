@@ -232,6 +232,22 @@ def test_a_store_of_the_policys_own_stays(corporate, tmp_path):
     assert out.splitlines()[0] == "only.pem" and "SSL_CERT_FILE" not in out
 
 
+def test_beside_a_copy_of_the_system_it_is_apart(corporate):
+    """Nothing may be mounted in the copy: variables lead to the store, and what has none believes the copy's."""
+    corporate.put()
+    why = [{"field": field, "why": "what a test needs"} for field in ("/network", "/system_packages")]
+    edit(corporate.launcher.policies / "bash.json", system_packages=True, weaken=why, limits={"packages_bytes": 256 << 20})
+    control = connected(corporate.start())
+    if control.hello["tier"] != "T3":
+        pytest.skip("there is a copy of the system in T3 alone")
+    session = control.create()
+    fetch = lambda client: control.output(session, "/bin/bash", "-c", f"{CLIENTS[client][0]} 2>&1; true")  # noqa: E731
+    eventually(lambda: fetch("curl") == shelf.TEXT, 60, "it is believed")
+    for client in ("openssl", "Java"):
+        assert missing(*CLIENTS[client][1:]) or fetch(client).endswith(shelf.TEXT), client
+    assert "certificate" in control.output(session, "/bin/bash", "-c", f"env -u CURL_CA_BUNDLE -u SSL_CERT_FILE -u SSL_CERT_DIR curl -sS {URL} 2>&1; true")
+
+
 IN_PLACE = ("curl", "git", "npm", "node fetch", "Python urllib", "openssl", "Java")
 
 
