@@ -5,7 +5,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
-#include <array>
+#include <cstdio>
 #include <memory>
 
 #include "launcher/gate/store.h"
