@@ -10,6 +10,7 @@
 namespace caisson::egress {
 namespace {
 
+constexpr int kMostInterim = 8;  // a proxy that sends them without end would keep the loop
 constexpr int kProxyAuthenticationRequired = 407, kForbidden = 403, kBadGateway = 502, kGatewayTimeout = 504;
 
 Through failed(int error) {
@@ -86,7 +87,7 @@ Task<int> take(Stream& stream, std::int64_t deadline_us, Reader read) {
 Task<Through> by_connect(Stream& stream, Upstream upstream, std::string host, std::uint16_t port, std::int64_t deadline_us) {
   const int sent = co_await send(stream, connect_text(upstream, host, port), deadline_us);
   if (sent != 0) co_return failed(sent);
-  for (;;) {
+  for (int answers = 0; answers <= kMostInterim; ++answers) {
     int status = 0;
     bool interim = false;
     // What CONNECT succeeds with has no body, whatever its fields say (RFC 9110 9.3.6), as an answer to HEAD.
@@ -101,6 +102,7 @@ Task<Through> by_connect(Stream& stream, Upstream upstream, std::string host, st
     if (interim) continue;
     co_return refused(status);
   }
+  co_return failed(EPROTO);
 }
 
 // What it would be in HTTP.

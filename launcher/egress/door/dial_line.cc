@@ -30,7 +30,9 @@ void DialLine::set_peer(Fd fd) {
   dialer_ = std::make_unique<Link>(
       poll_, std::move(fd), [this](std::string_view message, std::vector<Fd> fds) { return heard(message, std::move(fds)); },
       [this] {
-        if (dialer_ && !dialer_->open()) fail_all();
+        if (dialer_->open()) return;
+        fail_all();
+        if (dialer_->broken()) broken_();
       });
 }
 

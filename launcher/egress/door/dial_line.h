@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -27,7 +28,8 @@ struct Dialed {
 
 class DialLine {
  public:
-  explicit DialLine(Poll& poll) : poll_(poll) {}
+  // broken: the dialer said what it may not.
+  DialLine(Poll& poll, std::function<void()> broken) : poll_(poll), broken_(std::move(broken)) {}
   void set_peer(Fd fd);
   // domain: whose list permits it.
   [[nodiscard]] Task<Dialed> dial(std::uint64_t workspace, std::string domain, Host host, std::uint16_t port);
@@ -39,6 +41,7 @@ class DialLine {
   void fail_all();
 
   Poll& poll_;
+  const std::function<void()> broken_;
   std::unique_ptr<Link> dialer_;
   std::map<std::uint32_t, Pending*> pending_;
   std::uint32_t last_id_ = 0;

@@ -93,7 +93,7 @@ bool Opener::set_door(Fd fd) {
   door_.reset();
   door_ = std::make_unique<Link>(
       poll_, std::move(fd), [this](std::string_view message, std::vector<Fd> fds) { return handed(message, std::move(fds)); },
-      [] {});
+      [this] { done_ = done_ || door_->broken(); });
   return true;
 }
 

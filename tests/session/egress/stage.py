@@ -20,7 +20,7 @@ CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 OUTER, INNER = 20001, 1000
 MAKE, AGAIN, LIST, CLOSE, LINE = 1, 2, 3, 4, 5  # gate_protocol.h
 TOLD = ["connection", "refused", "dropped", "start", "exit"]
-OPEN, TO_CLOSE, TO_PEER = 1, 2, 3  # egress_protocol.h
+OPEN, TO_CLOSE, TO_PEER, CONNECTOR = 1, 2, 3, 5  # egress_protocol.h
 READY, RECORD, DROPPED, CLOSED, FIGURES = 1, 2, 3, 4, 5
 libc = ctypes.CDLL(None, use_errno=True)
 
