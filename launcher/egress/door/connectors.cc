@@ -77,10 +77,16 @@ class Connectors::One {
     Facts facts;
     facts.port = ask.port, facts.generation = workspace.generation, facts.since_us = workspace.house.poll.now_us();
     facts.host = named.to.text();
-    if (const Refusal refusal = workspace.admitted(named.whose); refusal != Refusal::none) {
+    Refusal refusal = workspace.admitted(named.whose);
+    if (refusal == Refusal::limit) {
+      owner_.forget_late();
+      refusal = workspace.admitted(named.whose);
+    }
+    if (refusal != Refusal::none) {
       facts.refusal = refusal;
       co_return refuse(ask, named.whose, facts, ECONNREFUSED);
     }
+    named.counted = counted(named.whose.way);
     const auto list = named.whose.way->list;  // `facts` has texts of it
     if (!loopback && !names) {
       auto name = workspace.host_at(named.to);
@@ -134,11 +140,16 @@ void Connectors::forget(const One& one) {
   std::erase_if(all_, [&one](const auto& other) { return other.get() == &one; });
 }
 
+void Connectors::forget_late() {
+  const std::int64_t now_us = workspace_.house.poll.now_us();
+  std::erase_if(named_, [now_us](const auto& one) { return one.second.until_us <= now_us; });
+}
+
 bool Connectors::name(std::uint16_t from, Named named) {
   const std::int64_t now_us = workspace_.house.poll.now_us();
   const auto there = named_.find(from);
   if (there != named_.end() && there->second.until_us > now_us) return false;
-  if (named_.size() >= kMostNamed) std::erase_if(named_, [now_us](const auto& one) { return one.second.until_us <= now_us; });
+  if (named_.size() >= kMostNamed) forget_late();
   if (named_.size() >= kMostNamed) return false;
   named.until_us = now_us + kNamedUs;
   named_.insert_or_assign(from, std::move(named));

@@ -39,6 +39,7 @@ class Connectors {
     Address to;
     std::uint16_t port = 0;
     std::optional<Dialed> dialed;
+    std::shared_ptr<const void> counted;
     std::int64_t until_us = 0;
   };
   void accepted(Fd client);
@@ -46,6 +47,7 @@ class Connectors {
   // False: that port is named already.
   [[nodiscard]] bool name(std::uint16_t from, Named named);
   void forget(const One& one);
+  void forget_late();  // those that did not come
 
   Workspace& workspace_;
   std::unique_ptr<Listener> listener_;

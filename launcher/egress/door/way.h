@@ -19,6 +19,13 @@ struct Way {
   std::size_t connections = 0;
 };
 
+// Counts as one of the way's connections until the last copy goes: what is still decided about, too, so that no number of dials at
+// the same time passes the limit.
+inline std::shared_ptr<const void> counted(const std::shared_ptr<Way>& way) {
+  ++way->connections;
+  return {way.get(), [way](const void*) { --way->connections; }};
+}
+
 // Whose a connection is. `way` is nullptr where its sessions have none.
 struct Member {
   std::string session;  // "": sessions are not told apart here
