@@ -33,8 +33,7 @@ bool Gate::door_waits(std::uint64_t workspace) const { return door_.waits(about(
 // A dialer that was taken over asks for what it has already.
 void Gate::tell_upstream(const Entry& entry, const std::string& domain) {
   if (!entry->second.settings.lists().of.contains(domain)) return;
-  tell(dialer_, "upstream of " + domain, entry->first,
-       [domain](Gate& gate, const Entry& at) { gate.say_upstream(at, domain); });
+  tell(dialer_, "upstream of " + domain, entry->first, [domain](Gate& gate, const Entry& at) { gate.say_upstream(at, domain); });
 }
 
 // Upstream proxies before the lists: nothing goes out that was to go through one.

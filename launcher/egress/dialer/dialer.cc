@@ -123,9 +123,8 @@ bool Dialer::begin(std::uint64_t key, const DialRequest& request, std::string_vi
     answer(key, request.workspace, refused({.id = request.id, .rule = -1}, !list ? Refusal::not_listed : Refusal::limit), {});
     return true;
   }
-  Dial& made =
-      *(dials_[key] = std::make_unique<Dial>(key, request.workspace, request.id, request.port, std::move(*host), domain, list,
-                                             std::move(share)));
+  Dial& made = *(dials_[key] = std::make_unique<Dial>(key, request.workspace, request.id, request.port, std::move(*host), domain,
+                                                      list, std::move(share)));
   made.task.emplace(dial(made));
   return true;
 }

@@ -72,7 +72,7 @@ class Dialer {
   LauncherLine launcher_;
   Upstreams upstreams_;
   std::unique_ptr<Link> door_;
-  std::map<std::uint64_t, Lists> lists_;                  // of workspaces
+  std::map<std::uint64_t, Lists> lists_;  // of workspaces
   Shares shares_{kMostDials};
   std::map<std::uint64_t, std::unique_ptr<Dial>> dials_;  // by id; those of the launcher's probes, kProbes is added
   bool done_ = false;

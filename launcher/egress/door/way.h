@@ -19,8 +19,8 @@ struct Way {
   std::size_t connections = 0;
 };
 
-// Counts as one of the way's connections until the last copy goes: what is still decided about, too, so that no number of dials at
-// the same time passes the limit.
+// Counts as one of the way's connections until the last copy goes: what is still decided about, too, so that dials at the same
+// time do not pass the limit.
 inline std::shared_ptr<const void> counted(const std::shared_ptr<Way>& way) {
   ++way->connections;
   return {way.get(), [way](const void*) { --way->connections; }};

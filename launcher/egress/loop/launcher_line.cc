@@ -36,7 +36,7 @@ bool LauncherLine::tell(Said said, std::uint64_t workspace, std::string_view tex
 
 // Room for what there is, not for the most there could be: a door whose lists come often would be busy with zeros.
 std::optional<std::string> bytes_of(int file, std::size_t most) {
-  struct stat about {};
+  struct stat about{};
   if (::fstat(file, &about) != 0 || about.st_size < 0 || static_cast<std::uint64_t>(about.st_size) > most) return std::nullopt;
   std::string out(static_cast<std::size_t>(about.st_size), '\0');
   std::size_t size = 0;

@@ -23,7 +23,8 @@ class ConnectorsTest : public PollTest {
     launcher_ = std::move(launcher);
     door_ = std::make_unique<Door>(*poll_, std::move(theirs), 100);
     List list;
-    list.rules.push_back({.address = Address{.bytes = {93, 184, 216, 34}}, .prefix = 32, .ports = {{kPort, kPort}}, .why = "a test"});
+    list.rules.push_back(
+        {.address = Address{.bytes = {93, 184, 216, 34}}, .prefix = 32, .ports = {{kPort, kPort}}, .why = "a test"});
     list.limits.connections = 2;
     const std::string bytes = list_bytes(list);
     const Fd file(::memfd_create("list", MFD_CLOEXEC)), listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
