@@ -29,7 +29,7 @@ task<std::string> receive(asio::posix::stream_descriptor& line) {
       if (error) co_return asio_error("wait for caisson-gate", error);
       continue;
     }
-    if (size <= 0) co_return fail(Code::unavailable, "caisson-gate has ended the line: try again");
+    if (size <= 0) co_return fail(Code::limit, "caisson-gate has ended the line: try again");
     text.resize(static_cast<std::size_t>(size));
     co_return text;
   }

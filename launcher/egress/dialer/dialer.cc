@@ -120,12 +120,13 @@ bool Dialer::begin(std::uint64_t key, const DialRequest& request, std::string_vi
   if (!host) return false;
   const std::string domain(text.substr(request.host_bytes));
   const auto list = list_of(request.workspace, domain);
-  if (!list || dials_.size() >= kMostDials) {
+  Share share = list ? shares_.take(request.workspace) : nullptr;
+  if (!share) {
     answer(key, request.workspace, refused({.id = request.id, .rule = -1}, !list ? Refusal::not_listed : Refusal::limit), {});
     return true;
   }
-  Dial& made =
-      *(dials_[key] = std::make_unique<Dial>(key, request.workspace, request.id, request.port, std::move(*host), domain, list));
+  Dial& made = *(dials_[key] = std::make_unique<Dial>(key, request.workspace, request.id, request.port, std::move(*host), domain,
+                                                      list, std::move(share)));
   made.task.emplace(dial(made));
   return true;
 }

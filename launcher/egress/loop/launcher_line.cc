@@ -1,5 +1,6 @@
 #include "launcher/egress/loop/launcher_line.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -33,8 +34,11 @@ bool LauncherLine::tell(Said said, std::uint64_t workspace, std::string_view tex
          link_.say(message_of(SaidHead{said, static_cast<std::uint32_t>(text.size()), workspace}, text));
 }
 
+// Room for what there is, not for the most there could be: a door whose lists come often would be busy with zeros.
 std::optional<std::string> bytes_of(int file, std::size_t most) {
-  std::string out(most + 1, '\0');
+  struct stat about{};
+  if (::fstat(file, &about) != 0 || about.st_size < 0 || static_cast<std::uint64_t>(about.st_size) > most) return std::nullopt;
+  std::string out(static_cast<std::size_t>(about.st_size), '\0');
   std::size_t size = 0;
   while (size < out.size()) {
     const ssize_t got = ::pread(file, out.data() + size, out.size() - size, static_cast<off_t>(size));
@@ -43,9 +47,7 @@ std::optional<std::string> bytes_of(int file, std::size_t most) {
     if (got == 0) break;
     size += static_cast<std::size_t>(got);
   }
-  if (size > most) return std::nullopt;
   out.resize(size);
-  out.shrink_to_fit();
   return out;
 }
 
