@@ -215,8 +215,8 @@ std::optional<egress::Upstream> Gate::upstream_of(const Workspace& workspace, co
   return upstream;
 }
 
-// The lists and, one by one, the secrets that they bind, which are read anew each time. One that cannot be read stays unbound:
-// its placeholder is refused.
+// The lists and, one by one, the secrets that they bind, which are read anew each time. One that cannot be read is unbound, also
+// where it was read before: its placeholder is refused.
 void Gate::tell_opener(const Entry& entry) {
   const Workspace& workspace = entry->second;
   if (binds(workspace) && !std::exchange(opens_, true)) {
@@ -229,16 +229,21 @@ void Gate::tell_opener(const Entry& entry) {
   for (const auto& [domain, list] : workspace.settings.lists().of)
     for (const egress::Binding& binding : list->bindings) {
       stamps_[binding.file] = stamp_of(binding.file);  // before: what is written meanwhile is read once more
-      const auto secret = secret_of(binding.file);
+      auto secret = secret_of(binding.file);
+      if (!secret) failed(workspace.name, "secret " + binding.name + ": " + secret.error().text());
+      if (!secret) secret = no_secret();
       if (secret)
         opener_.send({egress::Order::secret, head.generation, head.workspace}, {secret->get()}, domain + " " + binding.name);
-      else failed(workspace.name, "secret " + binding.name + ": " + secret.error().text());
     }
 }
 
 // Who replaces a secret does not have to say so.
 void Gate::look_at_secrets() {
-  std::set<std::string> newer;
+  std::set<std::string> bound, newer;
+  for (const auto& [number, workspace] : workspaces_)
+    for (const auto& [domain, list] : workspace.settings.lists().of)
+      for (const egress::Binding& binding : list->bindings) bound.insert(binding.file);
+  std::erase_if(stamps_, [&bound](const auto& one) { return !bound.contains(one.first); });
   for (const auto& [file, stamp] : stamps_)
     if (stamp_of(file) != stamp) newer.insert(file);
   const auto of_newer = [&newer](const auto& one) {
@@ -246,7 +251,6 @@ void Gate::look_at_secrets() {
   };
   for (auto it = workspaces_.begin(); it != workspaces_.end(); ++it)
     if (it->second.made && std::ranges::any_of(it->second.settings.lists().of, of_newer)) tell_opener(it);
-  std::erase_if(stamps_, [](const auto& one) { return stamp_of(one.first) != one.second; });  // of nobody any more
   loop_.after(kLookUs, [this] { look_at_secrets(); });
 }
 
