@@ -196,7 +196,11 @@ bool Gate::binds(const Workspace& workspace) {
 
 // Who replaces a secret does not have to say so.
 void Gate::look_at_secrets() {
-  std::set<std::string> newer;
+  std::set<std::string> bound, newer;
+  for (const auto& [number, workspace] : workspaces_)
+    for (const auto& [domain, list] : workspace.settings.lists().of)
+      for (const egress::Binding& binding : list->bindings) bound.insert(binding.file);
+  std::erase_if(stamps_, [&bound](const auto& one) { return !bound.contains(one.first); });
   for (const auto& [file, stamp] : stamps_)
     if (stamp_of(file) != stamp) newer.insert(file);
   const auto of_newer = [&newer](const auto& one) {
@@ -204,7 +208,6 @@ void Gate::look_at_secrets() {
   };
   for (auto it = workspaces_.begin(); it != workspaces_.end(); ++it)
     if (it->second.made && std::ranges::any_of(it->second.settings.lists().of, of_newer)) tell_opener(it);
-  std::erase_if(stamps_, [](const auto& one) { return stamp_of(one.first) != one.second; });  // of nobody any more
   loop_.after(kLookUs, [this] { look_at_secrets(); });
 }
 

@@ -74,8 +74,8 @@ std::optional<egress::Upstream> Gate::upstream_of(const Workspace& workspace, co
   return upstream;
 }
 
-// The lists and, one by one, the secrets that they bind, which are read anew each time. One that cannot be read stays unbound:
-// its placeholder is refused.
+// The lists and, one by one, the secrets that they bind, which are read anew each time. One that cannot be read is unbound,
+// also where it was read before: its placeholder is refused.
 void Gate::tell_opener(const Entry& entry) {
   if (binds(entry->second) && !std::exchange(opens_, true)) {
     if (auto seed = new_seed(); seed) seed_ = std::move(*seed);
@@ -92,10 +92,11 @@ void Gate::say_opener(const Entry& entry) {
   for (const auto& [domain, list] : workspace.settings.lists().of)
     for (const egress::Binding& binding : list->bindings) {
       stamps_[binding.file] = stamp_of(binding.file);  // before: what is written meanwhile is read once more
-      const auto secret = secret_of(binding.file);
+      auto secret = secret_of(binding.file);
+      if (!secret) failed(workspace.name, "secret " + binding.name + ": " + secret.error().text());
+      if (!secret) secret = no_secret();
       if (secret)
         opener_.send({egress::Order::secret, head.generation, head.workspace}, {secret->get()}, domain + " " + binding.name);
-      else failed(workspace.name, "secret " + binding.name + ": " + secret.error().text());
     }
 }
 

@@ -120,7 +120,7 @@ bool Opener::handed(std::string_view message, std::vector<Fd> fds) {
   for (const auto& [id, one] : places_) all += one->visits();
   const auto list = place.list_of(to.domain);
   // Beyond the limit the sockets are closed; the door counts what it has, this one what it was given.
-  if (!list || place.visits() >= list->limits.connections || all >= most_connections_) return true;
+  if (!list || place.visits_of(to.domain) >= list->limits.connections || all >= most_connections_) return true;
   place.add(std::make_unique<Visit>(place, std::move(to), std::move(fds[0]), std::move(fds[1])));
   return true;
 }
