@@ -36,7 +36,7 @@ bool LauncherLine::tell(Said said, std::uint64_t workspace, std::string_view tex
 }
 
 // Room for what there is, not for the most there could be: a door whose lists come often would be busy with zeros. It grows as it
-// is filled: the seal permits no fstat(2).
+// is filled: fstat(3) is newfstatat(2), which the door's filter does not permit.
 std::optional<std::string> bytes_of(int file, std::size_t most) {
   std::string out(std::min<std::size_t>(most + 1, 16 * 1024), '\0');
   std::size_t size = 0;
