@@ -285,8 +285,8 @@ TEST(Egress, PatternsOfAProxyAreBoundedByTheirBytes) {
     for (std::size_t i = 0; i < count; ++i)
       patterns += (i == 0 ? "\"" : ", \"") + std::string(62, static_cast<char>('a' + i % 26)) + (i < 26 ? "0" : "1") + "." +
                   std::string(63, 'x') + "." + std::string(63, 'y') + "\"";
-    return dir.with(out_with(R"([{"host": "a.org", "why": "a test"}], "upstream": {"server": "proxy.org:80", "exclude": [)" +
-                             patterns + "]}"));
+    return dir.with(out_with(
+        R"([{"host": "a.org", "why": "for the tests"}], "upstream": {"server": "proxy.org:80", "exclude": [)" + patterns + "]}"));
   };
   EXPECT_EQ(problems(30), Texts{});
   const Texts told = problems(31);
