@@ -44,7 +44,9 @@ struct House {
 // A connection as limits count it, from its admission to its end.
 class Counted {
  public:
-  Counted(House& house, std::shared_ptr<Way> way) : house_(house), way_(std::move(way)) { ++house_.connections, ++way_->connections; }
+  Counted(House& house, std::shared_ptr<Way> way) : house_(house), way_(std::move(way)) {
+    ++house_.connections, ++way_->connections;
+  }
   Counted(Counted&&) = default;  // what is left counts no more
   ~Counted() {
     if (way_) --house_.connections, --way_->connections;

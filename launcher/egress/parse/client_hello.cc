@@ -13,8 +13,8 @@ enum Extension : std::uint32_t { kServerName = 0, kAlpn = 16, kEncryptedSni = 0x
 
 Outcome not_tls(std::string_view why) { return refuse(Refusal::not_tls, why); }
 
-// handshake, a version that some server takes (their reading of it goes from exact to "below 16.0"), 1 to 2^14 bytes (RFC 8446 5.1: no empty fragments of handshake messages). As much of it as has
-// come.
+// handshake, a version that some server takes (their reading of it goes from exact to "below 16.0"), 1 to 2^14 bytes (RFC
+// 8446 5.1: no empty fragments of handshake messages). As much of it as has come.
 bool may_be_record(std::string_view head) {
   const auto at = [&](std::size_t i) { return static_cast<unsigned char>(head[i]); };
   if (!head.empty() && head[0] != kTlsHandshake) return false;

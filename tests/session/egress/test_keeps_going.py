@@ -11,8 +11,7 @@ import pytest
 import stage
 from harness import ended, eventually
 from names import question
-from test_upstream import whole  # noqa: F401
-from world import PRIVATE, PUBLIC, client_hello, echo, read_all, rule
+from world import PUBLIC, client_hello, echo, read_all, rule
 
 PORT = 2222
 
@@ -167,16 +166,3 @@ def test_who_is_over_before_it_is_met_raises_no_alarm(internet):
         figures = json.loads(text) if said == stage.FIGURES else figures
     assert figures["refused"] == {"unregistered": 1}
     listener.close()
-
-
-def test_a_proxy_that_announces_its_answer_without_end_is_one_that_fails(whole):  # noqa: F811
-    def without_end(connection):
-        connection.recv(65536)
-        while True:
-            connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n" * 1000)
-
-    whole.internet.serve(PRIVATE, 3128, without_end)
-    whole.ask("set_upstream", server="proxy.test:3128")
-    assert whole.curl("-o", os.devnull, "-w", "%{http_code}", "http://api.test/") == (0, "502")
-    whole.ask("remove_upstream")
-    assert whole.curl("http://api.test/") == (0, "served")
