@@ -1,5 +1,6 @@
 """Launchers of the tiers without network namespaces (T0, T1) whose policy goes out, and what stands around their sessions."""
 
+import contextlib
 import os
 import pathlib
 import subprocess
@@ -93,7 +94,10 @@ def placed(source, to):
 
 def process(launcher, *words):
     """The one below the launcher with these words in its command line. The launcher numbers them otherwise: it has a PID namespace."""
-    lines = {p: pathlib.Path(f"/proc/{p}/cmdline").read_bytes().decode().split("\0") for p in descendants(launcher.pid)}
+    lines = {}
+    for p in descendants(launcher.pid):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+            lines[p] = pathlib.Path(f"/proc/{p}/cmdline").read_bytes().decode().split("\0")
     found = [p for p, line in lines.items() if all(any(part.endswith(word) for part in line) for word in words)]
     assert len(found) == 1, (words, found)
     return found[0]
