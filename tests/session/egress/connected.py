@@ -108,10 +108,16 @@ def connectors(launcher):
     return {p for p in descendants(launcher.pid, everything) if everything[p][1] == "caisson-connect"}
 
 
+def serving(launcher):
+    """Those whose session runs: they are the parents of its init. The connector of a session that has ended may be there for a while."""
+    everything = processes()
+    return connectors(launcher) & {parent for parent, name, _ in everything.values() if name == "caisson-init"}
+
+
 def connector(launcher, but=()):
-    """The only one; that of the canary may still be ending."""
-    eventually(lambda: len(connectors(launcher) - set(but)) == 1, 60, "one session has a connector")
-    return (connectors(launcher) - set(but)).pop()
+    """The only one that serves, but for these. A session may begin before its connector has executed its program."""
+    one = eventually(lambda: len(found := serving(launcher) - set(but)) == 1 and found, 60, "one session has a connector")
+    return one.pop()
 
 
 def listeners(internet):
