@@ -46,7 +46,8 @@ egress::List list_in(std::string_view bytes) {
 }
 
 // In the place of the system's authorities, where most programs look, and variables lead the others. Without mounts these lead to
-// the file itself: trust_in_place(). Not required: without a launcher (`caisson run`) there is no such file, and no way out.
+// the file itself: trust_in_place(). Not required: `caisson run` has no launcher, so it has
+// neither this file nor a way out.
 void trust_in(Policy& policy, const std::string& trust) {
   if (std::ranges::find(policy.grants, egress::kSystemAuthorities, &Grant::path) == policy.grants.end())
     policy.grants.push_back({.path = egress::kSystemAuthorities,
@@ -57,7 +58,8 @@ void trust_in(Policy& policy, const std::string& trust) {
   for (const char* name : egress::kTrustNames) policy.env.set.emplace(name, egress::kSystemAuthorities);
 }
 
-// The grant by which sessions could read the file; nullptr: there is none. Nor does `hide` help: without mounts it hides nothing.
+// The grant by which sessions could read the file; nullptr: no grant shows it. `hide` does not help: without mounts it hides
+// nothing.
 const Grant* shown_by(const Policy& policy, std::string_view file) {
   const auto found = std::ranges::find_if(policy.grants, [file](const Grant& grant) { return inside(file, grant.source); });
   return found == policy.grants.end() ? nullptr : &*found;

@@ -16,7 +16,7 @@ class Shares {
  public:
   explicit Shares(std::size_t most) : most_(most) {}
   Shares(const Shares&) = delete;
-  // nullptr: there is none for this one now.
+  // nullptr: its share is used up for now.
   [[nodiscard]] Share take(std::uint64_t whose) {
     const auto own = taken_->of.find(whose);
     const std::size_t has = own != taken_->of.end() ? own->second : 0;

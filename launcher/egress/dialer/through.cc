@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 
+#include "launcher/egress/parse/base64.h"
 #include "launcher/egress/parse/http_answer.h"
 #include "launcher/egress/parse/socks5.h"
 #include "launcher/egress/parse/socks5_server.h"
@@ -22,18 +23,6 @@ Through failed(int error) {
 Through refused(int status) {
   Through out;
   out.status = status;
-  return out;
-}
-
-std::string base64(std::string_view bytes) {
-  static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    unsigned group = 0;
-    for (std::size_t k = 0; k < 3; ++k)
-      group = group << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0U);
-    for (std::size_t k = 0; k < 4; ++k) out += i + k <= bytes.size() ? kDigits[group >> (18 - 6 * k) & 63] : '=';
-  }
   return out;
 }
 

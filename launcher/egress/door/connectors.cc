@@ -140,7 +140,7 @@ bool Connectors::name(std::uint16_t from, Named named) {
   const std::int64_t now_us = workspace_.house.poll.now_us();
   const auto there = named_.find(from);
   if (there != named_.end() && there->second.until_us > now_us) return false;
-  if (named_.size() >= kMostNamed) std::erase_if(named_, [now_us](const auto& one) { return one.second.until_us <= now_us; });
+  if (named_.size() >= kMostNamed) sweep();
   if (named_.size() >= kMostNamed) return false;
   named.until_us = now_us + kNamedUs;
   named_.erase(from);

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cstdint>
 
-#include "launcher/egress/secret/base64.h"
+#include "launcher/egress/parse/base64.h"
 
 namespace caisson::egress {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "launcher/egress/secret/base64.h"
+#include "launcher/egress/parse/base64.h"
 
 namespace caisson::egress {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <random>
 
-#include "launcher/egress/secret/base64.h"
+#include "launcher/egress/parse/base64.h"
 
 namespace caisson::egress {
 namespace {
