@@ -7,9 +7,6 @@
 #include "launcher/common/tables/fields.h"
 
 namespace caisson::bridge {
-namespace {
-
-using std::chrono::seconds;
 
 Code code_from(std::string_view name) {
   for (const Code code : {Code::invalid_argument, Code::not_found, Code::permission_denied, Code::already_exists,
@@ -18,13 +15,17 @@ Code code_from(std::string_view name) {
   return Code::io;
 }
 
+namespace {
+
+using std::chrono::seconds;
+
 int errno_from(std::string_view name) {
   for (int number = 1; number < 134; ++number)
     if (errno_name(number) == name) return number;
   return 0;
 }
 
-// The error of an {"ok": false} reply. Never Code::internal: the route layer would answer 500, and SDKs repeat a 500.
+// The error of an {"ok": false} reply.
 ExecRefused refusal(const json::Value& body) {
   const auto it = body.find("error");
   if (it == body.end() || !it->is_object()) return {"", Error(Code::io, "the launcher refused without a reason")};

@@ -17,6 +17,10 @@
 
 namespace caisson::bridge {
 
+// The code with this name, as the launcher and caisson-gate say it of a refusal; io for any other. Never Code::internal: the
+// route layer would answer 500, and SDKs repeat a 500.
+[[nodiscard]] Code code_from(std::string_view name);
+
 class LauncherClient {
  public:
   LauncherClient(asio::any_io_executor executor, Fd socket, std::function<void(Error)> on_gone);

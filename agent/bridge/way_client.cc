@@ -14,12 +14,6 @@ namespace {
 constexpr std::chrono::seconds kPatience{35};  // longer than the gate's own
 constexpr json::Bounds kAnswer{.max_bytes = way::kMaxMessage, .max_depth = 8, .max_values = 8192};
 
-Code code_of(std::string_view name) {
-  for (int i = 0; i < count_words(words(Code{})); ++i)
-    if (code_name(static_cast<Code>(i)) == name) return static_cast<Code>(i);
-  return Code::io;
-}
-
 task<std::string> receive(asio::posix::stream_descriptor& line) {
   std::string text(way::kMaxMessage + 1, '\0');
   for (;;) {
@@ -29,7 +23,7 @@ task<std::string> receive(asio::posix::stream_descriptor& line) {
       if (error) co_return asio_error("wait for caisson-gate", error);
       continue;
     }
-    if (size <= 0) co_return fail(Code::unavailable, "caisson-gate has ended the line: try again");
+    if (size <= 0) co_return fail(Code::limit, "caisson-gate has ended the line: try again");
     text.resize(static_cast<std::size_t>(size));
     co_return text;
   }
@@ -44,7 +38,7 @@ task<json::Value> ask(asio::any_io_executor executor, Fd fd, std::string text) {
   CO_TRY_ASSIGN(json::Value body, json::parse(answer, kAnswer));
   if (!body.is_object()) co_return fail(Code::io, "caisson-gate sent no object");
   if (!body.contains("error")) co_return body.value("result", json::Value());
-  co_return fail(code_of(body.value("error", "")), body.value("what", ""));
+  co_return fail(code_from(body.value("error", "")), body.value("what", ""));
 }
 
 bool goes_out(const json::Value& policy) {

@@ -12,7 +12,7 @@ namespace caisson::bridge {
 // request: of launcher/common/tables/way_ops.h. Opens the workspace's way out where it has none yet. Errors: the gate's;
 // permission_denied, where no domain of the policy goes out.
 [[nodiscard]] task<json::Value> ask_way(LauncherClient& launcher, std::string workspace, json::Value request);
-// The same of what only looks: where there is no way out yet none is made. Errors: unavailable, then.
+// As ask_way(), for an operation that only looks: it makes no way out. Errors: unavailable, where the workspace has none yet.
 [[nodiscard]] task<json::Value> look_at_way(LauncherClient& launcher, std::string workspace, way::Op op);
 
 }  // namespace caisson::bridge

@@ -6,7 +6,7 @@
 
 namespace caisson::confine {
 
-// An answer of `pretend` that is none: the connector is told of the call.
+// In place of an errno in `pretend`: the filter answers nothing itself, and notifies the connector.
 inline constexpr int kTold = -1;
 
 [[nodiscard]] policy::SyscallSet connected_calls();

@@ -228,13 +228,19 @@ namespace {
 
 void check_patterns(const Source& source, const Value& upstream, const char* member, Problems& problems) {
   const Value& patterns = list_of(upstream, member);
+  std::vector<egress::Pattern> all;
   for (std::size_t i = 0; i < patterns.size(); ++i) {
     const auto text = patterns[i].get<std::string>();
     const auto pattern = egress::read_pattern(text);
     const std::string where = std::string("/upstream/") + member + "/" + std::to_string(i);
     if (!pattern) problems.add(source, where, pattern.error().what);
     else if (pattern->text != text) problems.add(source, where, quote(text) + " is not canonical", pattern->text);
+    else all.push_back(*pattern);
   }
+  if (patterns_size(all) > egress::kMaxPatternBytes)
+    problems.add(source, std::string("/upstream/") + member,
+                 "may have " + std::to_string(egress::kMaxPatternBytes) +
+                     " bytes together: name what hosts have in common (\"*.example.org\")");
 }
 
 // Of one file: `server` may stand in the one that it extends.

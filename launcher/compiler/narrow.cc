@@ -66,7 +66,7 @@ Result<std::vector<Grant>> narrow_grants(const Policy& policy, const std::vector
     const bool bare = outer == place && !policy.protect.empty() && !(policy.protect_home && place->path == policy.home_path);
     if (bare || !no_more_than(as_outer, kept)) out.push_back(kept);
   }
-  // Without it nothing could be used that is bound: it is nothing of the container's that was asked for or not.
+  // A request names files of the container, and this is not one: without it the session could not use its secrets.
   const std::string trust = trust_of(policy);
   for (const Grant& grant : policy.grants) {
     const bool there = std::ranges::find(out, grant.path, &Grant::path) != out.end();

@@ -48,8 +48,8 @@ egress::List list_in(std::string_view bytes) {
 std::string java_option(const std::string& store) { return std::string(egress::kJavaOption) + store + egress::kJavaStore; }
 
 // In the place of the system's authorities, where most programs look, and variables lead the others. False, and nothing is
-// changed: the policy itself says what is there. Not required: without a launcher (`caisson run`) there is no store, and no way
-// out.
+// changed: the policy itself says what is there. Not required: `caisson run` has no launcher, so it has
+// neither a store nor a way out.
 bool trust_in(Policy& policy, const std::string& store) {
   const std::string place = policy.system_packages ? egress::kApart : egress::kSystemStore;
   const auto around = [&place](const Grant& grant) { return inside(grant.path, place); };
@@ -69,7 +69,8 @@ bool trust_in(Policy& policy, const std::string& store) {
   return true;
 }
 
-// The grant by which sessions could read the file; nullptr: there is none. Nor does `hide` help: without mounts it hides nothing.
+// The grant by which sessions could read the file; nullptr: no grant shows it. `hide` does not help: without mounts it hides
+// nothing.
 const Grant* shown_by(const Policy& policy, std::string_view file) {
   const auto found = std::ranges::find_if(policy.grants, [file](const Grant& grant) { return inside(file, grant.source); });
   return found == policy.grants.end() ? nullptr : &*found;

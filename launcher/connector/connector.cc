@@ -124,7 +124,9 @@ void Connector::connect(const seccomp_notif& call, std::uint64_t inode, egress::
 void Connector::answered(Waiting waiting, int error) {
   const bool still = waits(listener_.get(), waiting.call), permitted = error == 0;
   if (permitted && still) error = connect_to(waiting.socket, port_);
-  if (permitted && (!still || (error != 0 && error != EINPROGRESS))) withdraw(waiting.from);
+  // A process may have given the port up that was announced, by listen(2) and shutdown(2): then nothing comes from there.
+  const bool came = still && (error == 0 || error == EINPROGRESS) && bound_port(waiting.socket) == waiting.from;
+  if (permitted && !came) withdraw(waiting.from);
   const bool over = error == 0 || error == EINPROGRESS;
   if (!over) sockets_.keep(std::move(waiting.socket));  // it can be tried again
   if (error == 0) succeed(listener_.get(), waiting.call, 0);

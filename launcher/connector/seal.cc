@@ -1,7 +1,6 @@
 #include "launcher/connector/seal.h"
 
 #include <fcntl.h>
-#include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
@@ -15,16 +14,11 @@
 #include <initializer_list>
 #include <vector>
 
+#include "launcher/common/watching/arch.h"
 #include "launcher/common/watching/notify.h"
 
 namespace caisson::connector {
 namespace {
-
-#if defined(__x86_64__)
-constexpr std::uint32_t kArch = AUDIT_ARCH_X86_64;
-#else
-constexpr std::uint32_t kArch = AUDIT_ARCH_AARCH64;
-#endif
 
 constexpr std::uint32_t kPlain[] = {
     SYS_close,         SYS_recvmsg,     SYS_sendmsg,    SYS_epoll_ctl,    SYS_epoll_pwait,
@@ -68,7 +62,7 @@ constexpr std::uint32_t low(unsigned long request) { return static_cast<std::uin
 bool seal() {
   Program program;
   program.load(offsetof(seccomp_data, arch));
-  program.code().push_back(is(kArch, 1, 0));
+  program.code().push_back(is(kAuditArch, 1, 0));
   program.ret(SECCOMP_RET_KILL_PROCESS);
   program.load(offsetof(seccomp_data, nr));
   for (const std::uint32_t nr : kPlain) program.allow(nr);

@@ -12,8 +12,6 @@
 namespace caisson::gate {
 namespace {
 
-constexpr std::size_t kMostInside = 64, kMostProbes = 64;
-
 constexpr std::string_view name(way::Op op) { return word(words(op), static_cast<std::size_t>(op)); }
 
 template <class Message>
@@ -41,12 +39,10 @@ void Gate::asked(std::uint64_t number, const json::Value& request, const Lines::
 // From the next connection on. The door gets its lists again: connections that it keeps for later requests were made in the old
 // way.
 void Gate::changed(const Entry& entry, const Settings::Changed& change) {
-  const Workspace& workspace = entry->second;
-  const egress::OrderHead head{egress::Order::open, workspace.generation, entry->first};
-  for (const auto& [domain, list] : workspace.settings.lists().of) tell_upstream(entry, domain);
-  door_.send({egress::Order::mappings, head.generation, head.workspace}, {}, mapping_bytes(workspace.settings.mappings()));
-  door_.send(head, {workspace.list.get()});
-  (void)tell(Told::start, JsonText().string("workspace", workspace.name).string(change.what, change.to).text());
+  tell_upstreams(entry);
+  tell_mappings(entry);
+  tell_lists(entry);
+  (void)tell(Told::start, JsonText().string("workspace", entry->second.name).string(change.what, change.to).text());
 }
 
 json::Value Gate::health(const Workspace& workspace) const {
@@ -55,7 +51,7 @@ json::Value Gate::health(const Workspace& workspace) const {
     if (!service->ready()) wrong.push_back(std::string("the ") + service->name() + " does not run: it is started again");
   const egress::Lists& lists = workspace.settings.lists();
   if (lists.of.empty()) wrong.push_back("no list is in force: nothing goes out");
-  if (!lists.alike && !workspace.sockets.owners) wrong.push_back("lists differ, and sessions are not told apart here");
+  if (workspace.unlike()) wrong.push_back("lists differ, and sessions are not told apart here");
   return {{"door", door_.ready()}, {"dialer", dialer_.ready()}, {"consistent", wrong.empty()}, {"inconsistencies", wrong}};
 }
 
@@ -63,8 +59,11 @@ json::Value Gate::health(const Workspace& workspace) const {
 void Gate::diagnose(const Entry& entry, const json::Value& request, const Lines::Reply& reply) {
   auto begun = Diagnosis::begin(entry->second.settings, request);
   if (!begun) return reply(std::unexpected(begun.error()));
+  const Share share = begun->next() != Diagnosis::Next::none ? diagnoses_.take(entry->first) : nullptr;
+  if (!share && begun->next() != Diagnosis::Next::none)
+    return reply(fail(Code::limit, "too many diagnoses of this workspace run at once: try again"));
   const auto made = std::make_shared<Diagnosis>(std::move(*begun));
-  const auto end = [this, made, reply, name = entry->second.name] {
+  const auto end = [this, made, reply, share, name = entry->second.name] {
     (void)tell(made->refused() ? Told::refused : Told::connection, made->record(name));
     reply(made->result());
   };
@@ -81,7 +80,6 @@ void Gate::diagnose(const Entry& entry, const json::Value& request, const Lines:
       if (entry->second.by_ports && !listens_at(entry->second, made->port())) made->by_proxy_alone();
       break;
   }
-  if (probes_.size() >= kMostProbes) return reply(fail(Code::limit, "too many are asked at once: try again"));
   const egress::Probe probe{
       .id = ++last_probe_, .port = made->port(), .host_bytes = static_cast<std::uint16_t>(made->host().size())};
   probes_[probe.id] = [made, end](const egress::DialAnswer& answer) {
@@ -116,12 +114,10 @@ void Gate::heard_inside(const Entry& entry, std::string_view text) {
   if (!entry->second.settings.leads_inside(asked.port)) return answer(Fd(), EACCES);
   if (listens_at(entry->second, asked.port))
     return answer(Fd(), ECONNREFUSED);  // it would be led to the door, and round and round
-  if (inside_ >= kMostInside) return answer(Fd(), EAGAIN);
-  ++inside_;
-  connect_inside(loop_, entry->second.user_ns, entry->second.net_ns, asked.port, [this, answer](const Fd& made, int error) {
-    --inside_;
-    answer(made, error);
-  });
+  const Share share = inside_.take(entry->first);
+  if (!share) return answer(Fd(), EAGAIN);
+  connect_inside(loop_, entry->second.user_ns, entry->second.net_ns, asked.port,
+                 [answer, share](const Fd& made, int error) { answer(made, error); });
 }
 
 }  // namespace caisson::gate

@@ -19,7 +19,6 @@ namespace {
 
 constexpr std::int64_t kServeUs = 8'000'000, kLookUs = 2'000'000;
 constexpr std::size_t kMostSessions = 8192;  // twice what the door keeps
-
 }  // namespace
 
 Gate::Gate(Loop& loop, Fd up, const Uids& uids)
@@ -42,7 +41,12 @@ Service::Events Gate::events(Service& of) {
                 if (said != egress::Said::authority) heard(of, said, workspace, text);
                 else if (&of == &opener_) believe(text);
               },
-          .exited = [this](const std::string& record) { (void)tell(Told::exit, record); }};
+          .exited = [this](const std::string& record) { (void)tell(Told::exit, record); },
+          .unsent =
+              [this](std::uint64_t workspace, const std::string& why) {
+                const auto of_it = workspaces_.find(workspace);
+                failed(of_it != workspaces_.end() ? of_it->second.name : "", why);
+              }};
 }
 
 Status Gate::hear() {
@@ -72,7 +76,7 @@ Status Gate::hear() {
     // The door last: what the door lets through is to meet the same list.
     tell_opener(there);
     tell_dialer(there);
-    door_.send({egress::Order::open, order.generation, order.workspace}, {there->second.list.get()});
+    tell_lists(there);
     more_ports(there);
     return write_trust(there->second), Status();
   }
@@ -111,7 +115,7 @@ void Gate::listen(std::uint64_t number, Fd builder, bool make) {
   made.connectors = std::make_unique<Connectors>(loop_, std::move(builder), [this, number](const Connectors::One& one) {
     const auto entry = workspaces_.find(number);
     know(entry->second, one.whose.substr(0, one.whose.find(' ')));
-    tell_door(entry, one);
+    if (!door_waits(number)) say_connector(entry, one);
   });
   if (const Status done = made.connectors->listen(); !done)
     outcome.error = done.error().sys != 0 ? done.error().sys : EIO, outcome.what = done.error().what;
@@ -159,7 +163,7 @@ void Gate::read_lists(Workspace& workspace) {
 
 // Where sessions are not told apart the door refuses everything as soon as their lists differ. Whoever wrote them is to know why.
 void Gate::warn_unlike(const Workspace& workspace) {
-  if (!workspace.settings.lists().alike && !workspace.sockets.owners && !workspace.connectors)
+  if (workspace.unlike())
     failed(workspace.name,
            "its domains have different lists, and here sessions are not told apart (cgroup v2 and sock_diag do it): "
            "everything is refused until all domains with a way out have the same network, egress and egress_limits");
@@ -199,55 +203,13 @@ bool Gate::binds(const Workspace& workspace) {
   return std::ranges::any_of(workspace.settings.lists().of, [](const auto& one) { return !one.second->bindings.empty(); });
 }
 
-// Upstream proxies before the lists: nothing goes out that was to go through one.
-void Gate::tell_dialer(const Entry& entry) {
-  for (const auto& [domain, list] : entry->second.settings.lists().of) tell_upstream(entry, domain);
-  dialer_.send({egress::Order::open, entry->second.generation, entry->first}, {entry->second.list.get()});
-}
-
-void Gate::tell_upstream(const Entry& entry, const std::string& domain) {
-  const auto upstream = upstream_of(entry->second, domain);
-  dialer_.send({egress::Order::upstream, entry->second.generation, entry->first}, {},
-               domain + '\n' + (upstream ? upstream_bytes(*upstream) : ""));
-}
-
-// With what its file has at this moment. Without it the proxy is asked all the same, and says that it needs a credential.
-std::optional<egress::Upstream> Gate::upstream_of(const Workspace& workspace, const std::string& domain) {
-  auto upstream = workspace.settings.upstream_of(domain);
-  if (!upstream || upstream->secret.empty()) return upstream;
-  const auto text = credential_of(upstream->secret);
-  const Status taken =
-      text ? set_credential(*upstream, text->contains(':') && upstream->user.empty() ? *text : upstream->user + ":" + *text)
-           : std::unexpected(text.error());
-  if (!taken) failed(workspace.name, "the upstream proxy's secret: " + taken.error().text());
-  upstream->secret.clear();
-  return upstream;
-}
-
-// The lists and, one by one, the secrets that they bind, which are read anew each time. One that cannot be read stays unbound:
-// its placeholder is refused.
-void Gate::tell_opener(const Entry& entry) {
-  const Workspace& workspace = entry->second;
-  if (binds(workspace) && !std::exchange(opens_, true)) {
-    if (auto seed = new_seed(); seed) seed_ = std::move(*seed);
-    look_at_secrets();
-    return opener_.start();  // told all by started()
-  }
-  const egress::OrderHead head{egress::Order::open, workspace.generation, entry->first};
-  opener_.send(head, {workspace.list.get()});
-  for (const auto& [domain, list] : workspace.settings.lists().of)
-    for (const egress::Binding& binding : list->bindings) {
-      stamps_[binding.file] = stamp_of(binding.file);  // before: what is written meanwhile is read once more
-      const auto secret = secret_of(binding.file);
-      if (secret)
-        opener_.send({egress::Order::secret, head.generation, head.workspace}, {secret->get()}, domain + " " + binding.name);
-      else failed(workspace.name, "secret " + binding.name + ": " + secret.error().text());
-    }
-}
-
 // Who replaces a secret does not have to say so.
 void Gate::look_at_secrets() {
-  std::set<std::string> newer;
+  std::set<std::string> bound, newer;
+  for (const auto& [number, workspace] : workspaces_)
+    for (const auto& [domain, list] : workspace.settings.lists().of)
+      for (const egress::Binding& binding : list->bindings) bound.insert(binding.file);
+  std::erase_if(stamps_, [&bound](const auto& one) { return !bound.contains(one.first); });
   for (const auto& [file, stamp] : stamps_)
     if (stamp_of(file) != stamp) newer.insert(file);
   const auto of_newer = [&newer](const auto& one) {
@@ -255,30 +217,7 @@ void Gate::look_at_secrets() {
   };
   for (auto it = workspaces_.begin(); it != workspaces_.end(); ++it)
     if (it->second.made && std::ranges::any_of(it->second.settings.lists().of, of_newer)) tell_opener(it);
-  std::erase_if(stamps_, [](const auto& one) { return stamp_of(one.first) != one.second; });  // of nobody any more
   loop_.after(kLookUs, [this] { look_at_secrets(); });
-}
-
-void Gate::tell_door(const Entry& entry) {
-  const capture::Sockets& sockets = entry->second.sockets;
-  const egress::OrderHead head{egress::Order::open, entry->second.generation, entry->first};
-  const int list = entry->second.list.get();
-  figures_.begin(entry->first);
-  if (const auto& connectors = entry->second.connectors; connectors) {
-    door_.send(head, {list, connectors->listener()});
-    for (const Connectors::One& one : connectors->all()) tell_door(entry, one);
-    return;
-  }
-  std::vector<int> fds = {list, sockets.tcp4.get(), sockets.tcp6.get(), sockets.names.get()};
-  if (sockets.owners) fds.push_back(sockets.owners.get());
-  door_.send(head, fds);
-  tell_ports(entry, sockets.ports);
-  const auto& mappings = entry->second.settings.mappings();
-  if (!mappings.empty()) door_.send({egress::Order::mappings, head.generation, head.workspace}, {}, mapping_bytes(mappings));
-}
-
-void Gate::tell_door(const Entry& entry, const Connectors::One& one) {
-  door_.send({egress::Order::connector, entry->second.generation, entry->first}, {one.line.get()}, one.whose);
 }
 
 void Gate::know(Workspace& workspace, const std::string& session) {

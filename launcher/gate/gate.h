@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -14,6 +15,7 @@
 #include "launcher/common/base/loop.h"
 #include "launcher/common/base/scm.h"
 #include "launcher/common/capture/capture.h"
+#include "launcher/common/telling/shares.h"
 #include "launcher/common/telling/token_bucket.h"
 #include "launcher/common/wire/gate_protocol.h"
 #include "launcher/gate/connectors.h"
@@ -56,6 +58,8 @@ class Gate {
     TokenBucket alarms{200, 50};     // besides
     Recent recent;
     std::uint64_t dropped = 0;
+    // Whose connection it is matters, and is not known: the door refuses everything.
+    [[nodiscard]] bool unlike() const { return !settings.lists().alike && !sockets.owners && !connectors; }
   };
   using Entry = std::map<std::uint64_t, Workspace>::iterator;
 
@@ -67,14 +71,26 @@ class Gate {
   void warn_unlike(const Workspace& workspace);
   // ports.cc: where there are no rules
   void more_ports(const Entry& entry);
-  void tell_ports(const Entry& entry, const std::vector<capture::AtPort>& ports);
+  void say_ports(const Entry& entry, const std::vector<capture::AtPort>& ports);
   [[nodiscard]] static bool listens_at(const Workspace& workspace, std::uint16_t port);
+  // telling.cc: what processes are told of how a workspace stands. tell_...: at its turn, as it is then; say_...: now
+  void tell(Service& to, std::string_view what, std::uint64_t workspace, std::function<void(Gate&, const Entry&)> say);
+  [[nodiscard]] bool door_waits(std::uint64_t workspace) const;  // to be told all: what is new then is with it
   void tell_door(const Entry& entry);
-  void tell_door(const Entry& entry, const Connectors::One& one);
+  void say_door(const Entry& entry);
+  void say_connector(const Entry& entry, const Connectors::One& one);
+  void tell_lists(const Entry& entry);
+  void say_lists(const Entry& entry);
+  void tell_mappings(const Entry& entry);
+  void say_mappings(const Entry& entry);
   [[nodiscard]] static bool binds(const Workspace& workspace);
   static void know(Workspace& workspace, const std::string& session);
   void tell_dialer(const Entry& entry);
+  void say_dialer(const Entry& entry);
+  void tell_upstreams(const Entry& entry);
+  void say_upstreams(const Entry& entry);
   void tell_upstream(const Entry& entry, const std::string& domain);
+  void say_upstream(const Entry& entry, const std::string& domain);
   [[nodiscard]] std::optional<egress::Upstream> upstream_of(const Workspace& workspace, const std::string& domain);
   // asked.cc: what clients want of their way out
   void asked(std::uint64_t workspace, const json::Value& request, const Lines::Reply& reply);
@@ -84,6 +100,7 @@ class Gate {
   void heard_inside(const Entry& entry, std::string_view text);
   void heard_probed(std::string_view text);
   void tell_opener(const Entry& entry);
+  void say_opener(const Entry& entry);
   void look_at_secrets();
   void believe(std::string_view authority);
   void write_trust(const Workspace& workspace);
@@ -114,7 +131,8 @@ class Gate {
   Lines lines_;
   std::map<std::uint32_t, std::function<void(const egress::DialAnswer&)>> probes_;  // that the dialer makes
   std::uint32_t last_probe_ = 0;
-  std::size_t inside_ = 0;                     // connections to servers of workspaces that are being made
+  Shares inside_{96};                          // connections to servers of workspaces that are being made
+  Shares diagnoses_{96};                       // that wait for a connection
   bool running_ = false;                       // door and dialer were started
   bool opens_ = false;                         // and the opener
   std::map<std::string, std::string> stamps_;  // of the files with secrets, as they were read last

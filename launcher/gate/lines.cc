@@ -19,7 +19,7 @@ constexpr json::Bounds kRequest{.max_bytes = way::kMaxMessage, .max_depth = 4, .
 void Lines::add(std::uint64_t workspace, Fd line) {
   if (lines_.size() >= kMost) return;
   const std::uint64_t number = ++last_;
-  Line& added = lines_[number] = {std::move(line), workspace};
+  Line& added = lines_[number] = {std::move(line), workspace, asking_.take(workspace)};
   added.late = loop_.after(kPatienceUs, [this, number] { end(number); });
   if (!loop_.watch(added.fd.get(), EPOLLIN, [this, number](std::uint32_t) { hear(number); })) end(number);
 }
@@ -34,6 +34,7 @@ void Lines::hear(std::uint64_t number) {
   loop_.unwatch(line.fd.get());
   auto request = json::parse(text, kRequest);
   if (request && !request->is_object()) request = fail(Code::invalid_argument, "no object");
+  if (request && !line.share) request = fail(Code::limit, "too many ask of this workspace's way out at once: try again");
   if (!request) return reply(number, std::move(request));
   asked_(line.workspace, *request, [this, number](const Result<json::Value>& result) { reply(number, result); });
 }

@@ -10,6 +10,7 @@
 #include "launcher/common/base/fd.h"
 #include "launcher/common/base/json.h"
 #include "launcher/common/base/loop.h"
+#include "launcher/common/telling/shares.h"
 
 namespace caisson::gate {
 
@@ -19,15 +20,16 @@ class Lines {
   using Asked = std::function<void(std::uint64_t workspace, const json::Value& request, Reply reply)>;
   Lines(Loop& loop, Asked asked) : loop_(loop), asked_(std::move(asked)) {}
   Lines(const Lines&) = delete;
-  // One more; too many are ended at once.
+  // One more; where the workspace has too many, what it asks is answered with an error. Too many of all are ended at once.
   void add(std::uint64_t workspace, Fd line);
 
  private:
-  static constexpr std::size_t kMost = 64;
+  static constexpr std::size_t kMost = 512, kMostAsking = 192;
   static constexpr std::int64_t kPatienceUs = 30'000'000;
   struct Line {
     Fd fd;
     std::uint64_t workspace;
+    Share share;  // of kMostAsking
     Loop::TimerId late = 0;
   };
   void hear(std::uint64_t number);
@@ -36,6 +38,7 @@ class Lines {
 
   Loop& loop_;
   const Asked asked_;
+  Shares asking_{kMostAsking};
   std::map<std::uint64_t, Line> lines_;
   std::uint64_t last_ = 0;
 };

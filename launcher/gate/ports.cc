@@ -31,7 +31,7 @@ void Gate::more_ports(const Entry& entry) {
     std::vector<capture::AtPort>& ports = there->second.sockets.ports;
     std::vector<std::uint16_t> taken = missing;
     for (const capture::AtPort& one : more.sockets.ports) std::erase(taken, one.port);
-    tell_ports(there, more.sockets.ports);
+    if (!door_waits(number)) say_ports(there, more.sockets.ports);  // or they are said with the others
     std::ranges::move(more.sockets.ports, std::back_inserter(ports));
     if (!taken.empty())
       failed(there->second.name, "no listener at " + egress::ports_text(taken) + ": " +
@@ -50,7 +50,7 @@ bool Gate::listens_at(const Workspace& workspace, std::uint16_t port) {
   return std::ranges::find(ports, port, &capture::AtPort::port) != ports.end();
 }
 
-void Gate::tell_ports(const Entry& entry, const std::vector<capture::AtPort>& ports) {
+void Gate::say_ports(const Entry& entry, const std::vector<capture::AtPort>& ports) {
   std::vector<int> fds;
   for (const capture::AtPort& one : ports) {
     fds.push_back(one.socket.get());

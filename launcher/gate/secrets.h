@@ -12,6 +12,8 @@ namespace caisson::gate {
 // What the file has, without a line's end, as a memory file that nobody can change any more. An error says what is wrong with it,
 // and nothing that is in it.
 [[nodiscard]] Result<Fd> secret_of(const std::string& path);
+// In its place where there is none: what the opener had before is not used any more.
+[[nodiscard]] Result<Fd> no_secret();
 // What the file of an upstream proxy's credential has: at most kMaxCredentialFile bytes, without a line's end.
 inline constexpr std::size_t kMaxCredentialFile = 1024;
 [[nodiscard]] Result<std::string> credential_of(const std::string& path);

@@ -2,11 +2,11 @@
 
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "launcher/common/base/scm.h"
 #include "launcher/common/base/sys.h"
 #include "launcher/common/confine/helper.h"
 #include "launcher/common/telling/json_text.h"
@@ -36,17 +36,21 @@ void Service::start() {
     exited((exit.signaled ? "signal " : "status ") + std::to_string(exit.status));
   });
   // One message a turn: what it has to say must not keep us from the other, nor from the launcher.
-  if (const Status watched = loop_.watch(socket_.get(), EPOLLIN, [this](std::uint32_t) { hear(); }); !watched)
-    return end(watched.error().text());
+  const auto stirred = [this](std::uint32_t events) {
+    if ((events & EPOLLOUT) != 0) orders_.flush();
+    if ((events & ~EPOLLOUT) != 0) hear();
+  };
+  if (const Status watched = loop_.watch(socket_.get(), EPOLLIN, stirred); !watched) return end(watched.error().text());
+  orders_.open(socket_.get());
   events_.started();
 }
 
 void Service::send(egress::OrderHead order, const std::vector<int>& fds, std::string_view text) {
   if (pid_ == 0) return;
-  const std::string message = std::string(reinterpret_cast<const char*>(&order), sizeof order).append(text);
-  if (scm::send(socket_.get(), message.data(), message.size(), fds.data(), fds.size(), MSG_DONTWAIT) !=
-      static_cast<ssize_t>(message.size()))
-    end("does not take its orders: " + std::string(errno_name(errno)));
+  if (text.size() > egress::kMaxText)
+    return events_.unsent(order.workspace, "what the " + std::string(name_) + " is to be told has " +
+                                               std::to_string(text.size()) + " bytes, which is too long");
+  orders_.message(std::string(reinterpret_cast<const char*>(&order), sizeof order).append(text), fds);
 }
 
 void Service::hear() {
@@ -67,6 +71,7 @@ void Service::hear() {
 
 void Service::end(const std::string& why) {
   if (why_.empty()) why_ = why;
+  orders_.close();
   loop_.unwatch(socket_.get());
   (void)sys::pidfd_send_signal(pidfd_.get(), SIGKILL);
 }
@@ -77,6 +82,7 @@ void Service::exited(const std::string& how) {
   if (pid_ != 0) record.number("pid", pid_);
   record.string("how", how);
   if (!why_.empty()) record.string("why", why_);
+  orders_.close();
   if (socket_) loop_.unwatch(socket_.get());
   socket_.reset();
   pidfd_.reset();

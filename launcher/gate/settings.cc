@@ -114,7 +114,10 @@ Result<Settings::Changed> Settings::exclude(std::string_view text) {
   if (excludes_.size() >= kMostExcludes)
     return fail(Code::limit, "there are " + std::to_string(kMostExcludes) + " excludes, and no more are possible");
   excludes_.push_back(std::move(pattern));
-  return Changed{"exclude", excludes_.back().text};
+  if (patterns_size(excludes_) <= egress::kMaxPatternBytes) return Changed{"exclude", excludes_.back().text};
+  excludes_.pop_back();
+  return fail(Code::limit, "the excludes may have " + std::to_string(egress::kMaxPatternBytes) +
+                               " bytes together: remove some, or name what they have in common (\"*.example.org\")");
 }
 
 Result<Settings::Changed> Settings::remove_exclude(const json::Value& request) {

@@ -43,6 +43,8 @@ Result<Settings> Settings::at_start() {
     }
     if (upstream->include.size() > egress::kMaxPolicyPatterns)
       return wrong(kInclude, fail(Code::limit, "has more than 64 hosts").error());
+    if (patterns_size(upstream->include) > egress::kMaxPatternBytes)
+      return wrong(kInclude, fail(Code::limit, "has hosts with more than 6 KiB together").error());
     out.upstream_ = std::move(*upstream);
   } else if (!items_of(kInclude).empty()) {
     return wrong(kInclude, fail(Code::invalid_argument, "says what goes through PROXY_SERVER, which is not set").error());

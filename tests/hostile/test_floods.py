@@ -126,7 +126,7 @@ def test_an_agent_has_a_bounded_amount_of_memory(hostile):
 
 def test_a_flood_of_sessions_stops_at_the_limit(fresh, compiled, others):
     program = compiled("seat")
-    fresh.start("--agent", program, CAISSON_READY_SESSIONS="0", CAISSON_MAX_SESSIONS="12")
+    fresh.start("--agent", program, wrapper=fresh.in_own_mounts(), CAISSON_READY_SESSIONS="0", CAISSON_MAX_SESSIONS="12")
     before = settled(fresh)
     seat = Seat(fresh, program)
     opened(seat)

@@ -193,8 +193,7 @@ def test_an_end_that_was_cut_off_is_found(launcher, ended, tmp_path):
 @pytest.fixture
 def small_disk(fresh):
     fresh.audit.mkdir()
-    mount = f'mount -t tmpfs -o size=256k,mode=0700 none "{fresh.audit}" && exec "$0" "$@"'
-    fresh.start("--agent", "/usr/bin/true", wrapper=["unshare", "--mount", "--", "sh", "-c", mount])
+    fresh.start("--agent", "/usr/bin/true", wrapper=fresh.in_own_mounts(f"mount -t tmpfs -o size=256k,mode=0700 none {fresh.audit}"))
     fresh.disk = f"/proc/{fresh.pid}/root{fresh.audit}"
     return fresh
 

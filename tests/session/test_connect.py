@@ -66,7 +66,13 @@ def test_what_listens_outside_or_in_another_workspace_is_not_reached(control, se
         control.call("workspace_destroy", workspace="other")
 
 
-@pytest.mark.parametrize("port", [0, 65536, -1, "80", None])
+def test_port_0_is_the_line_to_the_way_out_which_is_not_there(control):
+    with pytest.raises(Refused) as refused:
+        control.call("workspace_connect", workspace="default", port=0)
+    assert (refused.value.error["code"], "way out" in refused.value.error["what"]) == ("unavailable", True)
+
+
+@pytest.mark.parametrize("port", [65536, -1, "80", None])
 def test_a_port_that_is_none_is_refused(control, port):
     with pytest.raises(Refused) as refused:
         control.call("workspace_connect", workspace="default", port=port)

@@ -21,7 +21,7 @@ struct Expectation {
   std::int64_t now_s = 0;
 };
 // The claims of a token that `jwk` signed and that is as expected. Errors: permission_denied saying what does not hold,
-// protocol when it is no such token.
+// protocol when the text is not a token.
 [[nodiscard]] Result<nlohmann::json> open_token(std::string_view token, const nlohmann::json& jwk, const Expectation& expected);
 
 }  // namespace caisson::attest

@@ -31,7 +31,7 @@ enum class Order : std::uint32_t {
   inside = 8,     // to the door, the answer to Said::inside, with the connected socket where there is no error; text: an Inside
   mappings = 9,   // to the door; text: mapping_bytes() of egress/list/mapping.h
   probe = 10,     // to the dialer: connects as for a session, and says what came of it; text: a Probe, the host and the domain
-  secret = 11,    // to the opener, after the lists: a secret (memory file) of a binding; text: "domain name"
+  secret = 11,    // to the opener, after the lists: a binding's secret (memory file; empty: there is none); text: "domain name"
   seed = 12,      // to the opener, before all else: random bytes (memory file) from which the key of its authority follows, so
                   // that one that is started anew has the same
   ports = 13,     // to the door, after its sockets: one listener more or some, each at a port of every address

@@ -1,7 +1,6 @@
 #include "launcher/common/watching/seal.h"
 
 #include <fcntl.h>
-#include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/mman.h>
@@ -15,16 +14,11 @@
 #include <span>
 #include <vector>
 
+#include "launcher/common/watching/arch.h"
 #include "launcher/common/watching/notify.h"
 
 namespace caisson::auditor {
 namespace {
-
-#if defined(__x86_64__)
-constexpr std::uint32_t kArch = AUDIT_ARCH_X86_64;
-#else
-constexpr std::uint32_t kArch = AUDIT_ARCH_AARCH64;
-#endif
 
 constexpr std::uint32_t kPlain[] = {
     SYS_close,      SYS_recvmsg, SYS_sendmsg, SYS_epoll_ctl,  SYS_epoll_pwait,  SYS_clock_gettime,   SYS_brk,
@@ -60,7 +54,7 @@ void allow_reading_files(std::vector<sock_filter>& code) {
 bool seal(Role role) {
   std::vector<sock_filter> code;
   load(code, offsetof(seccomp_data, arch));
-  code.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kArch, 1, 0));
+  code.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kAuditArch, 1, 0));
   ret(code, SECCOMP_RET_KILL_PROCESS);
   load(code, offsetof(seccomp_data, nr));
   allow(code, kPlain);

@@ -28,8 +28,8 @@ struct Order {
   std::uint64_t workspace;   // a number that is never used again
 };
 
-// `make` is answered with the network namespace, or the socket itself where there is none, and not before door and dialer serve;
-// or with text that says what went wrong.
+// The answer to `make` comes when door and dialer serve. It is the network namespace, or the same socket where sessions have no
+// namespace; or text that says what went wrong.
 
 // gate -> launcher: a record for the launcher's log, a JSON object's text, in the order of audit::Event.
 enum class Told : std::uint32_t { connection, refused, dropped, start, exit };

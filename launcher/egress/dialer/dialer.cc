@@ -97,7 +97,9 @@ bool Dialer::set_peer(Fd fd) {
   door_ = std::make_unique<Link>(
       poll_, std::move(fd), [this](std::string_view message, std::vector<Fd> fds) { return asked(message, fds.size()); },
       [this] {
-        if (door_ && !door_->open()) drop_dials();
+        if (door_->open()) return;
+        drop_dials();
+        done_ = done_ || door_->broken();
       });
   return true;
 }
@@ -113,17 +115,18 @@ bool Dialer::asked(std::string_view message, std::size_t descriptors) {
 
 // text: the host, then the domain.
 bool Dialer::begin(std::uint64_t key, const DialRequest& request, std::string_view text) {
-  if (text.size() < request.host_bytes || request.port == 0 || dials_.contains(key)) return false;
+  if (text.size() < request.host_bytes || dials_.contains(key)) return false;
   auto host = canonical_host(text.substr(0, request.host_bytes));
   if (!host) return false;
   const std::string domain(text.substr(request.host_bytes));
   const auto list = list_of(request.workspace, domain);
-  if (!list || dials_.size() >= kMostDials) {
+  Share share = list ? shares_.take(request.workspace) : nullptr;
+  if (!share) {
     answer(key, request.workspace, refused({.id = request.id, .rule = -1}, !list ? Refusal::not_listed : Refusal::limit), {});
     return true;
   }
-  Dial& made =
-      *(dials_[key] = std::make_unique<Dial>(key, request.workspace, request.id, request.port, std::move(*host), domain, list));
+  Dial& made = *(dials_[key] = std::make_unique<Dial>(key, request.workspace, request.id, request.port, std::move(*host), domain,
+                                                      list, std::move(share)));
   made.task.emplace(dial(made));
   return true;
 }
@@ -150,6 +153,7 @@ Task<DialAnswer> Dialer::choose_and_connect(Dial& dial, Fd& connection) {
   const std::int64_t deadline_us = poll_.now_us() + kDialUs;
   const Verdict verdict = decide(*dial.list, dial.host, dial.port);
   DialAnswer answer{.id = dial.id, .rule = verdict.rule};
+  if (dial.port == 0) co_return refused(answer, Refusal::port);  // "any" to much of what comes after
   if (verdict.kind == Verdict::Kind::deny) co_return refused(answer, Refusal::rule);
   if (verdict.kind == Verdict::Kind::none) co_return refused(answer, Refusal::not_listed);
   const Way upstream = upstreams_.of(dial.workspace, dial.domain);

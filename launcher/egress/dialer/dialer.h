@@ -14,6 +14,7 @@
 
 #include "launcher/common/base/task.h"
 #include "launcher/common/egress/protocol.h"
+#include "launcher/common/telling/shares.h"
 #include "launcher/egress/dialer/name_files.h"
 #include "launcher/egress/dialer/resolver.h"
 #include "launcher/egress/dialer/upstreams.h"
@@ -24,7 +25,7 @@ namespace caisson::egress {
 
 class Dialer {
  public:
-  static constexpr std::size_t kMostDials = 4096;  // at once; the door keeps to each workspace's limits
+  static constexpr std::size_t kMostDials = 4096;  // at once, of all workspaces; the door keeps to each domain's limits
   static constexpr std::size_t kMostAddresses = 4;
   static constexpr std::int64_t kDialUs = 10'000'000;
   static constexpr std::uint64_t kProbes = 1ULL << 32;
@@ -42,6 +43,7 @@ class Dialer {
     Host host;
     std::string domain;
     std::shared_ptr<const List> list;
+    Share share;
     std::optional<Task<bool>> task;
   };
   using Way = std::shared_ptr<const Upstream>;
@@ -70,7 +72,8 @@ class Dialer {
   LauncherLine launcher_;
   Upstreams upstreams_;
   std::unique_ptr<Link> door_;
-  std::map<std::uint64_t, Lists> lists_;                  // of workspaces
+  std::map<std::uint64_t, Lists> lists_;  // of workspaces
+  Shares shares_{kMostDials};
   std::map<std::uint64_t, std::unique_ptr<Dial>> dials_;  // by id; those of the launcher's probes, kProbes is added
   bool done_ = false;
 };

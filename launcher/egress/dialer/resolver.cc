@@ -12,6 +12,7 @@ namespace caisson::egress {
 namespace {
 
 constexpr int kRounds = 2;  // over all servers
+constexpr int kOthersATurn = 32;
 constexpr std::int64_t kPatienceUs = 2'000'000;
 constexpr std::size_t kMostKept = 2048, kMostTcp = 16 * 1024;
 constexpr std::uint32_t kLeastTtl = 1, kMostTtl = 300;
@@ -81,13 +82,17 @@ Task<Resolver::Reply> Resolver::ask_by_udp(Name name, std::uint16_t type, Addres
   Stream datagrams(poll_, std::move(fd));
   if (datagrams.write(dns_query(*id, name, type)) < 0) co_return reply;
   static std::array<char, 4096> buffer;  // not in the frame: nothing of it is used after a wait
-  for (;;) {
+  for (int others = 0;;) {
     const ssize_t got = datagrams.read(buffer);
     if (got < 0 && errno != EAGAIN && errno != EINTR) co_return reply;  // nothing listens there
     if (got > 0) {
       const std::string_view message(buffer.data(), static_cast<std::size_t>(got));
       reply.came = read_dns_answer(message, *id, name, type, reply.answer).done();
       if (reply.came) co_return reply;
+      if (++others % kOthersATurn != 0) continue;
+      Told turn(poll_, poll_.now_us());  // a flood of them keeps neither the loop
+      (void)co_await turn;
+      if (poll_.now_us() >= deadline_us) co_return reply;  // nor this question
     } else if (got < 0 && errno == EAGAIN) {
       const bool stirred = co_await Stirred(deadline_us, datagrams);
       if (!stirred) co_return reply;

@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 
+#include "launcher/egress/parse/base64.h"
 #include "launcher/egress/parse/http_answer.h"
 #include "launcher/egress/parse/socks5.h"
 #include "launcher/egress/parse/socks5_server.h"
@@ -10,6 +11,7 @@
 namespace caisson::egress {
 namespace {
 
+constexpr int kMostInterim = 8;  // a proxy that sends them without end would keep the loop
 constexpr int kProxyAuthenticationRequired = 407, kForbidden = 403, kBadGateway = 502, kGatewayTimeout = 504;
 
 Through failed(int error) {
@@ -21,18 +23,6 @@ Through failed(int error) {
 Through refused(int status) {
   Through out;
   out.status = status;
-  return out;
-}
-
-std::string base64(std::string_view bytes) {
-  static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    unsigned group = 0;
-    for (std::size_t k = 0; k < 3; ++k)
-      group = group << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0U);
-    for (std::size_t k = 0; k < 4; ++k) out += i + k <= bytes.size() ? kDigits[group >> (18 - 6 * k) & 63] : '=';
-  }
   return out;
 }
 
@@ -86,7 +76,7 @@ Task<int> take(Stream& stream, std::int64_t deadline_us, Reader read) {
 Task<Through> by_connect(Stream& stream, Upstream upstream, std::string host, std::uint16_t port, std::int64_t deadline_us) {
   const int sent = co_await send(stream, connect_text(upstream, host, port), deadline_us);
   if (sent != 0) co_return failed(sent);
-  for (;;) {
+  for (int answers = 0; answers <= kMostInterim; ++answers) {
     int status = 0;
     bool interim = false;
     // What CONNECT succeeds with has no body, whatever its fields say (RFC 9110 9.3.6), as an answer to HEAD.
@@ -101,6 +91,7 @@ Task<Through> by_connect(Stream& stream, Upstream upstream, std::string host, st
     if (interim) continue;
     co_return refused(status);
   }
+  co_return failed(EPROTO);
 }
 
 // What it would be in HTTP.

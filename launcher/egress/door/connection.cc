@@ -46,15 +46,12 @@ Connection::Connection(Workspace& workspace_, Member whose_, Fd client_, Address
       port(port_),
       client(workspace_.house.poll, std::move(client_)),
       generation_(workspace_.generation),
-      house_(workspace_.house),
+      counted_(workspace_.house, whose.way),
       dialed_(std::move(dialed)),
       next_(workspace_.house.poll, [this] { go_on(); }) {
-  ++house_.connections, ++whose.way->connections;
   facts.since_us = now_us();
   send_at_once(client);
 }
-
-Connection::~Connection() { --house_.connections, --whose.way->connections; }
 
 void Connection::begin() { talk_.emplace(talk()); }
 

@@ -21,7 +21,6 @@ class Connection {
 
   // dialed: the connection outside, where it was made before.
   Connection(Workspace& workspace, Member whose, Fd client, Address to, std::uint16_t port, std::optional<Dialed> dialed);
-  ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   void begin();
@@ -67,7 +66,7 @@ class Connection {
   void over(std::string_view how);
 
   const std::uint32_t generation_;
-  House& house_;  // outlives the workspace, of which this may be the last part to go
+  const Counted counted_;
   std::optional<Dialed> dialed_;
   Poll::Timer next_;
   bool over_ = false;

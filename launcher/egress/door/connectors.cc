@@ -19,11 +19,12 @@ constexpr std::uint16_t kNamesPort = 53, kHttpPort = 80, kTlsPort = 443;
 constexpr std::size_t kMostAsked = 1024, kMostNamed = 16'384;  // of one connector; of a workspace
 constexpr std::int64_t kNamedUs = 20'000'000;  // longer than a connector takes between our answer and its connect(2)
 
-// The port of the loopback that a connection comes from; 0: it comes from elsewhere.
-std::uint16_t port_of_peer(const Fd& client) {
+// The port of the loopback that a connection comes from; 0: it comes from elsewhere. Nothing: it is over already.
+std::optional<std::uint16_t> port_of_peer(const Fd& client) {
   sockaddr_in peer{};
   socklen_t size = sizeof peer;
-  if (::getpeername(client.get(), reinterpret_cast<sockaddr*>(&peer), &size) != 0 || peer.sin_family != AF_INET) return 0;
+  if (::getpeername(client.get(), reinterpret_cast<sockaddr*>(&peer), &size) != 0) return std::nullopt;
+  if (peer.sin_family != AF_INET) return 0;
   return peer.sin_addr.s_addr == htonl(INADDR_LOOPBACK) ? ntohs(peer.sin_port) : 0;
 }
 
@@ -81,6 +82,7 @@ class Connectors::One {
       facts.refusal = refusal;
       co_return refuse(ask, named.whose, facts, ECONNREFUSED);
     }
+    named.counted.emplace(workspace.house, named.whose.way);
     const auto list = named.whose.way->list;  // `facts` has texts of it
     if (!loopback && !names) {
       auto name = workspace.host_at(named.to);
@@ -118,7 +120,7 @@ class Connectors::One {
   std::list<Task<bool>> asked_;  // the last member: what they use outlives them
 };
 
-Connectors::Connectors(Workspace& workspace) : workspace_(workspace) {}
+Connectors::Connectors(Workspace& workspace) : workspace_(workspace), sweeping_(workspace.house.poll, [this] { sweep(); }) {}
 Connectors::~Connectors() = default;
 
 Status Connectors::listen(Fd listener) {
@@ -138,16 +140,26 @@ bool Connectors::name(std::uint16_t from, Named named) {
   const std::int64_t now_us = workspace_.house.poll.now_us();
   const auto there = named_.find(from);
   if (there != named_.end() && there->second.until_us > now_us) return false;
-  if (named_.size() >= kMostNamed) std::erase_if(named_, [now_us](const auto& one) { return one.second.until_us <= now_us; });
+  if (named_.size() >= kMostNamed) sweep();
   if (named_.size() >= kMostNamed) return false;
   named.until_us = now_us + kNamedUs;
-  named_.insert_or_assign(from, std::move(named));
+  named_.erase(from);
+  named_.emplace(from, std::move(named));
+  if (!sweeping_.is_set()) sweeping_.set(now_us + kNamedUs);
   return true;
+}
+
+void Connectors::sweep() {
+  const std::int64_t now_us = workspace_.house.poll.now_us();
+  std::erase_if(named_, [now_us](const auto& one) { return one.second.until_us <= now_us; });
+  if (!named_.empty()) sweeping_.set(now_us + kNamedUs / 2);
 }
 
 void Connectors::accepted(Fd client) {
   workspace_.records.accepted();
-  auto named = named_.extract(port_of_peer(client));
+  const auto from = port_of_peer(client);
+  if (!from) return;
+  auto named = named_.extract(*from);
   if (named.empty() || named.mapped().until_us <= workspace_.house.poll.now_us())
     return alarm(client, "what connects to the door's own listener was announced by no session");
   Named& one = named.mapped();

@@ -15,6 +15,7 @@
 #include "launcher/egress/door/dial_line.h"
 #include "launcher/egress/door/listener.h"
 #include "launcher/egress/door/records.h"
+#include "launcher/egress/door/workspace.h"
 #include "launcher/egress/loop/link.h"
 
 namespace caisson::egress {
@@ -39,6 +40,7 @@ class Connectors {
     Address to;
     std::uint16_t port = 0;
     std::optional<Dialed> dialed;
+    std::optional<Counted> counted = {};
     std::int64_t until_us = 0;
   };
   void accepted(Fd client);
@@ -46,10 +48,12 @@ class Connectors {
   // False: that port is named already.
   [[nodiscard]] bool name(std::uint16_t from, Named named);
   void forget(const One& one);
+  void sweep();  // those that do not come
 
   Workspace& workspace_;
   std::unique_ptr<Listener> listener_;
   std::map<std::uint16_t, Named> named_;  // by the port that it comes from
+  Poll::Timer sweeping_;
   std::list<std::unique_ptr<One>> all_;
 };
 

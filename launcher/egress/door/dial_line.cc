@@ -7,22 +7,9 @@
 
 namespace caisson::egress {
 
-// A dial that waits for its answer; when it goes, its answer belongs to nobody and is closed.
-class DialLine::Pending {
- public:
-  Pending(DialLine& line, std::uint32_t id) : told(line.poll_, line.poll_.now_us() + kPatienceUs), line_(line), id_(id) {
-    line_.pending_[id_] = this;
-  }
-  Pending(const Pending&) = delete;
-  Pending& operator=(const Pending&) = delete;
-  ~Pending() { line_.pending_.erase(id_); }
-  Told told;
-  Dialed dialed;
-
- private:
-  DialLine& line_;
-  const std::uint32_t id_;
-};
+PendingDial::PendingDial(Poll& poll, All& all, std::uint32_t id) : told(poll, poll.now_us() + kPatienceUs), all_(all), id_(id) {
+  all_[id_] = this;
+}
 
 void DialLine::set_peer(Fd fd) {
   fail_all();
@@ -30,7 +17,9 @@ void DialLine::set_peer(Fd fd) {
   dialer_ = std::make_unique<Link>(
       poll_, std::move(fd), [this](std::string_view message, std::vector<Fd> fds) { return heard(message, std::move(fds)); },
       [this] {
-        if (dialer_ && !dialer_->open()) fail_all();
+        if (dialer_->open()) return;
+        fail_all();
+        if (dialer_->broken()) broken_();
       });
 }
 
@@ -69,7 +58,7 @@ Task<Dialed> DialLine::dial(std::uint64_t workspace, std::string domain, Host ho
   const std::string text = host_text(host);
   const DialRequest request{
       .workspace = workspace, .id = ++last_id_, .port = port, .host_bytes = static_cast<std::uint16_t>(text.size())};
-  Pending pending(*this, request.id);
+  PendingDial pending(poll_, pending_, request.id);
   if (!dialer_ || !dialer_->say(message_of(request, text + domain))) pending.dialed.refusal = Refusal::dialer;
   if (pending.dialed.refusal != Refusal::none) co_return std::move(pending.dialed);
   const bool told = co_await pending.told;

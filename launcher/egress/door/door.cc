@@ -24,7 +24,7 @@ Door::Door(Poll& poll, Fd launcher, std::size_t most_connections)
             return ordered(order, text, std::move(fds));
           },
           [this] { done_ = true; }),
-      dialer_(poll),
+      dialer_(poll, [this] { done_ = true; }),
       inside_(poll, launcher_),
       opener_(poll),
       house_{.poll = poll,

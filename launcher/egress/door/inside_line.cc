@@ -5,26 +5,9 @@
 
 namespace caisson::egress {
 
-// One that waits; when it goes, its answer belongs to nobody and is closed.
-class InsideLine::Pending {
- public:
-  Pending(InsideLine& line, std::uint32_t id) : told(line.poll_, line.poll_.now_us() + kPatienceUs), line_(line), id_(id) {
-    line_.pending_[id_] = this;
-  }
-  Pending(const Pending&) = delete;
-  Pending& operator=(const Pending&) = delete;
-  ~Pending() { line_.pending_.erase(id_); }
-  Told told;
-  Dialed dialed;
-
- private:
-  InsideLine& line_;
-  const std::uint32_t id_;
-};
-
 Task<Dialed> InsideLine::connect(std::uint64_t workspace, std::uint16_t port) {
   const Inside asked{.id = ++last_id_, .port = port, .error = 0};
-  Pending pending(*this, asked.id);
+  PendingDial pending(poll_, pending_, asked.id);
   if (!launcher_.tell(Said::inside, workspace, message_of(asked))) pending.dialed.refusal = Refusal::dialer;
   if (pending.dialed.refusal != Refusal::none) co_return std::move(pending.dialed);
   const bool told = co_await pending.told;

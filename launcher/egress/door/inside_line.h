@@ -21,11 +21,9 @@ class InsideLine {
   [[nodiscard]] bool heard(std::string_view text, std::vector<Fd> fds);
 
  private:
-  static constexpr std::int64_t kPatienceUs = 12'000'000;
-  class Pending;
   Poll& poll_;
   LauncherLine& launcher_;
-  std::map<std::uint32_t, Pending*> pending_;
+  PendingDial::All pending_;
   std::uint32_t last_id_ = 0;
 };
 

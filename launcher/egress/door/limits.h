@@ -1,4 +1,4 @@
-// What the connections of one workspace may take: how many at once, how many new ones a second, how many bytes a second.
+// What the connections of one workspace may take: how many at once, how many new ones a second.
 #pragma once
 
 #include <algorithm>
@@ -6,31 +6,9 @@
 
 #include "launcher/common/telling/token_bucket.h"
 #include "launcher/egress/list/list.h"
+#include "launcher/egress/loop/byte_budget.h"
 
 namespace caisson::egress {
-
-// Bytes both ways together. What may move grows with time up to a quarter of a second's worth, at least 64 KiB, so that a slow
-// limit still moves whole segments.
-class ByteBudget {
- public:
-  explicit ByteBudget(std::uint64_t per_second)
-      : per_second_(std::min<std::uint64_t>(per_second, 1ULL << 40)),
-        most_(std::max<std::uint64_t>(per_second_ / 4, 64 * 1024)),
-        left_(most_) {}
-  [[nodiscard]] std::size_t left(std::int64_t now_us) {
-    if (per_second_ == 0) return SIZE_MAX;
-    const auto elapsed_us = static_cast<std::uint64_t>(std::clamp<std::int64_t>(now_us - last_us_, 0, 1'000'000));
-    const std::uint64_t more = per_second_ * elapsed_us / 1'000'000;
-    if (more > 0) left_ = std::min(most_, left_ + more), last_us_ = now_us;
-    return left_;
-  }
-  void spend(std::size_t bytes) { left_ -= std::min<std::uint64_t>(left_, bytes); }
-
- private:
-  const std::uint64_t per_second_, most_;
-  std::uint64_t left_;
-  std::int64_t last_us_ = 0;
-};
 
 class Admission {
  public:

@@ -176,6 +176,9 @@ Task<bool> talk_names(Connection& connection) {
     framed += *text;
     const bool sent = co_await connection.send(std::move(framed), connection.now_us() + Connection::kHandshakeUs);
     if (!sent) co_return false;
+    // Whoever writes and reads as fast as we do would never let us wait, and with us all others.
+    Told others(connection.workspace.house.poll, connection.now_us());
+    (void)co_await others;
   }
 }
 

@@ -17,6 +17,7 @@ bool permitted(const List& list, const Host& host, std::uint16_t port, Verdict& 
   facts.unresolved = address != nullptr;
   if (address != nullptr) facts.address = *address;
   if (verdict.kind == Verdict::Kind::deny) return refuse(facts, verdict.alarm ? Refusal::canary : Refusal::rule);
+  if (port == 0) return refuse(facts, Refusal::port, "nothing listens at port 0");
   if (address != nullptr && !address_permitted(list, verdict, host, *address, port)) {
     const AddressClass leads = class_of(*address);
     // Nobody asks for credentials of the cloud by mistake.

@@ -12,6 +12,14 @@ namespace {
 
 constexpr std::uint16_t kHttpPort = 80, kTlsPort = 443;
 
+// Each of its requests is read: what port 80 is for, and what a rule that permits some methods only can hold for.
+bool is_plain(const Connection& connection, std::uint16_t port) { return port == kHttpPort || connection.verdict.read_only; }
+
+// What a server may take for TLS. Some look at no more of a record's version than that it is below 16.
+bool may_be_tls(std::string_view ahead) {
+  return ahead.front() == kTlsHandshake && (ahead.size() < 2 || static_cast<unsigned char>(ahead[1]) < 16);
+}
+
 bool same_server(Connection& connection, const ClientHello& hello, const HostPort& place) {
   const auto* name = std::get_if<Name>(&place.host);
   if (connection.verdict.sni == Sni::optional && (!hello.server || name == nullptr)) return true;
@@ -42,7 +50,8 @@ Task<bool> talk_any(Connection& connection, HostPort place) {
   }
   if (connection.ahead.front() != kTlsHandshake) co_return true;
   const bool agrees = co_await hello_agrees(connection, std::move(place));
-  if (agrees || connection.facts.refusal == Refusal::not_tls) co_return connection.facts.refusal = Refusal::none, true;
+  const bool other = connection.facts.refusal == Refusal::not_tls && !may_be_tls(connection.ahead);
+  if (agrees || other) co_return connection.facts.refusal = Refusal::none, connection.facts.detail = {}, true;
   co_return co_await turn_away(connection);
 }
 
@@ -138,7 +147,7 @@ Task<bool> hand_over(Connection& connection, HostPort place) {
 
 Task<bool> talk_tunnel(Connection& connection, HostPort place) {
   const bool opened = is_opened(connection, place);
-  if (place.port == kHttpPort && !opened) co_return co_await talk_http(connection, std::move(place));
+  if (is_plain(connection, place.port) && !opened) co_return co_await talk_http(connection, std::move(place));
   if (place.port != kTlsPort && !opened) co_return co_await talk_any(connection, std::move(place));
   const bool agrees = co_await hello_agrees(connection, place);
   if (!agrees) co_return co_await turn_away(connection);
@@ -157,7 +166,7 @@ Task<bool> talk_transparent(Connection& connection) {
   if (synthetic) connection.refuse(Refusal::no_such_name, "the address belongs to no name that was asked for within the hour");
   if (synthetic || !permitted) co_return co_await turn_away(connection);
   const bool opened = is_opened(connection, place), tls = place.port == kTlsPort || opened;
-  if (place.port == kHttpPort && !opened) co_return co_await talk_http(connection, std::move(place));
+  if (is_plain(connection, place.port) && !opened) co_return co_await talk_http(connection, std::move(place));
   if (tls) {
     const bool agrees = co_await hello_agrees(connection, place);
     if (!agrees) co_return co_await turn_away(connection);

@@ -61,7 +61,10 @@ void Workspace::set_lists(const Lists& lists, std::uint32_t generation_) {
   for (const auto& [domain, list] : lists.of) {
     std::shared_ptr<Way>& way = ways[domain];
     if (!way) way = std::make_shared<Way>(domain);
+    // Lists come again whenever a client changes something: what is spent stays spent.
+    const bool same = way->list && way->list->limits == list->limits;
     way->list = list;
+    if (same) continue;
     way->admission.emplace(list->limits);
     way->bytes = std::make_shared<ByteBudget>(list->limits.bytes_per_second);
   }

@@ -41,6 +41,22 @@ struct House {
   std::size_t connections = 0, kept = 0, most_connections = 0;
 };
 
+// A connection as limits count it, from its admission to its end.
+class Counted {
+ public:
+  Counted(House& house, std::shared_ptr<Way> way) : house_(house), way_(std::move(way)) {
+    ++house_.connections, ++way_->connections;
+  }
+  Counted(Counted&&) = default;  // what is left counts no more
+  ~Counted() {
+    if (way_) --house_.connections, --way_->connections;
+  }
+
+ private:
+  House& house_;  // outlives workspaces
+  std::shared_ptr<Way> way_;
+};
+
 class Workspace {
  public:
   Workspace(House& house, std::uint64_t id);

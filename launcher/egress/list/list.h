@@ -53,6 +53,7 @@ struct Limits {
   std::uint32_t connections_per_second = 50;  // burst: four times as many
   std::uint64_t bytes_per_second = 0;         // both ways together; 0: not limited
   std::uint32_t idle_seconds = 300;
+  bool operator==(const Limits&) const = default;
 };
 
 struct List {

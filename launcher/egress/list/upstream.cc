@@ -63,6 +63,7 @@ Status take_patterns(std::string_view& bytes, std::string_view key, std::vector<
     if (into.size() == kMaxPatterns) return fail(Code::limit, "too many patterns");
     into.push_back(std::move(pattern));
   }
+  if (patterns_size(into) > kMaxPatternBytes) return fail(Code::limit, "its patterns are too long");
   return {};
 }
 
@@ -135,6 +136,13 @@ bool proxy_permitted(const List& list, const Upstream& upstream, const Address& 
     default:
       return false;
   }
+}
+
+std::size_t patterns_size(const std::vector<Pattern>& patterns) {
+  constexpr std::size_t kAround = std::string_view("exclude \n").size();
+  std::size_t out = 0;
+  for (const Pattern& pattern : patterns) out += kAround + pattern.text.size();
+  return out;
 }
 
 std::string upstream_bytes(const Upstream& upstream) {

@@ -13,6 +13,9 @@ namespace caisson::egress {
 
 inline constexpr std::size_t kMaxPolicyPatterns = 64;  // of a policy, include and exclude each
 inline constexpr std::size_t kMaxCredential = 255;     // bytes of the user, and of the password: what SOCKS 5 can say (RFC 1929)
+// Of patterns_size(), include and exclude each: so one that is told, with its domain, is one message (kMaxText of
+// common/egress/protocol.h).
+inline constexpr std::size_t kMaxPatternBytes = 6 * 1024;
 
 struct Upstream {
   enum class Kind { http, socks5 };
@@ -36,6 +39,9 @@ constexpr std::string_view words(Upstream::Kind) { return "http socks5"; }
 // Whether a connection to the proxy may be made to this address. One of the policy: any but those of multicast and metadata; a
 // loopback address only where it is written as one, so that no name server decides. Else what the list says.
 [[nodiscard]] bool proxy_permitted(const List& list, const Upstream& upstream, const Address& address);
+
+// What they take in upstream_bytes().
+[[nodiscard]] std::size_t patterns_size(const std::vector<Pattern>& patterns);
 
 // How caisson-gate tells the dialer. Both ends are built together; whatever is no upstream is refused.
 [[nodiscard]] std::string upstream_bytes(const Upstream& upstream);

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 namespace caisson::egress {
@@ -33,17 +35,20 @@ bool LauncherLine::tell(Said said, std::uint64_t workspace, std::string_view tex
          link_.say(message_of(SaidHead{said, static_cast<std::uint32_t>(text.size()), workspace}, text));
 }
 
+// Room for what there is, not for the most there could be: a door whose lists come often would be busy with zeros. It grows as it
+// is filled: fstat(3) is newfstatat(2), which the door's filter does not permit.
 std::optional<std::string> bytes_of(int file, std::size_t most) {
-  std::string out(most + 1, '\0');
+  std::string out(std::min<std::size_t>(most + 1, 16 * 1024), '\0');
   std::size_t size = 0;
-  while (size < out.size()) {
+  for (;;) {
     const ssize_t got = ::pread(file, out.data() + size, out.size() - size, static_cast<off_t>(size));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return std::nullopt;
     if (got == 0) break;
     size += static_cast<std::size_t>(got);
+    if (size > most) return std::nullopt;
+    if (size == out.size()) out.resize(std::min(most + 1, out.size() * 2));
   }
-  if (size > most) return std::nullopt;
   out.resize(size);
   out.shrink_to_fit();
   return out;

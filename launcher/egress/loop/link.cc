@@ -48,7 +48,9 @@ void Link::flush() {
 void Link::end() {
   if (!std::exchange(open_, false)) return;
   poll_.unwatch(fd_.get(), *this);
-  poll_.later([ended = ended_] { ended(); });
+  poll_.later([ended = ended_, alive = std::weak_ptr(alive_)] {
+    if (!alive.expired()) ended();
+  });
 }
 
 bool Link::hear_one() {
@@ -57,7 +59,9 @@ bool Link::hear_one() {
   if (came.size < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   std::vector<Fd> fds;
   for (std::size_t i = 0; i < came.count; ++i) fds.emplace_back(came.fds[i]);
-  if (came.size <= 0 || came.cut() || !heard_({buffer, static_cast<std::size_t>(came.size)}, std::move(fds))) return end(), false;
+  if (came.size <= 0) return end(), false;
+  broken_ = came.cut() || !heard_({buffer, static_cast<std::size_t>(came.size)}, std::move(fds));
+  if (broken_) end();
   return open_;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,7 +21,7 @@ class Link final : Poll::Source {
 
   // A message with its descriptors; false: it is not one that this peer may send, and the connection ends.
   using Heard = std::function<bool(std::string_view message, std::vector<Fd> fds)>;
-  // `ended` is called once, from the loop: the peer is gone, or said what it may not.
+  // `ended` is called once, from the loop, and not after the link is destroyed: the peer is gone, or said what it may not.
   Link(Poll& poll, Fd fd, Heard heard, std::function<void()> ended);
   ~Link();
   Link(const Link&) = delete;
@@ -30,6 +31,8 @@ class Link final : Poll::Source {
   [[nodiscard]] bool say(std::string message, Fd fd = {}, Fd second = {});
   [[nodiscard]] bool room() const { return waiting_.size() < kMostWaiting / 2; }
   [[nodiscard]] bool open() const { return open_; }
+  // The peer said what it may not. It does not know that it is not heard any more: whoever finds this ends, to be joined anew.
+  [[nodiscard]] bool broken() const { return broken_; }
   // Sends what waits, as long as the socket takes it.
   void flush();
 
@@ -47,7 +50,8 @@ class Link final : Poll::Source {
   const Heard heard_;
   const std::function<void()> ended_;
   std::deque<Waiting> waiting_;
-  bool open_ = true, blocked_ = false;
+  bool open_ = true, blocked_ = false, broken_ = false;
+  const std::shared_ptr<int> alive_ = std::make_shared<int>();
 };
 
 // Messages of fixed native structs, then text.

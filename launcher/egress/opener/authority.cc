@@ -68,15 +68,17 @@ bool Authority::certify(std::set<std::string> hosts) {
   ERR_clear_error();
   Certificate made(X509_new());
   X509* const certificate = made.get();
-  std::string permitted;
-  for (const std::string& host : hosts) permitted += (permitted.empty() ? "" : ",") + ("permitted;DNS:" + host);
+  std::string constraints;
+  for (const std::string& host : hosts) constraints += (constraints.empty() ? "" : ",") + ("permitted;DNS:" + host);
+  // Names alone leave addresses permitted, all of them (RFC 5280 4.2.1.10).
+  constraints += ",excluded;IP:0.0.0.0/0.0.0.0,excluded;IP:0:0:0:0:0:0:0:0/0:0:0:0:0:0:0:0";
   const bool done = certificate != nullptr && X509_set_pubkey(certificate, key_.get()) == 1 &&
                     fill(certificate, key_.get(), authority_name(certificate), kAuthorityDays * kDay) &&
                     X509_set_issuer_name(certificate, X509_get_subject_name(certificate)) == 1 &&
                     add_extension(certificate, certificate, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
                     add_extension(certificate, certificate, NID_key_usage, "critical,keyCertSign") &&
                     add_extension(certificate, certificate, NID_subject_key_identifier, "hash") &&
-                    add_extension(certificate, certificate, NID_name_constraints, "critical," + permitted) &&
+                    add_extension(certificate, certificate, NID_name_constraints, "critical," + constraints) &&
                     X509_sign(certificate, key_.get(), EVP_sha256()) > 0;
   if (!done) return false;
   certificate_ = std::move(made);

@@ -5,10 +5,14 @@
 #include <cerrno>
 #include <charconv>
 
+#include "launcher/egress/secret/charset.h"
+
 namespace caisson::egress {
 namespace {
 
 constexpr std::size_t kPart = 16 * 1024, kATurn = 256 * 1024;
+constexpr unsigned kMostTurns = 64;
+constexpr std::int64_t kBudgetUs = 20'000;
 
 std::string hex(std::size_t number) {
   char digits[2 * sizeof number];
@@ -18,10 +22,13 @@ std::string hex(std::size_t number) {
 // Those that would lead the session to another way to the same server, where its placeholders are not replaced.
 bool is_kept_back(const Field& field) { return field.hop_by_hop || same_word(field.name, "alt-svc"); }
 
+// Whether a secret in the answer's body would stand there as it is: not compressed, not cut by a part that nobody can have asked
+// for, and in characters that have ASCII in it.
 bool is_readable(const AnswerHead& head) {
-  return std::ranges::all_of(head.fields, [](const Field& field) {
-    return !same_word(field.name, "content-encoding") || field.value.empty() || same_word(field.value, "identity");
-  });
+  return head.status != 206 && std::ranges::all_of(head.fields, [](const Field& field) {
+           if (same_word(field.name, "content-type")) return has_ascii(field.value);
+           return !same_word(field.name, "content-encoding") || field.value.empty() || same_word(field.value, "identity");
+         });
 }
 
 // What has come, up to what one part may be; 0: the end; -1 as Tls::read().
@@ -34,23 +41,32 @@ ssize_t append(Tls& from, std::string& to) {
 
 }  // namespace
 
-OpenExchange::OpenExchange(Tls& client, Tls& server, std::string& ahead, Asked asked, const Forms& forms)
-    : client_(client), server_(server), ahead_(ahead), asked_(std::move(asked)), forms_(forms), scrubber_(forms) {
+OpenExchange::OpenExchange(Tls& client, Tls& server, std::string& ahead, Asked asked, const Forms& forms, ByteBudget& bytes)
+    : client_(client), server_(server), ahead_(ahead), asked_(std::move(asked)), forms_(forms), bytes_(bytes), scrubber_(forms) {
   to_server_ = asked_.text;
   request_ = BodyEnd(asked_.body);
 }
 
 Task<OpenExchange::End> OpenExchange::run(std::int64_t idle_us) {
   Poll& poll = client_.stream().poll();
+  unsigned turns = 0;
   for (std::uint64_t at_pause = 0;;) {
+    // As much as a turn may move, so that no more goes than may.
+    while (bytes_.left(poll.now_us()) < 2 * kPart) {
+      Told budget(poll, poll.now_us() + kBudgetUs);
+      co_await budget;
+    }
+    const std::uint64_t before = up_ + down_;
     const Next next = turn();
+    bytes_.spend(up_ + down_ - before);
+    ++turns;
     if (next == Next::over) co_return end_;
     if (next == Next::wait) {
       const bool stirred = co_await Stirred(poll.now_us() + idle_us, client_.stream(), &server_.stream());
       if (!stirred) co_return passed_on_ ? End::broken : End::idle;
-    } else if (up_ + down_ - at_pause >= kATurn) {
-      // A fast server and a fast client would keep the loop from all others.
-      at_pause = up_ + down_;
+    } else if (turns >= kMostTurns || up_ + down_ - at_pause >= kATurn) {
+      // A fast server and a fast client would keep the loop from all others, and so would records of a byte each.
+      at_pause = up_ + down_, turns = 0;
       Told pause(poll, poll.now_us());
       co_await pause;
     }
@@ -123,15 +139,16 @@ OpenExchange::Next OpenExchange::take_head(const Outcome& read) {
   status_ = head_.status;
   switched_ = head_.switches;
   kind_ = switched_ ? BodyKind::until_close : head_.body.kind;
-  // A request whose end has not come yet would be read as the next one.
-  goes_on_ = answered_ && asked_.keep_alive && head_.keep_alive && request_.ended() && to_server_.empty();
+  answer_ = BodyEnd(head_.body);
+  const bool bodiless = answered_ && kind_ != BodyKind::until_close && answer_.ended();
+  // A request whose end has not come yet would be read as the next one, and what nobody has asked for as the next one's answer.
+  goes_on_ = answered_ && asked_.keep_alive && head_.keep_alive && request_.ended() && to_server_.empty() &&
+             !(bodiless && from_server_.size() > read.size);
   put_head(head_);
   passed_on_ = true;
   from_server_.erase(0, read.size);
   scan_ = {};
-  if (!answered_) return Next::again;
-  answer_ = BodyEnd(head_.body);
-  if (kind_ != BodyKind::until_close && answer_.ended()) end_body();
+  if (bodiless) end_body();
   return Next::again;
 }
 

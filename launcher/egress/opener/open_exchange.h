@@ -7,6 +7,7 @@
 #include <string>
 
 #include "launcher/common/base/task.h"
+#include "launcher/egress/loop/byte_budget.h"
 #include "launcher/egress/opener/bindings.h"
 #include "launcher/egress/opener/tls.h"
 #include "launcher/egress/parse/http_answer.h"
@@ -31,8 +32,8 @@ class OpenExchange {
     bool keep_alive = true, to_head = false, websocket = false;
   };
   // ahead: what was read of the session behind the head; what is left of it is the next request's. forms: of what the server may
-  // know.
-  OpenExchange(Tls& client, Tls& server, std::string& ahead, Asked asked, const Forms& forms);
+  // know. bytes: of the domain.
+  OpenExchange(Tls& client, Tls& server, std::string& ahead, Asked asked, const Forms& forms, ByteBudget& bytes);
   [[nodiscard]] Task<End> run(std::int64_t idle_us);
 
   [[nodiscard]] bool goes_on() const { return goes_on_; }  // both ends may carry another request
@@ -59,6 +60,7 @@ class OpenExchange {
   std::string& ahead_;
   const Asked asked_;
   const Forms& forms_;
+  ByteBudget& bytes_;
   Scrubber scrubber_;
   BodyEnd request_, answer_;
   BodyKind kind_ = BodyKind::none;  // of the answer's body

@@ -94,7 +94,7 @@ bool Opener::set_door(Fd fd) {
   door_.reset();
   door_ = std::make_unique<Link>(
       poll_, std::move(fd), [this](std::string_view message, std::vector<Fd> fds) { return handed(message, std::move(fds)); },
-      [] {});
+      [this] { done_ = done_ || door_->broken(); });
   return true;
 }
 
@@ -121,7 +121,7 @@ bool Opener::handed(std::string_view message, std::vector<Fd> fds) {
   for (const auto& [id, one] : places_) all += one->visits();
   const auto list = place.list_of(to.domain);
   // Beyond the limit the sockets are closed; the door counts what it has, this one what it was given.
-  if (!list || place.visits() >= list->limits.connections || all >= most_connections_) return true;
+  if (!list || place.visits_of(to.domain) >= list->limits.connections || all >= most_connections_) return true;
   place.add(std::make_unique<Visit>(place, std::move(to), std::move(fds[0]), std::move(fds[1])));
   return true;
 }

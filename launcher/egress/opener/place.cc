@@ -1,5 +1,7 @@
 #include "launcher/egress/opener/place.h"
 
+#include <algorithm>
+
 #include "launcher/egress/opener/visit.h"
 
 namespace caisson::egress {
@@ -10,6 +12,13 @@ Place::Place(Poll& poll_, LauncherLine& launcher_, const Trust& trust_, std::opt
 Place::~Place() = default;
 
 void Place::set_lists(Lists lists, std::uint32_t generation_) {
+  std::set<std::string> same;
+  for (const auto& [domain, list] : lists.of)
+    if (const auto before = list_of(domain); before && list_bytes(*before) == list_bytes(*list)) same.insert(domain);
+  std::erase_if(visits_, [&same](const auto& visit) { return !same.contains(visit->domain()); });
+  for (const auto& [domain, list] : lists.of)
+    if (!same.contains(domain)) bytes_[domain] = std::make_shared<ByteBudget>(list->limits.bytes_per_second);
+  std::erase_if(bytes_, [&lists](const auto& one) { return !lists.of.contains(one.first); });
   lists_ = std::move(lists);
   generation = generation_;
   for (const auto& [domain, list] : lists_.of) {
@@ -17,7 +26,6 @@ void Place::set_lists(Lists lists, std::uint32_t generation_) {
     change(domain, std::make_shared<const Bindings>(*list, old.get()));
   }
   std::erase_if(bindings_, [this](const auto& one) { return !lists_.of.contains(one.first); });
-  std::erase_if(visits_, [this](const auto& visit) { return !lists_.of.contains(visit->domain()); });
 }
 
 void Place::add_hosts(std::set<std::string>& bound) const {
@@ -27,7 +35,7 @@ void Place::add_hosts(std::set<std::string>& bound) const {
 
 bool Place::set_secret(std::string_view domain, std::string_view name, std::string secret) {
   const auto old = bindings_of(domain);
-  auto made = old && is_secret(secret) ? old->with(name, std::move(secret)) : nullptr;
+  auto made = old && (secret.empty() || is_secret(secret)) ? old->with(name, std::move(secret)) : nullptr;
   if (!made) return false;
   change(std::string(domain), std::move(made));
   return true;
@@ -48,6 +56,15 @@ std::shared_ptr<const Bindings> Place::bindings_of(std::string_view domain) cons
 std::shared_ptr<const List> Place::list_of(std::string_view domain) const {
   const auto found = lists_.of.find(domain);
   return found != lists_.of.end() ? found->second : nullptr;
+}
+
+std::shared_ptr<ByteBudget> Place::bytes_of(std::string_view domain) const {
+  const auto found = bytes_.find(domain);
+  return found != bytes_.end() ? found->second : nullptr;
+}
+
+std::size_t Place::visits_of(std::string_view domain) const {
+  return static_cast<std::size_t>(std::ranges::count(visits_, domain, [](const auto& visit) { return visit->domain(); }));
 }
 
 void Place::add(std::unique_ptr<Visit> visit) {

@@ -12,6 +12,7 @@
 
 #include "launcher/common/telling/token_bucket.h"
 #include "launcher/egress/list/lists.h"
+#include "launcher/egress/loop/byte_budget.h"
 #include "launcher/egress/loop/launcher_line.h"
 #include "launcher/egress/loop/poll.h"
 #include "launcher/egress/opener/authority.h"
@@ -30,9 +31,9 @@ class Place {
   Place(const Place&) = delete;
   Place& operator=(const Place&) = delete;
 
-  // What a newer list takes away is taken from connections that are open, too: they end.
+  // Open connections of domains whose lists are not the same any more end: what a newer one takes away is not theirs.
   void set_lists(Lists lists, std::uint32_t generation);
-  // False: it is no secret, or no such binding is there.
+  // "": it is gone. False: it is no secret, or no such binding is there.
   [[nodiscard]] bool set_secret(std::string_view domain, std::string_view name, std::string secret);
   void add(std::unique_ptr<Visit> visit);
   void add_hosts(std::set<std::string>& bound) const;
@@ -40,7 +41,9 @@ class Place {
 
   [[nodiscard]] std::shared_ptr<const Bindings> bindings_of(std::string_view domain) const;  // nullptr: it has none
   [[nodiscard]] std::shared_ptr<const List> list_of(std::string_view domain) const;
+  [[nodiscard]] std::shared_ptr<ByteBudget> bytes_of(std::string_view domain) const;
   [[nodiscard]] std::size_t visits() const { return visits_.size(); }
+  [[nodiscard]] std::size_t visits_of(std::string_view domain) const;
 
   Poll& poll;
   LauncherLine& launcher;
@@ -55,6 +58,7 @@ class Place {
 
   Lists lists_;
   std::map<std::string, std::shared_ptr<const Bindings>, std::less<>> bindings_;
+  std::map<std::string, std::shared_ptr<ByteBudget>, std::less<>> bytes_;  // of each domain that has a list
   std::list<std::unique_ptr<Visit>> visits_;
 };
 

@@ -11,6 +11,8 @@ namespace {
 
 constexpr unsigned char kProtocol[] = "\x08http/1.1";
 constexpr std::size_t kPart = 16 * 1024;
+// A handshake has about ten, and what follows it, tickets and new keys, is rare: RFC 8446 5.5 asks for keys after 2^24 records.
+constexpr unsigned kMostMessages = 64;
 
 // A client that offers protocols, but not ours, is refused (RFC 7301 3.2).
 int choose_protocol(SSL*, const unsigned char** out, unsigned char* size, const unsigned char* offered, unsigned offered_size,
@@ -19,6 +21,10 @@ int choose_protocol(SSL*, const unsigned char** out, unsigned char* size, const 
   const int found = SSL_select_next_proto(&chosen, size, kProtocol, sizeof kProtocol - 1, offered, offered_size);
   *out = chosen;
   return found == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
+}
+
+void count_message(int sent, int, int type, const void*, std::size_t, SSL*, void* messages) {
+  if (sent == 0 && type == SSL3_RT_HANDSHAKE) ++*static_cast<unsigned*>(messages);
 }
 
 }  // namespace
@@ -48,7 +54,13 @@ Tls::Tls(Stream& stream, SSL_CTX& context, std::string_view ahead) : stream_(str
   // An empty one means "not yet", never the end.
   BIO_set_mem_eof_return(in, -1);
   SSL_set_bio(ssl_.get(), in, out);
+  SSL_set_msg_callback(ssl_.get(), count_message);
+  SSL_set_msg_callback_arg(ssl_.get(), &messages_);
 }
+
+// OpenSSL takes messages of the handshake without end and answers them in memory: a peer that sends nothing else would hold the
+// loop, and all other connections, for as long as it sends.
+bool Tls::floods() const { return messages_ > kMostMessages; }
 
 Tls::Fill Tls::fill() {
   static std::array<char, kPart> buffer;  // encrypted
@@ -80,7 +92,7 @@ Task<bool> Tls::handshake(std::int64_t deadline_us) {
     const int done = SSL_do_handshake(ssl_.get());
     const int error = SSL_get_error(ssl_.get(), done);
     const bool flushed = flush();
-    if (!flushed && errno != EAGAIN) co_return false;
+    if (floods() || (!flushed && errno != EAGAIN)) co_return false;
     if (done == 1 && flushed) co_return true;
     if (done != 1 && error != SSL_ERROR_WANT_READ) co_return false;
     if (flushed) {
@@ -101,6 +113,7 @@ ssize_t Tls::read(std::span<char> into) {
     const int done = SSL_read_ex(ssl_.get(), into.data(), into.size(), &got);
     if (done == 1) return static_cast<ssize_t>(got);
     const int error = SSL_get_error(ssl_.get(), done);
+    if (floods()) return errno = EPROTO, -1;
     if (error == SSL_ERROR_ZERO_RETURN) return ended_ = true, 0;
     if (error != SSL_ERROR_WANT_READ) return errno = EPROTO, -1;
     switch (fill()) {

@@ -33,6 +33,8 @@ class Tls {
  public:
   // `ahead`: what was read of the stream before.
   Tls(Stream& stream, SSL_CTX& context, std::string_view ahead = {});
+  Tls(const Tls&) = delete;  // OpenSSL has an address of its
+  Tls& operator=(const Tls&) = delete;
   [[nodiscard]] SSL* ssl() const { return ssl_.get(); }  // nullptr: OpenSSL has no memory
   [[nodiscard]] Stream& stream() const { return stream_; }
 
@@ -49,8 +51,10 @@ class Tls {
  private:
   enum class Fill { some, none, end };
   Fill fill();
+  [[nodiscard]] bool floods() const;
 
   Stream& stream_;
+  unsigned messages_ = 0;  // of handshakes, that have come
   OpensslPtr<SSL, SSL_free> ssl_;
   std::string out_;  // of the stream's, and not taken by it
   bool ended_ = false;

@@ -54,12 +54,40 @@ std::string_view words_of(OpenExchange::End end) {
   std::unreachable();
 }
 
+// A request with a body where most have none, or whose body waits for a word of the server, may be taken for one without: the
+// body would be read as a request of its own, and an answer as another's.
+bool may_be_misread(const RequestHead& head) {
+  const bool usually_none = only_reads(head.method) || head.method == "DELETE";
+  return (head.body.kind != BodyKind::none && usually_none) || head.expect_continue;
+}
+
 }  // namespace
+
+// One request that goes out, on record however it ends: also where this goes in the midst, because the visit does.
+struct Visit::Use {
+  Visit& visit;
+  const OpenExchange& exchange;
+  const std::int64_t since_us;
+  std::string_view ended = "closed";
+
+  Use(Visit& of, const OpenExchange& exchange_, std::int64_t since) : visit(of), exchange(exchange_), since_us(since) {}
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+  ~Use() {
+    JsonText told = visit.record("connection");
+    told.string("ended", ended).number("status", exchange.status());
+    told.number("up", static_cast<std::int64_t>(exchange.up())).number("down", static_cast<std::int64_t>(exchange.down()));
+    if (exchange.scrubbed() > 0) told.number("scrubbed", static_cast<std::int64_t>(exchange.scrubbed()));
+    told.number("ms", (visit.now_us() - since_us) / 1000);
+    (void)visit.place_.launcher.tell(Said::record, visit.place_.id, told.text());
+  }
+};
 
 Visit::Visit(Place& place, To to, Fd client, Fd server)
     : place_(place),
       to_(std::move(to)),
       list_(place.list_of(to_.domain)),
+      bytes_(place.bytes_of(to_.domain)),
       client_stream_(place.poll, std::move(client)),
       server_stream_(place.poll, std::move(server)),
       over_(place.poll, [this] { place_.end(*this); }) {}
@@ -69,7 +97,8 @@ void Visit::begin() { talk_.emplace(talk()); }
 Task<bool> Visit::talk() {
   const bool met = co_await meet();
   for (bool more = met; more;) more = co_await one_request();
-  if (client_) client_->close();
+  // Without its word for the end, so that half an answer is not taken for a whole one.
+  if (client_ && !broken_) client_->close();
   if (server_) server_->close();
   over_.set(now_us());  // there its frame is not in use any more
   co_return met;
@@ -130,16 +159,15 @@ Task<bool> Visit::one_request() {
   asked_ = Asked();
   const bool asked = co_await read_head(head, size);
   if (!asked) co_return false;
-  while (!place_.records.take(now_us())) {
-    Told budget(place_.poll, now_us() + kBudgetUs);
-    co_await budget;
-  }
+  co_await budget();
   const std::int64_t since_us = now_us();
   const auto bindings = place_.bindings_of(to_.domain);
   if (!bindings) co_return false;
   const bool here = head.form == RequestHead::Form::origin && head.host && *head.host == to_.place.host;
   asked_.method = head.method, asked_.path = path_of(head);
   if (!here) co_return co_await turn_away(Refusal::host_differs, "the request is for another host", kForbidden);
+  const bool writes = decide(*list_, to_.place.host, to_.place.port).read_only && !only_reads(head.method);
+  if (writes) co_return co_await turn_away(Refusal::method, "the rule permits only to read", kForbidden);
   Replaced replaced = replace(head, to_.place, bindings->all());
   asked_.secrets = names_of(replaced.used);
   if (replaced.refusal != Refusal::none) co_return co_await turn_away(replaced.refusal, std::string(replaced.detail), kForbidden);
@@ -147,18 +175,16 @@ Task<bool> Visit::one_request() {
   request.text = std::move(replaced.text);
   request.body = head.body;
   request.minor = head.minor;
-  request.keep_alive = head.keep_alive;
+  request.keep_alive = head.keep_alive && !may_be_misread(head);
   request.to_head = head.method == "HEAD";
   request.websocket = head.websocket;
   ahead_.erase(0, size);
-  OpenExchange exchange(*client_, *server_, ahead_, std::move(request), bindings->forms_of(to_.host));
+  OpenExchange exchange(*client_, *server_, ahead_, std::move(request), bindings->forms_of(to_.host), *bytes_);
+  std::optional<Use> use(std::in_place, *this, exchange, since_us);
   const OpenExchange::End end = co_await exchange.run(std::int64_t{list_->limits.idle_seconds} * 1'000'000);
-  JsonText told = record("connection");
-  told.string("ended", words_of(end)).number("status", exchange.status());
-  told.number("up", static_cast<std::int64_t>(exchange.up())).number("down", static_cast<std::int64_t>(exchange.down()));
-  if (exchange.scrubbed() > 0) told.number("scrubbed", static_cast<std::int64_t>(exchange.scrubbed()));
-  told.number("ms", (now_us() - since_us) / 1000);
-  (void)place_.launcher.tell(Said::record, place_.id, told.text());
+  use->ended = words_of(end);
+  use.reset();
+  broken_ = end == OpenExchange::End::broken;
   if (end == OpenExchange::End::bad_answer || end == OpenExchange::End::unreachable || end == OpenExchange::End::bad_request) {
     const std::string_view status = end == OpenExchange::End::bad_request ? "400 Bad Request" : "502 Bad Gateway";
     co_await send(answer_text(status, "caisson: " + to_.host + ": " + std::string(words_of(end)) + "\n"));
@@ -179,7 +205,16 @@ JsonText Visit::record(std::string_view event) const {
   return out;
 }
 
+Task<bool> Visit::budget() {
+  while (!place_.records.take(now_us())) {
+    Told again(place_.poll, now_us() + kBudgetUs);
+    co_await again;
+  }
+  co_return true;
+}
+
 Task<bool> Visit::turn_away(Refusal refusal, std::string detail, std::string status) {
+  if (asked_.method.empty()) co_await budget();  // else it was asked for the request
   const std::string_view what = word(words(Refusal{}), static_cast<std::size_t>(refusal));
   JsonText told = record("refusal");
   told.string("refusal", what).string("detail", detail);

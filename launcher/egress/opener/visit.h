@@ -35,10 +35,12 @@ class Visit {
   struct Asked {  // of a request, for its record
     std::string method, path, secrets;
   };
+  struct Use;
   [[nodiscard]] Task<bool> talk();
   [[nodiscard]] Task<bool> meet();
   [[nodiscard]] Task<bool> read_head(RequestHead& head, std::size_t& size);
   [[nodiscard]] Task<bool> one_request();
+  [[nodiscard]] Task<bool> budget();  // until one more record may be made; always true
   // Records it, and tells the session, if that has come so far. Always false: the connection is over.
   [[nodiscard]] Task<bool> turn_away(Refusal refusal, std::string detail, std::string status);
   [[nodiscard]] Task<bool> send(std::string text);
@@ -50,10 +52,12 @@ class Visit {
   Place& place_;
   const To to_;
   const std::shared_ptr<const List> list_;
+  const std::shared_ptr<ByteBudget> bytes_;
   Stream client_stream_, server_stream_;
   std::unique_ptr<Tls> client_, server_;
   std::string ahead_;  // read of the session, and of no request yet
   Asked asked_;
+  bool broken_ = false;  // in the middle of an answer
   Poll::Timer over_;
   std::optional<Task<bool>> talk_;  // the last member: what it uses outlives it
 };

@@ -13,13 +13,12 @@ enum Extension : std::uint32_t { kServerName = 0, kAlpn = 16, kEncryptedSni = 0x
 
 Outcome not_tls(std::string_view why) { return refuse(Refusal::not_tls, why); }
 
-// handshake, version 3.0 to 3.4, 1 to 2^14 bytes (RFC 8446 5.1: no empty fragments of handshake messages). As much of it as has
-// come.
+// handshake, a version that some server takes (their reading of it goes from exact to "below 16.0"), 1 to 2^14 bytes (RFC
+// 8446 5.1: no empty fragments of handshake messages). As much of it as has come.
 bool may_be_record(std::string_view head) {
   const auto at = [&](std::size_t i) { return static_cast<unsigned char>(head[i]); };
   if (!head.empty() && head[0] != kTlsHandshake) return false;
-  if (head.size() > 1 && at(1) != 3) return false;
-  if (head.size() > 2 && at(2) > 4) return false;
+  if (head.size() > 1 && at(1) >= 16) return false;
   if (head.size() > 3 && at(3) * 256U > kMaxRecord) return false;
   const unsigned size = head.size() > 4 ? at(3) * 256U + at(4) : 1;
   return size >= 1 && size <= kMaxRecord;

@@ -1,13 +1,25 @@
 #include "launcher/egress/secret/replace.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 
-#include "launcher/egress/secret/base64.h"
+#include "launcher/egress/parse/base64.h"
 
 namespace caisson::egress {
 namespace {
 
 constexpr std::string_view kAuthorization = "authorization";
+// What the head that goes out has anew, or not at all: an answer that is compressed, in parts or in other characters could not be
+// searched for the secret.
+constexpr std::string_view kDropped[] = {"host", "accept-encoding", "accept-charset", "range", "if-range", "request-range"};
+// By which some servers take a request for one with another method or path.
+constexpr std::string_view kOverrides[] = {"x-http-method", "x-http-method-override", "x-method-override", "x-original-url",
+                                           "x-rewrite-url"};
+
+bool is_one_of(std::string_view name, std::span<const std::string_view> names) {
+  return std::ranges::any_of(names, [name](std::string_view one) { return same_word(name, one); });
+}
 
 bool path_begins(std::string_view target, std::string_view prefix) {
   const std::string_view path = target.substr(0, target.find('?'));
@@ -18,6 +30,9 @@ bool path_begins(std::string_view target, std::string_view prefix) {
 bool permits(const Binding& binding, const RequestHead& head, const HostPort& place) {
   const auto* name = std::get_if<Name>(&place.host);
   if (name == nullptr || name->text != binding.host || place.port != binding.port) return false;
+  const bool any = binding.methods.empty() && binding.path == "/";
+  const auto overrides = [](const Field& field) { return is_one_of(field.name, kOverrides); };
+  if (!any && std::ranges::any_of(head.fields, overrides)) return false;
   if (!binding.methods.empty() && std::ranges::find(binding.methods, head.method) == binding.methods.end()) return false;
   return binding.path == "/" || (is_plain_path(head.target) && path_begins(head.target, binding.path));
 }
@@ -28,6 +43,32 @@ std::pair<std::string_view, std::string_view> credentials(std::string_view value
   if (space == std::string_view::npos) return {value, {}};
   const std::size_t rest = value.find_first_not_of(' ', space);
   return {value.substr(0, space), rest == std::string_view::npos ? std::string_view() : value.substr(rest)};
+}
+
+// -1: these are no two digits.
+int byte_of(std::string_view hex) {
+  int byte = -1;
+  const auto [end, error] = std::from_chars(hex.data(), hex.data() + hex.size(), byte, 16);
+  return error == std::errc() && hex.size() == 2 && end == hex.data() + 2 && hex[0] != '-' ? byte : -1;
+}
+
+// No byte that starts nothing, and no character in more bytes than it needs: "%c0%ae" is a '.' to some.
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const auto first = static_cast<unsigned char>(text[0]);
+    const std::size_t size = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+    if (size == 0 || size > text.size()) return false;
+    std::uint32_t code = size == 1 ? first : first & (0x7fU >> size);
+    for (const char c : text.substr(1, size - 1)) {
+      const auto next = static_cast<unsigned char>(c);
+      if (next >> 6 != 2) return false;
+      code = code << 6 | (next & 0x3fU);
+    }
+    const bool longer = (size == 3 && code < 0x800) || (size == 4 && (code < 0x10000 || code > 0x10ffff));
+    if (longer || (code >= 0xd800 && code < 0xe000)) return false;
+    text.remove_prefix(size);
+  }
+  return true;
 }
 
 class Replacer {
@@ -44,7 +85,6 @@ class Replacer {
     out_.text += "\r\n";
     for (const Field& field : head_.fields)
       if (!put(field)) return std::move(out_);
-    // What is compressed could not be searched for the secret.
     out_.text += "Accept-Encoding: identity\r\n";
     if (head_.body.kind == BodyKind::chunked) out_.text += "Transfer-Encoding: chunked\r\n";
     if (head_.websocket) out_.text += "Connection: Upgrade\r\nUpgrade: websocket\r\n";
@@ -87,7 +127,7 @@ class Replacer {
 
   bool put(const Field& field) {
     if (!clean(field.name)) return false;
-    const bool dropped = field.hop_by_hop || same_word(field.name, "host") || same_word(field.name, "accept-encoding");
+    const bool dropped = field.hop_by_hop || is_one_of(field.name, kDropped);
     std::string value(field.value);
     if (const Bound* one = whose(value)) {
       const std::string* secret = dropped ? nullptr : secret_for(*one, field.name);
@@ -146,13 +186,16 @@ class Replacer {
 bool is_plain_path(std::string_view target) {
   const std::string_view path = target.substr(0, target.find('?'));
   if (!path.starts_with('/') || path.find_first_of("\\;#") != std::string_view::npos) return false;
-  for (std::size_t at = path.find('%'); at != std::string_view::npos; at = path.find('%', at + 1)) {
-    const std::string_view digits = path.substr(at + 1, 2);
-    // '.', '/', '\', '%', ';' and control characters, which some server decodes before it looks where the path leads.
-    for (const std::string_view hidden : {"2e", "2f", "5c", "25", "3b"})
-      if (same_word(digits, hidden)) return false;
-    if (digits.size() < 2 || digits[0] == '0' || digits[0] == '1') return false;
+  std::string decoded;
+  for (std::size_t at = 0; at < path.size(); ++at) {
+    const bool escaped = path[at] == '%';
+    const int code = escaped ? byte_of(path.substr(at + 1, 2)) : static_cast<unsigned char>(path[at]);
+    // No escape, as %u002e; or one of what some server decodes before it looks where the path leads.
+    if (code < 0x20 || code == 0x7f || (escaped && std::string_view("./\\%;").contains(static_cast<char>(code)))) return false;
+    decoded += static_cast<char>(code);
+    if (escaped) at += 2;
   }
+  if (!is_utf8(decoded)) return false;
   std::string_view left = path.substr(1);
   while (!left.empty()) {
     const std::size_t slash = std::min(left.find('/'), left.size());

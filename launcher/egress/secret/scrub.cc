@@ -1,19 +1,50 @@
 #include "launcher/egress/secret/scrub.h"
 
 #include <algorithm>
+#include <optional>
 
-#include "launcher/egress/secret/base64.h"
+#include "launcher/egress/parse/base64.h"
 
 namespace caisson::egress {
 namespace {
 
-std::string percent(std::string_view text, std::string_view digits, bool all) {
+constexpr std::string_view kUpper = "0123456789ABCDEF", kLower = "0123456789abcdef";
+
+bool is_alphanumeric(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
+
+// Each byte in hexadecimal with this before it, but for those that stay: letters and digits, and `kept`.
+std::string escaped(std::string_view text, std::string_view before, std::string_view digits,
+                    std::optional<std::string_view> kept) {
   std::string out;
   for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       std::string_view("-_.~").find(c) != std::string_view::npos;
-    if (plain && !all) out += c;
-    else (out += '%').append({digits[static_cast<unsigned char>(c) >> 4], digits[c & 15]});
+    if (kept && (is_alphanumeric(c) || kept->contains(c))) out += c;
+    else (out += before).append({digits[static_cast<unsigned char>(c) >> 4], digits[c & 15]});
+  }
+  return out;
+}
+
+// As HTML has it; apostrophe and quotation mark as this program or that writes them.
+std::string in_html(std::string_view text, std::string_view apostrophe, std::string_view quotation) {
+  std::string out;
+  for (const char c : text) {
+    const std::string_view named = c == '&'    ? "&amp;"
+                                   : c == '<'  ? "&lt;"
+                                   : c == '>'  ? "&gt;"
+                                   : c == '\'' ? apostrophe
+                                   : c == '"'  ? quotation
+                                               : "";
+    named.empty() ? out += c : out += named;
+  }
+  return out;
+}
+
+// As a string of JSON has it.
+std::string in_json(std::string_view text, bool slash, std::string_view as_code, std::string_view digits) {
+  std::string out;
+  for (const char c : text) {
+    if (as_code.contains(c)) out += escaped({&c, 1}, "\\u00", digits, std::nullopt);
+    else if (c == '"' || c == '\\' || (slash && c == '/')) (out += '\\') += c;
+    else out += c;
   }
   return out;
 }
@@ -34,8 +65,18 @@ std::string url_safe(std::string text) {
 
 std::vector<std::string> forms_of(std::string_view secret) {
   std::vector<std::string> out{std::string(secret)};
-  for (const std::string_view digits : {"0123456789ABCDEF", "0123456789abcdef"})
-    for (const bool all : {false, true}) out.push_back(percent(secret, digits, all));
+  for (const std::string_view digits : {kUpper, kLower}) {
+    out.push_back(escaped(secret, "%", digits, std::nullopt));
+    out.push_back(escaped(secret, "", digits, std::nullopt));
+    // RFC 3986; urllib's quote(); encodeURIComponent(); encodeURI().
+    for (const std::string_view kept : {"-_.~", "-_.~/", "-_.~!'()*", "-_.~!'()*;,/?:@&=+$#"})
+      out.push_back(escaped(secret, "%", digits, kept));
+    // What programs of Python and JavaScript, of Go, and of .NET write as codes.
+    for (const std::string_view as_code : {"", "<>&", "<>&'\"+`"})
+      for (const bool slash : {false, true}) out.push_back(in_json(secret, slash, as_code, digits));
+  }
+  for (const std::string_view apostrophe : {"'", "&#39;", "&#x27;", "&apos;"})
+    for (const std::string_view quotation : {"\"", "&#34;", "&quot;"}) out.push_back(in_html(secret, apostrophe, quotation));
   for (const std::size_t before : {0U, 1U, 2U}) {
     out.push_back(inner_base64(secret, before));
     out.push_back(url_safe(out.back()));

@@ -1,6 +1,6 @@
-// Takes secrets out of what a server answers: as they are, in base64 and percent-encoded. Each byte of one becomes '*', so that
-// no length changes. One pass, however many secrets: an automaton of all their forms (Aho and Corasick 1975), whose state is all
-// that is carried over from one part of an answer to the next.
+// Takes secrets out of what a server answers: as they are, in base64, in hexadecimal, percent-encoded, and as JSON and HTML write
+// them. Each byte of one becomes '*', so that no length changes. One pass, however many secrets: an automaton of all their forms
+// (Aho and Corasick 1975), whose state is all that is carried over from one part of an answer to the next.
 //
 // It is against servers that repeat what they were sent, in errors and debug pages. One that works together with the session can
 // encode a secret in a way that nobody looks for: a secret is bound to hosts that may know it.

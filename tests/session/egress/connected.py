@@ -1,5 +1,6 @@
 """Launchers of the tiers without network namespaces (T0, T1) whose policy goes out, and what stands around their sessions."""
 
+import contextlib
 import os
 import pathlib
 import subprocess
@@ -93,7 +94,10 @@ def placed(source, to):
 
 def process(launcher, *words):
     """The one below the launcher with these words in its command line. The launcher numbers them otherwise: it has a PID namespace."""
-    lines = {p: pathlib.Path(f"/proc/{p}/cmdline").read_bytes().decode().split("\0") for p in descendants(launcher.pid)}
+    lines = {}
+    for p in descendants(launcher.pid):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+            lines[p] = pathlib.Path(f"/proc/{p}/cmdline").read_bytes().decode().split("\0")
     found = [p for p, line in lines.items() if all(any(part.endswith(word) for part in line) for word in words)]
     assert len(found) == 1, (words, found)
     return found[0]
@@ -104,10 +108,16 @@ def connectors(launcher):
     return {p for p in descendants(launcher.pid, everything) if everything[p][1] == "caisson-connect"}
 
 
+def serving(launcher):
+    """Those whose session runs: they are the parents of its init. The connector of a session that has ended may be there for a while."""
+    everything = processes()
+    return connectors(launcher) & {parent for parent, name, _ in everything.values() if name == "caisson-init"}
+
+
 def connector(launcher, but=()):
-    """The only one; that of the canary may still be ending."""
-    eventually(lambda: len(connectors(launcher) - set(but)) == 1, 60, "one session has a connector")
-    return (connectors(launcher) - set(but)).pop()
+    """The only one that serves, but for these. A session may begin before its connector has executed its program."""
+    one = eventually(lambda: len(found := serving(launcher) - set(but)) == 1 and found, 60, "one session has a connector")
+    return one.pop()
 
 
 def listeners(internet):

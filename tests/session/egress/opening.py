@@ -1,12 +1,10 @@
 """The opener beside door and dialer, and servers with TLS whose authority it trusts. The test is the launcher that hands secrets."""
 
-import json
 import os
 import socket
 import ssl
 import struct
 import subprocess
-import time
 
 import stage
 import world
@@ -110,14 +108,7 @@ class Opening:
 
     def record(self, **wanted):
         """The next record of the opener that has these members."""
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            for record in self.records:
-                if all(record.get(key) == value for key, value in wanted.items()):
-                    self.records.remove(record)
-                    return record
-            self.records.append(json.loads(self.told(stage.RECORD)))
-        raise AssertionError(f"no record {wanted}: {self.records}")
+        return world.next_record(self.opener, self.records, wanted)
 
     def curl(self, *argv, trusted=True):
         """curl in the workspace: (exit status, output)."""

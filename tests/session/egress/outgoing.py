@@ -33,3 +33,15 @@ def handle(connection):
 
 def records(launcher, event, **members):
     return [r for r in launcher.records() if r["event"] == event and all(r.get(k) == v for k, v in members.items())]
+
+
+def reaches_what_the_rules_permit(launcher, internet):
+    """A session that reaches what the rules permit and nothing else: its name."""
+    control = launcher.control()
+    session = control.create()
+    assert reach(control, session, "api.test") == "served"
+    assert reach(control, session, "denied.test") == "no name"
+    assert "403" in reach(control, session, "unknown.test")
+    assert "403" in reach(control, session, "169.254.169.254")
+    assert internet.elsewhere == []
+    return session

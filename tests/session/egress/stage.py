@@ -6,6 +6,7 @@ import ctypes
 import json
 import os
 import pathlib
+import resource
 import shutil
 import signal
 import socket
@@ -20,7 +21,7 @@ CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 OUTER, INNER = 20001, 1000
 MAKE, AGAIN, LIST, CLOSE, LINE = 1, 2, 3, 4, 5  # gate_protocol.h
 TOLD = ["connection", "refused", "dropped", "start", "exit"]
-OPEN, TO_CLOSE, TO_PEER = 1, 2, 3  # egress_protocol.h
+OPEN, TO_CLOSE, TO_PEER, CONNECTOR = 1, 2, 3, 5  # egress_protocol.h
 READY, RECORD, DROPPED, CLOSED, FIGURES = 1, 2, 3, 4, 5
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -173,10 +174,15 @@ class Gate:
         self.stage.settimeout(60)
         self.socket, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(60)
-        # As the launcher starts it: descriptor 3, and none above.
+
+        def prepare():
+            """As the launcher starts it: descriptor 3, and none above; as many as there may be."""
+            os.dup2(child.fileno(), 3)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+
         self.process = subprocess.Popen(
             [folder / "caisson-gate", "993", "994"],
-            preexec_fn=lambda: os.dup2(child.fileno(), 3),
+            preexec_fn=prepare,
             pass_fds=[3],
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -226,6 +232,23 @@ class Gate:
         assert self.process.wait(60) == 1
         self.process.stderr.close()
         self.stage.close()
+
+
+def line_to(gate_socket, workspace=1):
+    """As the launcher hands one to the agent."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.settimeout(90)
+    send(gate_socket, struct.pack("IIQ", LINE, 1, workspace) + b"default", [theirs.fileno()])
+    theirs.close()
+    return ours
+
+
+def ask(gate_socket, op, workspace=1, **members):
+    """What the agent would ask of a way out: its result, or (error, what)."""
+    with line_to(gate_socket, workspace) as line:
+        line.send(json.dumps({"op": op, **members}).encode())
+        answer = json.loads(line.recv(1 << 17))
+    return answer["result"] if "result" in answer else (answer["error"], answer["what"])
 
 
 def answer_of(waiting, place=None):

@@ -110,12 +110,13 @@ def test_with_one_user_for_all_a_session_reaches_no_connector(t1):
     """What has the same user, and so could be read, traced or ended by it."""
     launcher, api = t1
     name = api.create()
-    code = "pids = [p for p in map(int, filter(str.isdigit, os.listdir('/proc'))) if open(f'/proc/{p}/comm').read() == 'caisson-connect\\n']\n"
+    code = "pids = [p for p in map(int, filter(str.isdigit, os.listdir('/proc'))) if tried(lambda: open(f'/proc/{p}/comm').read()) == 'caisson-connect\\n']\n"
     code += (
+        "def copied(pidfd): return call(438, pidfd, 3, 0) if isinstance(pidfd, int) else pidfd  # the canary's may end meanwhile\n"
         "def ways(pid):\n"
         "    data = ctypes.create_string_buffer(8); iov = struct.pack('<QQ', ctypes.addressof(data), 8)\n"
         "    return [call(310, pid, iov, 1, struct.pack('<QQ', 4096, 8), 1, 0), call(101, 16, pid, 0, 0), tried(os.kill, pid, 9),\n"
-        "            tried(os.listdir, f'/proc/{pid}/fd'), tried(open, f'/proc/{pid}/mem', 'rb'), call(438, os.pidfd_open(pid), 3, 0)]\n"
+        "            tried(os.listdir, f'/proc/{pid}/fd'), tried(open, f'/proc/{pid}/mem', 'rb'), copied(tried(os.pidfd_open, pid))]\n"
         "out = [ways(p) for p in pids]"
     )
     found = inside(api, name, code)

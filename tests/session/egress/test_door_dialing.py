@@ -1,5 +1,6 @@
 """What the dialer connects to: the addresses of names are filtered when they are resolved, and the one that was checked is the one that is used."""
 
+import contextlib
 import socket
 
 import pytest
@@ -182,8 +183,8 @@ def test_a_door_that_says_what_no_door_says_is_not_heard(served, request_):
     theirs.close()
     ours.settimeout(60)
     ours.send(request_)
-    ours.send(stage.struct.pack("QIHH", 1, 2, 443, 10) + b"other.testbash")
-    with pytest.raises(TimeoutError):
-        ours.settimeout(0.3)
+    # It has ended; after an empty message, which is like the end of the line, it only hears no more.
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError, *([] if request_ else [TimeoutError])):
+        ours.send(stage.struct.pack("QIHH", 1, 2, 443, 10) + b"other.testbash")
+        ours.settimeout(60 if request_ else 0.3)
         assert ours.recv(100) == b"", "it was answered"
-        raise TimeoutError

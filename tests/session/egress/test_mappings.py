@@ -134,6 +134,19 @@ def test_excludes_go_beside_the_proxy_and_never_beside_the_list(whole):
     assert whole.ask("remove_exclude", pattern="nowhere.test")[0] == "not_found"
 
 
+def test_the_longest_excludes_end_nobody(whole):
+    """What a client sets is told to the dialer as one message: it bounds the text of all, not their number alone."""
+    names = [f"{at:03}{'x' * 60}." + ".".join(letter * 63 for letter in "abc")[:189] for at in range(128)]
+    answers = [whole.ask("add_exclude", pattern=name) for name in names]
+    taken = [answer for answer in answers if "excludes" in answer]
+    assert len(taken) > 20 and all(error == "limit" and "bytes together" in what for error, what in answers[len(taken) :]) and len(taken) < 128
+    HttpProxy(whole.internet, PRIVATE, 3128, {("api.test", 80): (OTHER, 8080)})
+    whole.ask("set_upstream", server="proxy.test:3128")
+    assert whole.ask("remove_exclude", pattern=names[0])["excludes"] == names[1 : len(taken)]
+    assert whole.curl("http://api.test/") == (0, "served") and whole.internet.direct == []
+    assert whole.ask("health")["dialer"]
+
+
 def test_a_connection_that_is_kept_is_not_used_once_there_is_a_proxy(whole):
     proxy = HttpProxy(whole.internet, PRIVATE, 3128, {("api.test", 80): (OTHER, 8080)})
     assert whole.curl("http://api.test/") == (0, "served")

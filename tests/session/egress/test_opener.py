@@ -7,6 +7,7 @@ import socket
 import ssl
 import struct
 import subprocess
+import threading
 
 import pytest
 import stage
@@ -124,6 +125,60 @@ def test_what_is_revoked_is_not_used_any_more(bound):
     assert code == 0 and TOKEN not in bound.heads[-1] and said.endswith("ok")
 
 
+def test_a_newer_list_ends_what_is_open(bound):
+    with session(bound) as tls:
+        bound.rules.append(world.rule("more.test"))
+        bound.set_lists(generation=2)
+        assert ended(tls)
+
+
+def test_a_secret_that_is_gone_is_not_used_any_more(bound):
+    assert bound.curl(URL, *BEARER)[1].endswith("ok")
+    bound.bind(secret="")
+    code, said = bound.curl(URL, *BEARER)
+    assert code == 0 and "placeholder_unbound" in said and len(bound.heads) == 1
+
+
+def test_a_use_is_on_record_where_the_connection_is_ended(bound):
+    asked = threading.Event()
+    bound.answer = lambda head, body: (asked.set(), b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nbegun")[1]
+    with session(bound) as tls:
+        tls.sendall(f"GET /x HTTP/1.1\r\nHost: api.test\r\nAuthorization: Bearer {HELD}\r\n\r\n".encode())
+        assert asked.wait(60)
+        bound.bind(secret="another-secret-0000000000")
+        world.read_all(tls)
+    assert bound.record(event="connection", ended="closed")["secrets"] == ["token"]
+
+
+def test_half_an_answer_does_not_end_as_a_whole_one(bound):
+    bound.answer = lambda head, body: b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nbegun\r\n"
+    bound.closes = True
+    context = ssl.create_default_context(cafile=bound.pem)
+    context.options &= ~0x80  # SSL_OP_IGNORE_UNEXPECTED_EOF
+    plain = bound.internet.connect("api.test", bound.port)
+    with context.wrap_socket(plain, server_hostname="api.test", suppress_ragged_eofs=False) as tls:
+        tls.sendall(b"GET / HTTP/1.1\r\nHost: api.test\r\n\r\n")
+        with pytest.raises(OSError):  # TLS ends without its word for it
+            while tls.recv(4096):
+                pass
+    bound.record(event="connection", ended="reset")
+
+
+def test_a_rule_that_permits_to_read_permits_no_more(bound):
+    bound.rules = [world.rule("api.test", ports=[bound.port], read_only=True)]
+    bound.set_lists(generation=2)
+    assert bound.curl(URL, *BEARER)[1].endswith("ok")
+    code, said = bound.curl(URL, "-X", "DELETE", *BEARER)
+    assert code == 0 and " 403 " in said and "method" in said and len(bound.heads) == 1
+    assert bound.record(event="refusal", refusal="method")["method"] == "DELETE"
+
+
+@pytest.mark.parametrize("argv", [["-X", "GET", "--data", "x"], ["--data", "x", "-H", "Expect: 100-continue"]], ids=["body of a GET", "expect"])
+def test_what_may_be_misread_is_the_last_of_its_connection(bound, argv):
+    assert bound.curl(URL, URL, *argv)[0] == 0
+    assert (len(bound.heads), bound.connections) == (2, 2)
+
+
 def session(opening, host="api.test"):
     context = ssl.create_default_context(cafile=opening.pem)
     return context.wrap_socket(opening.internet.connect(host, opening.port), server_hostname=host)
@@ -132,6 +187,8 @@ def session(opening, host="api.test"):
 def ended(tls):
     try:
         return tls.recv(1) == b""
+    except TimeoutError:
+        return False
     except OSError:
         return True
 
@@ -153,6 +210,7 @@ def test_a_server_that_is_another_gets_nothing(bound):
 def test_the_authority_is_for_bound_hosts_alone(bound):
     text = subprocess.run(["openssl", "x509", "-in", bound.pem, "-noout", "-text"], capture_output=True, text=True, check=True, timeout=60).stdout
     assert "Permitted:\n                  DNS:api.test\n" in text and "CA:TRUE, pathlen:0" in text and "prime256v1" in text
+    assert f"Excluded:\n                  IP:0.0.0.0/0.0.0.0\n                  IP:{':'.join('0' * 8)}/" in text
     with session(bound) as tls:
         assert tls.version() == "TLSv1.3" and tls.getpeercert()["subjectAltName"] == (("DNS", "api.test"),)
 

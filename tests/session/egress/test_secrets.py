@@ -127,6 +127,16 @@ def test_a_newer_secret_is_read(bound, control):
     eventually(lambda: (run(control, session, BEARER), "another-secret-0000000000" in "".join(bound.heads))[1], 60, "it is used")
 
 
+@pytest.mark.parametrize("gone", [pathlib.Path.unlink, lambda file: file.write_text("")], ids=["deleted", "emptied"])
+def test_a_secret_that_is_gone_is_refused(bound, control, gone):
+    session = control.create()
+    assert run(control, session, BEARER).startswith("you sent")
+    gone(bound.file)
+    eventually(lambda: "placeholder_unbound" in run(control, session, BEARER), 60, "it is not used any more")
+    bound.file.write_text("another-secret-0000000000")
+    eventually(lambda: (run(control, session, BEARER), "another-secret-0000000000" in bound.heads[-1])[1], 60, "a new one is")
+
+
 def test_a_host_that_is_bound_later_is_believed_too(bound, control):
     """The certificate of the authority is a newer one then, in the file that sessions have mounted already."""
     session = control.create()

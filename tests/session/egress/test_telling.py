@@ -11,7 +11,7 @@ import pytest
 import stage
 import world
 from harness import eventually
-from stage import FIGURES, LINE, RECORD, answer_of, opened
+from stage import FIGURES, RECORD, answer_of, opened
 from whole import Whole
 from world import METADATA, OTHER, PRIVATE, PUBLIC, list_of, rule
 
@@ -140,13 +140,7 @@ def test_the_last_connections_are_shown_and_only_these(whole):
 
 
 def ask(gate, op, workspace=1):
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with ours:
-        ours.settimeout(60)
-        gate.order(LINE, workspace, fds=[theirs.fileno()])
-        theirs.close()
-        ours.send(stage.json.dumps({"op": op}).encode())
-        return stage.json.loads(ours.recv(1 << 17))["result"]
+    return stage.ask(gate.socket, op, workspace)
 
 
 @pytest.mark.parametrize("hostile", [b"[]", b"{", {"up": -5, "ended": "many", "refused": []}, {"refused": {"canary": -1, "none": 7, "other": 7}}, {"up": 1 << 62}])

@@ -124,6 +124,19 @@ def test_one_that_is_not_there_is_no_reason_to_go_directly(whole):
     assert whole.internet.direct == []
 
 
+def test_a_proxy_that_announces_its_answer_without_end_is_one_that_fails(whole):
+    def without_end(connection):
+        connection.recv(65536)
+        while True:
+            connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n" * 1000)
+
+    whole.internet.serve(PRIVATE, 3128, without_end)
+    whole.ask("set_upstream", server="proxy.test:3128")
+    assert whole.curl("-o", os.devnull, "-w", "%{http_code}", "http://api.test/") == (0, "502")
+    whole.ask("remove_upstream")
+    assert whole.curl("http://api.test/") == (0, "served")
+
+
 def test_it_is_known_to_a_dialer_that_was_started_anew(whole):
     from test_whole import command_of, parent_of
 

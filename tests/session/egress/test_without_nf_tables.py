@@ -195,7 +195,7 @@ def launcher(fresh, internet, request):
     edit(fresh.policies / "bash.json", **{**RULES, "egress": [{"host": "api.test", "ports": [80, PORT], "why": "what a test needs"}, RULES["egress"][1]]})
     fresh.start(wrapper=[*internet.wrapper(), *places.wrapper(request.param, fresh.home), *without.wrapper()])
     if fresh.control().hello["tier"] != request.param:
-        pytest.skip("there is no such tier here")
+        pytest.skip(f"this kernel does not give tier {request.param}")
     return fresh
 
 

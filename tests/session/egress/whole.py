@@ -53,14 +53,7 @@ class Whole:
 
     def ask(self, op, workspace=1, **members):
         """What the agent would ask of the way out: its result, or (error, what)."""
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with ours:
-            ours.settimeout(90)
-            stage.send(self.socket, stage.struct.pack("IIQ", stage.LINE, 1, workspace) + b"default", [theirs.fileno()])
-            theirs.close()
-            ours.send(stage.json.dumps({"op": op, **members}).encode())
-            answer = stage.json.loads(ours.recv(1 << 17))
-        return answer["result"] if "result" in answer else (answer["error"], answer["what"])
+        return stage.ask(self.socket, op, workspace, **members)
 
     def serve(self, port, text):
         """A server of a session's own, at its loopback: what it answers is `text`, and the request that it got."""

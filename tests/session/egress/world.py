@@ -5,6 +5,7 @@ workspace (every address is its own, as caisson-gate makes it)   door -> dialer 
 
 import contextlib
 import ctypes
+import json
 import os
 import signal
 import socket
@@ -142,6 +143,20 @@ class Service(stage.Service):
     def close(self):
         self.socket.close()
         self.process.wait(60)
+
+
+def next_record(service, seen, wanted):
+    """The next record of the service that has these members; `seen` keeps the others."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        for record in seen:
+            if all(record.get(key) == value for key, value in wanted.items()):
+                seen.remove(record)
+                return record
+        said, _, text = service.hear()
+        if said == stage.RECORD:
+            seen.append(json.loads(text))
+    raise AssertionError(f"no record {wanted}: {seen}")
 
 
 class World:
@@ -288,18 +303,7 @@ class World:
 
     def record(self, **wanted):
         """The next record of the door that has these members."""
-        import json
-
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            for record in self.records:
-                if all(record.get(key) == value for key, value in wanted.items()):
-                    self.records.remove(record)
-                    return record
-            said, _, text = self.door.hear()
-            if said == stage.RECORD:
-                self.records.append(json.loads(text))
-        raise AssertionError(f"no record {wanted}: {self.records}")
+        return next_record(self.door, self.records, wanted)
 
     def close(self):
         for service in (self.door, self.dialer):

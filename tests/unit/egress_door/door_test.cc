@@ -6,7 +6,9 @@
 #include <netinet/in.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "launcher/common/base/scm.h"
 #include "tests/unit/egress_door/pair.h"
@@ -35,11 +37,13 @@ class DoorTest : public PollTest {
     say(file, text);
     return file;
   }
+  static Fd file_of(const List& list) {
+    const std::string bytes = list_bytes(list);
+    return memory_file("bash\n" + std::to_string(bytes.size()) + "\n" + bytes);
+  }
   // The client connects to 127.0.0.1: that is how the door's own port is asked.
   void open(const List& list) {
-    const std::string bytes = list_bytes(list);
-    const Fd file = memory_file("bash\n" + std::to_string(bytes.size()) + "\n" + bytes),
-             names(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    const Fd file = file_of(list), names(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     Fd v4(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), v6(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
     place_ = {.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
     socklen_t size = sizeof place_;
@@ -261,6 +265,29 @@ TEST_F(DoorTest, AServerThatNeverStopsLetsOthersIn) {
     return !(asked = read_now(dialer_)).empty();
   });
   EXPECT_NE(asked.find("api.test"), std::string::npos);
+}
+
+// Clients make the launcher send lists again, as often as they like.
+TEST_F(DoorTest, ListsThatComeAgainGiveNoNewConnectionsBack) {
+  List list{.rules = {}, .limits = {.connections = 64, .connections_per_second = 1}};
+  const auto taken = [&] {
+    const Fd file = file_of(list);
+    order(Order::open, {file.get()});
+    turn();
+    std::vector<Fd> clients;
+    for (int i = 0; i < 5; ++i) clients.push_back(connect());
+    turn(20);
+    return std::ranges::count_if(clients, [](const Fd& client) {
+      char byte = 0;
+      return ::recv(client.get(), &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
+    });
+  };
+  const std::int64_t begin_us = sys::monotonic_us();
+  const auto all = taken() + taken() + taken();
+  EXPECT_GE(all, 4);  // at once
+  EXPECT_LE(all, 4 + (sys::monotonic_us() - begin_us) / 1'000'000);
+  list.limits.connections_per_second = 2;
+  EXPECT_EQ(taken(), 5);
 }
 
 TEST_F(DoorTest, EndsWithTheLauncher) {

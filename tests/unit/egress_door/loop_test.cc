@@ -40,6 +40,22 @@ TEST_F(LoopTest, ATimerMayEndItselfAndOthersThatAreDue) {
   EXPECT_EQ(fired, 1);
 }
 
+TEST_F(LoopTest, ALinkThatIsGoneTellsNobodyOfItsEnd) {
+  auto [ours, theirs] = pair(SOCK_SEQPACKET);
+  auto [other, others] = pair(SOCK_SEQPACKET);
+  bool told = false;
+  auto link = std::make_unique<Link>(*poll_, std::move(ours), [](auto, auto) { return true; }, [&] { told = true; });
+  bool closed = false;
+  // In the same turn, after the end of the first was seen.
+  Link second(*poll_, std::move(other), [&](auto, auto) { return closed = !link->open(), link.reset(), true; }, [] {});
+  theirs.reset();
+  say(others, "x");
+  until([&] { return link == nullptr; });
+  until([&] { return true; });
+  EXPECT_TRUE(closed) << "the first was heard last: nothing is shown";
+  EXPECT_FALSE(told);
+}
+
 TEST_F(LoopTest, ATimerThatIsAlwaysDueKeepsNoEventFromBeingHeard) {
   auto [ours, theirs] = pair();
   Stream stream(*poll_, std::move(ours));

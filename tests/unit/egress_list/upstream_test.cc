@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
+#include "launcher/common/egress/protocol.h"
+
 namespace caisson::egress {
 namespace {
 
@@ -54,6 +58,31 @@ TEST(Upstream, BytesAreReadAsTheyWereWritten) {
     if (const auto cut = read_upstream(bytes.substr(0, size)); cut) EXPECT_TRUE(bytes[size - 1] == '\n') << size;
   EXPECT_FALSE(read_upstream(bytes + "more\n"));
   EXPECT_FALSE(read_upstream("kind ftp" + bytes.substr(bytes.find('\n'))));
+}
+
+std::vector<Pattern> long_patterns(std::size_t count) {
+  std::vector<Pattern> out;
+  for (std::size_t i = 0; i < count; ++i)
+    out.push_back(*read_pattern(std::string(63, static_cast<char>('a' + i % 26)) + "." + std::string(63, 'x') + "." +
+                                std::string(63, 'y') + "." + std::string(60, 'z')));
+  return out;
+}
+
+// The longest is one message to the dialer; what would be none is no upstream wherever it is read.
+TEST(Upstream, ItsPatternsAreBoundedByTheirBytes) {
+  constexpr std::size_t kEach = sizeof "exclude \n" - 1 + 252, kMost = kMaxPatternBytes / kEach;
+  const std::string longest(kMaxCredential, 'c'), host = std::string(63, 'p') + "." + long_patterns(1)[0].text.substr(64);
+  Upstream out = *read_server(longest + ":" + longest + "@" + host + ":31280");
+  out.include = out.exclude = long_patterns(kMost);
+  EXPECT_EQ(patterns_size(out.include), kMost * kEach);
+  const std::string domain(64, 'd');
+  EXPECT_LE(domain.size() + 1 + upstream_bytes(out).size(), kMaxText);
+  EXPECT_TRUE(read_upstream(upstream_bytes(out)));
+  for (auto* patterns : {&out.include, &out.exclude}) {
+    const auto kept = std::exchange(*patterns, long_patterns(kMost + 1));
+    EXPECT_FALSE(read_upstream(upstream_bytes(out)));
+    *patterns = kept;
+  }
 }
 
 TEST(Upstream, WhatGoesThroughIt) {

@@ -92,13 +92,15 @@ TEST(ClientHello, InAnyRecords) {
 TEST(ClientHello, WhatIsNoTlsIsToldAtTheFirstByteThatCannotBe) {
   const std::string good = records(message(server_name("a.b")));
   for (const auto& [at, wrong] :
-       {std::pair{0, '\x15'}, {0, 'G'}, {0, '\x17'}, {0, '\x80'}, {1, '\x02'}, {2, '\x05'}, {3, '\x41'}, {5, '\x02'}}) {
+       {std::pair{0, '\x15'}, {0, 'G'}, {0, '\x17'}, {0, '\x80'}, {1, '\x10'}, {3, '\x41'}, {5, '\x02'}}) {
     std::string bytes = good;
     bytes[static_cast<std::size_t>(at)] = wrong;
     EXPECT_EQ(outcome(bytes), "not_tls") << at;
     EXPECT_EQ(outcome(bytes.substr(0, static_cast<std::size_t>(at) + 1)), "not_tls") << at;
     EXPECT_EQ(outcome(bytes.substr(0, static_cast<std::size_t>(at))), "need_more") << at;
   }
+  for (const char* version : {"\x03\x09", "\x02\x01", "\x0f\x01"})  // not every server minds
+    EXPECT_EQ(outcome(std::string(good).replace(1, 2, version)), "done") << version;
   EXPECT_EQ(outcome("\x16\x03\x01\x00\x00"s), "not_tls");  // an empty record
   EXPECT_EQ(outcome("\x16\x03\x01\x40\x01"s), "not_tls");  // one above 2^14
 }

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "launcher/egress/secret/base64.h"
+#include "launcher/egress/parse/base64.h"
 
 namespace caisson::egress {
 namespace {
@@ -66,6 +66,19 @@ TEST(Replace, ARequestWithoutPlaceholdersGoesAsItIs) {
   EXPECT_TRUE(out.used.empty());
 }
 
+// Whose answers could not be searched for the secret.
+TEST(Replace, NothingAsksForPartsOrOtherCharacters) {
+  const Replaced out =
+      replaced(request("Range: bytes=0-5\r\nIf-Range: x\r\nREQUEST-RANGE: bytes=1-2\r\nAccept-Charset: utf-16\r\nA: b"));
+  EXPECT_EQ(out.text, "GET /repos/one/x HTTP/1.1\r\nHost: api.test\r\nA: b\r\nAccept-Encoding: identity\r\n\r\n");
+}
+
+TEST(Replace, WhatIsBoundToAWholeHostMayHaveAnyMethod) {
+  const Replaced out =
+      replaced(request(std::string("X-HTTP-Method-Override: PUT\r\nX-API-Key: ") + kOther, "POST /any HTTP/1.1"));
+  EXPECT_TRUE(out.text.contains("X-API-Key: the-key-of-the-api\r\n")) << out.detail;
+}
+
 TEST(Replace, AnywhereElseItIsAnAlarm) {
   const std::string p = kPlaceholder, bearer = "Authorization: Bearer " + p;
   const std::string elsewhere[] = {
@@ -90,6 +103,10 @@ TEST(Replace, AnywhereElseItIsAnAlarm) {
       request(bearer, "GET /repos/one/..%2Ftwo HTTP/1.1"),
       request(bearer, "GET /repos/one//two HTTP/1.1"),
       request(bearer, "GET / HTTP/1.1"),
+      request(bearer, "GET /repos/one/%u002e%u002e/two HTTP/1.1"),
+      request(bearer, "GET /repos/one/%c0%ae%c0%ae/two HTTP/1.1"),
+      request("X-HTTP-Method-Override: DELETE\r\n" + bearer),
+      request(bearer + "\r\nx-original-url: /repos/two"),
   };
   for (const std::string& one : elsewhere) {
     const Replaced out = replaced(one);
@@ -119,9 +136,12 @@ TEST(Replace, Base64HasOneForm) {
 }
 
 TEST(Replace, PathsThatMeanSomethingElseAreNotPlain) {
-  for (const std::string plain : {"/", "/a", "/a/b.c", "/a/", "/a%20b", "/a?x=/../"}) EXPECT_TRUE(is_plain_path(plain)) << plain;
-  for (const std::string other : {"", "*", "a", "//", "/a//b", "/.", "/a/..", "/../a", "/a;b", "/a\\b", "/%2e", "/%2F", "/%5c",
-                                  "/%252e", "/%0a", "/%", "/%2"})
+  for (const std::string plain : {"/", "/a", "/a/b.c", "/a/", "/a%20b", "/a?x=/../", "/%C3%a4", "/%e2%82%ac"})
+    EXPECT_TRUE(is_plain_path(plain)) << plain;
+  for (const std::string other : {"",           "*",       "a",      "//",   "/a//b", "/.",      "/a/..",      "/../a",
+                                  "/a;b",       "/a\\b",   "/%2e",   "/%2F", "/%5c",  "/%252e",  "/%0a",       "/%",
+                                  "/%2",        "/%u002e", "/%-1",   "/%+1", "/%7f",  "/%c0%ae", "/%e0%80%ae", "/%f0%80%80%ae",
+                                  "/%ed%a0%80", "/%ff",    "/%e2%82"})
     EXPECT_FALSE(is_plain_path(other)) << other;
 }
 

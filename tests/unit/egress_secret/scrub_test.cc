@@ -3,9 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
-#include "launcher/egress/secret/base64.h"
+#include "launcher/egress/parse/base64.h"
 
 namespace caisson::egress {
 namespace {
@@ -39,6 +40,25 @@ TEST(Scrub, PercentAndBase64OfItAreTakenOut) {
       // What is left depends on the bytes beside the secret, and tells less than one of its.
       EXPECT_GE(std::ranges::count(out, '*'), 22) << out;
     }
+}
+
+TEST(Scrub, WhatOrdinaryProgramsMakeOfItIsTakenOut) {
+  const std::vector<std::string> secrets = {"a/b+c&d'e<f\"g*h"};
+  const Forms forms(secrets);
+  for (const std::string form : {
+           "a/b%2Bc%26d%27e%3Cf%22g%2Ah",                    // urllib
+           "a%2fb%2bc%26d'e%3cf%22g*h",                      // encodeURIComponent
+           "a/b+c&d'e%3Cf%22g*h",                            // encodeURI
+           "a\\/b+c&d'e<f\\\"g*h",                           // PHP
+           "a/b+c\\u0026d'e\\u003cf\\\"g*h",                 // Go
+           "a/b\\u002Bc\\u0026d\\u0027e\\u003Cf\\u0022g*h",  // .NET
+           "a/b+c&amp;d&#39;e&lt;f&#34;g*h",
+           "a/b+c&amp;d&#x27;e&lt;f&quot;g*h",  // HTML
+           "612f622b63266427653c6622672a68",
+           "612F622B63266427653C6622672A68",
+       }) {
+    EXPECT_EQ(scrubbed(forms, "x" + form + "y"), "x" + stars(form.size()) + "y");
+  }
 }
 
 TEST(Scrub, OverlapsAreTakenOutWhole) {

@@ -278,6 +278,22 @@ TEST_F(Narrowed, ARequestTakesTheWayOutAwayAndNothingElseOfIt) {
     EXPECT_FALSE(parse_narrowing(*json::parse(asked))) << asked;
 }
 
+TEST(Egress, PatternsOfAProxyAreBoundedByTheirBytes) {
+  Directory dir;
+  const auto problems = [&dir](std::size_t count) {
+    std::string patterns;
+    for (std::size_t i = 0; i < count; ++i)
+      patterns += (i == 0 ? "\"" : ", \"") + std::string(62, static_cast<char>('a' + i % 26)) + (i < 26 ? "0" : "1") + "." +
+                  std::string(63, 'x') + "." + std::string(63, 'y') + "\"";
+    return dir.with(out_with(
+        R"([{"host": "a.org", "why": "for the tests"}], "upstream": {"server": "proxy.org:80", "exclude": [)" + patterns + "]}"));
+  };
+  EXPECT_EQ(problems(30), Texts{});
+  const Texts told = problems(31);
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_TRUE(told[0].contains("/upstream/exclude: may have 6144 bytes together")) << told[0];
+}
+
 TEST_F(Narrowed, ItComesBackFromBytes) {
   LoadResult loaded;
   loaded.policies["d"] = dir.policy();

@@ -1,4 +1,4 @@
-#include "launcher/egress/secret/base64.h"
+#include "launcher/egress/parse/base64.h"
 
 #include <cstdint>
 
