@@ -58,6 +58,12 @@ def pinned(pid, core):
     subprocess.run(["taskset", "-apc", core, str(pid)], check=True, stdout=subprocess.DEVNULL)
 
 
+def many_connections(net):
+    """A port that was used is free again at once, for all contenders: 28,000 are used up in three seconds."""
+    command = ["sysctl", "-qw", "net.ipv4.ip_local_port_range=1024 65535", "net.ipv4.tcp_tw_reuse=1"]
+    subprocess.run(command, preexec_fn=net.enter, check=True)
+
+
 def started(stack, command, net, core, address, port):
     process = subprocess.Popen(["taskset", "-c", core, *command], preexec_fn=net.enter)
     stack.callback(process.wait)
@@ -123,6 +129,8 @@ with contextlib.ExitStack() as stack:
     world = World(folder)
     stack.callback(world.close)
     world.names.zone["api.test"] = [PUBLIC]
+    for net in world.nets:
+        many_connections(net)
     for port in (PORT, PLAIN):
         started(stack, [wire, "serve", PUBLIC, str(port)], world.world, OTHER, PUBLIC, port)
     world.open(rule("api.test", ports=[PORT, PLAIN]), port=PORT, **LIMITS)

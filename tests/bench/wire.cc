@@ -4,10 +4,10 @@
 //   wire bulk TARGET STREAMS SECONDS             bytes a second that arrive
 //   wire small TARGET CLIENTS SECONDS            requests a second, each on a connection of its own
 //   wire kept TARGET CLIENTS SECONDS             requests a second of a proxy, with the whole address, on connections that are
-//   kept wire asked TARGET CLIENTS SECONDS            the same on a connection each, for a proxy that keeps none wire one TARGET
-//   COUNT                        microseconds of each small request on a connection of its own, one after the other
-// TARGET: ADDRESS PORT HOST[:PORT], the last as - for the address itself, as a name for `kept`, as NAME:PORT for CONNECT before
-// all.
+//                                                kept
+//   wire asked TARGET CLIENTS SECONDS            the same on a connection each, for a proxy that keeps none
+//   wire one TARGET COUNT                        microseconds of each small request on a connection of its own, in turn
+// TARGET: ADDRESS PORT HOST[:PORT], the last as - for the address itself, as a name for `kept`, as NAME:PORT for CONNECT first.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -129,12 +129,15 @@ void serve(const sockaddr_in& here) {
 void pour(int from, int to) {
   int pipe[2];
   if (::pipe2(pipe, O_CLOEXEC) != 0) die("pipe");
-  for (ssize_t got = 0; (got = ::splice(from, nullptr, pipe[1], nullptr, 65536, SPLICE_F_MOVE)) > 0;)
-    while (got > 0) {
-      const ssize_t done = ::splice(pipe[0], nullptr, to, nullptr, static_cast<std::size_t>(got), SPLICE_F_MOVE);
-      if (done <= 0) got = -1;
-      else got -= done;
+  for (bool flows = true; flows;) {
+    ssize_t left = ::splice(from, nullptr, pipe[1], nullptr, 65536, SPLICE_F_MOVE);
+    flows = left > 0;
+    while (flows && left > 0) {
+      const ssize_t done = ::splice(pipe[0], nullptr, to, nullptr, static_cast<std::size_t>(left), SPLICE_F_MOVE);
+      flows = done > 0;
+      left -= done;
     }
+  }
   ::shutdown(to, SHUT_WR);
   ::shutdown(from, SHUT_RD);
   ::close(pipe[0]), ::close(pipe[1]);
