@@ -74,8 +74,25 @@ async function refreshConnections() {
     c.port ?? '', c.refused ? '' : `${size(c.up)}, ${size(c.down)}`, short(decision(c), 300)])).children : []));
 }
 
+const decideAsk = (path, body) => post(path, body).then((d) => (d.rule ? say(`into "egress" of ${d.domain}: ${JSON.stringify(d.rule)}`) : refreshAsks()));
+
+// Where the policy leaves it to the operator alone, the buttons say so when they are used.
+async function refreshAsks() {
+  const {asked, granted} = await get('/v1/proxy/asks');
+  const place = (one) => make('code', {}, `${short(one.host, 255)}:${one.port}`);
+  const ways = [['once', {for: 'once'}], ['session', {for: 'session'}], ['1 hour', {for: 'time', seconds: 3600}], ['policy', {for: 'policy'}]];
+  keepFocus(byId('asks'), () => byId('asks').replaceChildren(...(asked.length + granted.length ? table(['asked by', 'for', 'times', ''], [
+    ...asked.map((a) => [short(a.session ?? a.domain, 24), [place(a), ` ${short(a.programs.join(', '), 80)}`], a.times, [
+      ...ways.filter(([name]) => name !== 'session' || a.session).map(([name, body]) => action(`allow: ${name}`, () => decideAsk(`/v1/proxy/asks/${a.id}/allow`, body))),
+      action('deny', () => decideAsk(`/v1/proxy/asks/${a.id}/deny`))]]),
+    ...granted.map((g) => [short(g.session ?? `all of ${g.domain}`, 24), place(g),
+      [badge(g.used ? 'used' : g.once ? 'once' : 'allowed', 'warn'), ` ${g.seconds_left} s`],
+      [action('revoke', () => get(`/v1/proxy/grants/${g.id}`, {method: 'DELETE'}).then(refreshAsks))]])]).children : [])));
+  byId('no-asks').hidden = asked.length + granted.length > 0;
+}
+
 async function refreshWalls() {
-  const [{statement}] = await Promise.all([get('/v1/attestation'), refreshConnections().catch(say)]);
+  const [{statement}] = await Promise.all([get('/v1/attestation'), refreshConnections().catch(say), refreshAsks().catch(say)]);
   byId('boot').replaceChildren('tier ', badge(statement.tier, statement.tier === 'T3' ? 'good' : 'warn'),
                                ` · ${statement.version} · kernel ${statement.kernel.release} · since ${statement.boot.started.slice(0, 19)}Z`);
   byId('walls').replaceChildren(

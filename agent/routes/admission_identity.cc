@@ -124,6 +124,7 @@ bool is_of_workspace(Scope scope) {
     case Scope::nodejs:
     case Scope::code:
     case Scope::proxy:
+    case Scope::operator_:
       return true;
     case Scope::system:
     case Scope::workspaces:

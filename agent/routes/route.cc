@@ -18,6 +18,7 @@ constexpr Tag kTags[] = {
     {Scope::nodejs, "nodejs", "JavaScript in Node.js"},
     {Scope::code, "code", "Programs by their language"},
     {Scope::proxy, "proxy", "Where what goes out goes through"},
+    {Scope::operator_, "operator", "What sessions ask an operator to allow"},
     {Scope::workspaces, "workspaces", "Areas that share nothing with each other"},
     {Scope::audit, "audit", "What sessions did and what they were refused"},
     {Scope::auth, "auth", "Tickets, tokens and the logins of pages"},

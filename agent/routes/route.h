@@ -25,7 +25,22 @@
 namespace caisson::routes {
 
 // The area of an operation, for permissions; also its tag in OpenAPI.
-enum class Scope { system, sandbox, bash, shell, file, file_watch, jupyter, nodejs, code, proxy, workspaces, audit, auth };
+enum class Scope {
+  system,
+  sandbox,
+  bash,
+  shell,
+  file,
+  file_watch,
+  jupyter,
+  nodejs,
+  code,
+  proxy,
+  operator_,
+  workspaces,
+  audit,
+  auth
+};
 struct Tag {
   Scope scope;
   std::string_view name, doc;

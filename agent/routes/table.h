@@ -26,6 +26,7 @@ using Area = std::span<const Route>;
 [[nodiscard]] Area nodejs_routes();         // routes/nodejs.cc
 [[nodiscard]] Area run_code_routes();       // routes/run_code.cc
 [[nodiscard]] Area proxy_routes();          // routes/proxy.cc
+[[nodiscard]] Area ask_routes();            // routes/asks.cc
 [[nodiscard]] Area attestation_routes();    // routes/attestation.cc
 [[nodiscard]] Area sessions_routes();       // routes/sessions.cc
 [[nodiscard]] Area workspace_routes();      // routes/workspaces.cc

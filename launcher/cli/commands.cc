@@ -14,6 +14,7 @@ constexpr Flag kLearnFlags[] = {{"--policy", "-p", true}, {"--cwd", "-C", true},
                                 {"--grant", "-g", true},  {"--output", "-o", true}, {"--session", "-s", true},
                                 {"--seconds", "", true},  {"--verify", "", false},  {"--records", "", true}};
 constexpr Flag kImportFlags[] = {{"--name", "", true}};
+constexpr Flag kAskFlags[] = {{"--workspace", "-w", true}, {"--for", "", true}, {"--who", "", true}};
 constexpr Flag kKillFlags[] = {{"--reason", "", true}};
 constexpr Flag kReadFlags[] = {
     {"--event", "-e", true}, {"--since", "-s", true}, {"--full", "", false}, {"--lines", "-n", true}, {"--follow", "-f", false}};
@@ -157,6 +158,59 @@ here. --json prints one document with both. What cannot be expressed exactly is 
 Exit codes: 0; 2 the file is not such a profile; 21 the policies that it is made for have problems.
 )",
      Syntax(kImportFlags, 2, 2), policy_import},
+    {"ask ls", "list what sessions were refused and may be allowed, and what was",
+     R"(caisson ask ls [--workspace WORKSPACE]
+
+What sessions asked for outside and no rule of their policy names, where the policy says who may be asked (`egress_ask`); and
+the grants in force. Nothing is allowed by being asked, and a question ends ten minutes after it was asked last. Root only.
+
+  -w, --workspace WORKSPACE  (default: default)
+
+  caisson ask ls
+  caisson ask ls --json | jq '.asked[] | .id, .host'
+
+Exit codes: 0; 3 no such workspace; 4 not root; 6 no launcher answers, or no session of the workspace has a way out.
+)",
+     Syntax(std::span(kAskFlags).first(1), 0, 0), ask_ls},
+    {"ask allow", "allow what a session was refused",
+     R"(caisson ask allow [--workspace WORKSPACE] [--for once|session|SECONDS|policy] [--who NAME] ID
+
+From the next connection on, to that host and port alone, at public addresses alone, and never what a rule denies. The audit
+log says who allowed it, and each connection which grant it used.
+
+  --for once     one connection of that session, within ten minutes (this is the default)
+  --for session  that session's connections, for a day at most
+  --for SECONDS  those of all sessions of the domain in that workspace; at most 86400
+  --for policy   allows nothing: prints the rule that the policy takes, for a review
+  --who NAME     who decided, for the log
+
+  caisson ask allow 3
+  caisson ask allow --for 3600 --who alice 3
+  caisson ask allow --for policy 3
+
+Exit codes: 0; 3 nothing is asked under ID; 4 not root; 5 too many grants; 6 no launcher answers.
+)",
+     Syntax(kAskFlags, 1, 1), ask_allow},
+    {"ask deny", "have something asked no more",
+     R"(caisson ask deny [--workspace WORKSPACE] [--who NAME] ID
+
+Sessions of the domain are refused that host and port as before, and nobody is asked of it until the workspace ends.
+
+  caisson ask deny 3
+
+Exit codes: 0; 3 nothing is asked under ID; 4 not root; 6 no launcher answers.
+)",
+     Syntax(kAskFlags, 1, 1), ask_deny},
+    {"ask revoke", "take a grant back",
+     R"(caisson ask revoke [--workspace WORKSPACE] [--who NAME] ID
+
+From the next connection on. Connections that are open go on, as with a newer policy.
+
+  caisson ask revoke 3
+
+Exit codes: 0; 3 no grant ID is in force; 4 not root; 6 no launcher answers.
+)",
+     Syntax(kAskFlags, 1, 1), ask_revoke},
     {"session ls", "list the sessions of the running launcher",
      R"(caisson session ls
 

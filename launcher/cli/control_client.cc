@@ -6,23 +6,21 @@
 
 #include <cstring>
 
-#include "launcher/common/ipc/channel.h"
-
 namespace caisson::cli {
 namespace {
 
 constexpr std::string_view kRootOnly = "the launcher's control socket serves root alone";
 constexpr int kAnswerSeconds = 30;  // the longest a session's end may take
 
+std::unexpected<Error> gone() { return fail(Code::unavailable, "the launcher closed the connection"); }
+
+}  // namespace
+
 Code code_from(std::string_view name) {
   for (int i = 0; i <= static_cast<int>(Code::internal); ++i)
     if (code_name(static_cast<Code>(i)) == name) return static_cast<Code>(i);
   return Code::internal;
 }
-
-std::unexpected<Error> gone() { return fail(Code::unavailable, "the launcher closed the connection"); }
-
-}  // namespace
 
 Result<ControlClient> ControlClient::connect(const Options& options) {
   const std::string path = options.socket.empty() ? options.run + "/control.sock" : options.socket;
@@ -48,6 +46,17 @@ Result<ControlClient> ControlClient::connect(const Options& options) {
 }
 
 Result<json::Value> ControlClient::ask(std::string_view op, json::Value request) {
+  TRY_ASSIGN(ipc::Message answer, message(op, std::move(request)));
+  return std::move(answer.body);
+}
+
+Result<Fd> ControlClient::ask_for_fd(std::string_view op, json::Value request) {
+  TRY_ASSIGN(ipc::Message answer, message(op, std::move(request)));
+  if (answer.fds.size() != 1) return fail(Code::protocol, "the launcher sent no descriptor");
+  return std::move(answer.fds.front());
+}
+
+Result<ipc::Message> ControlClient::message(std::string_view op, json::Value request) {
   request["id"] = ++id_;
   request["op"] = op;
   if (const Status sent = ipc::send(fd_.get(), request); !sent) {
@@ -62,7 +71,7 @@ Result<json::Value> ControlClient::ask(std::string_view op, json::Value request)
     json::Value& body = (*message)->body;
     if (!body.contains("id")) continue;  // an event
     if (body["id"] != id_) return fail(Code::protocol, "the launcher answered another question");
-    if (body.value("ok", json::Value()) == true) return std::move(body);
+    if (body.value("ok", json::Value()) == true) return std::move(**message);
     const json::Value error = body.value("error", json::Value::object());
     const auto code = json::get_string(error, "code"), what = json::get_string(error, "what");
     return fail(code && *code ? code_from(**code) : Code::internal, what && *what ? **what : "the launcher gave no reason");

@@ -52,6 +52,7 @@ Value to_json(const Policy& p) {
   if (p.published_ports.empty()) out.erase("published_ports");
   if (goes_out(p.network)) out["egress_limits"] = egress_limits_json(p.egress);
   else out.erase("egress");
+  if (std::string ask = egress_ask_word(p.egress); !ask.empty()) out["egress_ask"] = std::move(ask);
   if (json::Value upstream = upstream_json(p.egress); !upstream.empty()) out["upstream"] = std::move(upstream);
   if (json::Value secrets = secrets_json(p.egress); !secrets.empty()) out["secrets"] = std::move(secrets);
   return out;

@@ -262,6 +262,8 @@ void check_upstream(const Source& source, Problems& problems) {
     if (upstream.is_object()) check_patterns(source, upstream, member, problems);
 }
 
+std::string_view name_of(egress::Approver ask) { return word(words(ask), static_cast<std::size_t>(ask)); }
+
 // "" without a server: then nothing else says anything.
 std::string compile_upstream(const Value& upstream) {
   auto out = egress::read_server(upstream.value("server", ""));
@@ -282,19 +284,22 @@ void check_egress(const Source& source, Problems& problems) {
   check_upstream(source, problems);
 }
 
-std::string compile_egress(const Value& rules, const Value& limits, const Value& upstream, Network network) {
+std::string compile_egress(const Value& policy, Network network) {
   if (!goes_out(network)) return {};
   egress::List list;
   list.mode = network == Network::allowlist ? egress::Mode::allowlist
               : network == Network::monitor ? egress::Mode::monitor
                                             : egress::Mode::open;
-  for (const Value& rule : rules) list.rules.push_back(compile(rule));
+  for (const Value& rule : list_of(policy, "egress")) list.rules.push_back(compile(rule));
+  for (const auto ask : {egress::Approver::operator_, egress::Approver::api})
+    if (policy["egress_ask"] == name_of(ask)) list.ask = ask;
+  const Value& limits = policy["egress_limits"];
   const auto bytes = limits["bytes_per_second"].get<std::uint64_t>();
   list.limits = {.connections = limits["connections"].get<std::uint32_t>(),
                  .connections_per_second = limits["connections_per_second"].get<std::uint32_t>(),
                  .bytes_per_second = bytes == kNoIoLimit ? 0 : bytes,
                  .idle_seconds = limits["idle_seconds"].get<std::uint32_t>()};
-  list.upstream = compile_upstream(upstream);
+  list.upstream = compile_upstream(policy["upstream"]);
   return egress::list_bytes(list);
 }
 
@@ -313,6 +318,11 @@ Value egress_limits_json(std::string_view list) {
           {"connections_per_second", read->limits.connections_per_second},
           {"bytes_per_second", bytes == 0 ? kNoIoLimit : bytes},
           {"idle_seconds", read->limits.idle_seconds}};
+}
+
+std::string egress_ask_word(std::string_view list) {
+  const auto read = egress::read_list(list);
+  return read && read->ask != egress::Approver::nobody ? std::string(name_of(read->ask)) : "";
 }
 
 Value upstream_json(std::string_view list) {

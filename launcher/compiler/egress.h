@@ -1,5 +1,5 @@
-// The fields `egress`, `egress_limits` and `upstream` of policy files: what is wrong with their rules, and the list that door and
-// dialer decide by (egress/list/list.h). The launcher has it as bytes.
+// The fields `egress`, `egress_limits`, `egress_ask` and `upstream` of policy files: what is wrong with their rules, and the list
+// that door and dialer decide by (egress/list/list.h). The launcher has it as bytes.
 #pragma once
 
 #include "launcher/common/base/json.h"
@@ -16,13 +16,14 @@ inline constexpr const char* kResolver = "nameserver 127.0.0.53\noptions ndots:1
 // Hosts that are none, rules that could never hold or say less than they seem to. Of a document that is valid by the table of
 // fields.
 void check_egress(const Source& source, Problems& problems);
-// The list's bytes; empty where the network is none that goes out. check_policy() looks at the size.
-[[nodiscard]] std::string compile_egress(const json::Value& rules, const json::Value& limits, const json::Value& upstream,
-                                         Network network);
+// The list's bytes, of a policy with all its defaults; empty where the network is none that goes out. check_policy() looks at the
+// size.
+[[nodiscard]] std::string compile_egress(const json::Value& policy, Network network);
 // The rules back, as canonical JSON and for explain.
 [[nodiscard]] json::Value egress_json(std::string_view list);
 [[nodiscard]] json::Value egress_limits_json(std::string_view list);  // an empty object of no list
 [[nodiscard]] json::Value upstream_json(std::string_view list);       // an empty object where none is named
+[[nodiscard]] std::string egress_ask_word(std::string_view list);     // empty of nobody, and of no list
 // At which ports the door listens for a domain with this list where the kernel has no nf_tables, and what is lost by it.
 [[nodiscard]] std::string named_ports(std::string_view list);
 

@@ -143,6 +143,10 @@ constexpr Field kPolicy[] = {
      "Bytes, both ways together. The default is no limit."},
     {"/egress_limits/idle_seconds", integer, kAny, "", 1, 86400, "300", larger,
      "After so long without a byte a connection ends."},
+    {"/egress_ask", choice, kAny, "nobody operator api", 0, 0, "\"nobody\"", larger,
+     "Who may allow what no rule names, once a session was refused it: for one connection, for the session, for a time. "
+     "`operator`: whoever reaches the control socket (`caisson ask`); `api`: clients of the API with the scope `operator`, too, "
+     "and with them the API agent. What a rule denies stays denied, and no grant leads to a private address."},
     {"/upstream", object, kAny, "", 0, 0, "{}", never,
      "The proxy that all connections to the outside go through. `egress` is asked first, and as without it. Clients cannot "
      "take it away, nor set another."},

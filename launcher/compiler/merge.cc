@@ -250,7 +250,7 @@ Policy build(const Value& merged) {
   each_row(p, [&m](const Row& row, auto& value) {
     if (const Value* given = in_files(row) ? at(m, row.pointer) : nullptr) read(row, *given, value);
   });
-  p.egress = compile_egress(list_of(m, "egress"), m["egress_limits"], m["upstream"], p.network);
+  p.egress = compile_egress(m, p.network);
   if (goes_out(p.network)) p.files.insert_or_assign(kResolverFile, kResolver);  // in place of the inherited one, without names
   std::ranges::sort(p.grants, {}, &Grant::path);
   if (p.system_packages && !std::ranges::count(p.syscalls.allow, kPackagesSet)) p.syscalls.allow.emplace_back(kPackagesSet);

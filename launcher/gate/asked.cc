@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "launcher/common/base/sys.h"
 #include "launcher/common/tables/way_ops.h"
 #include "launcher/common/telling/json_text.h"
 #include "launcher/gate/diagnosis.h"
@@ -21,14 +22,17 @@ std::string text_of(const Message& message, std::string_view more = {}) {
 
 }  // namespace
 
-void Gate::asked(std::uint64_t number, const json::Value& request, const Lines::Reply& reply) {
-  const auto entry = workspaces_.find(number);
+void Gate::asked(const Lines::From& from, const json::Value& request, const Lines::Reply& reply) {
+  const auto entry = workspaces_.find(from.workspace);
   if (entry == workspaces_.end() || !entry->second.made) return reply(fail(Code::unavailable, "its way out is not made"));
   const auto op = text_of(request, "op");
   if (!op) return reply(std::unexpected(op.error()));
   if (*op == name(way::Op::health)) return reply(health(entry->second));
   if (*op == name(way::Op::figures)) return reply(figures_.shown());
   if (*op == name(way::Op::recent)) return reply(json::Value{{"records", entry->second.recent.shown()}});
+  if (*op == name(way::Op::asks)) return reply(entry->second.asking.shown(sys::monotonic_us()));
+  for (const auto one : {way::Op::allow, way::Op::deny, way::Op::revoke})
+    if (*op == name(one)) return decide(entry, from, *op, request, reply);
   if (*op == name(way::Op::diagnose)) return diagnose(entry, request, reply);
   const auto done = entry->second.settings.change(*op, request);
   if (!done) return reply(std::unexpected(done.error()));

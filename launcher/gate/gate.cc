@@ -27,8 +27,8 @@ Gate::Gate(Loop& loop, Fd up, const Uids& uids)
       door_(loop, "door", uids.door, events(door_)),
       dialer_(loop, "dialer", uids.dialer, events(dialer_)),
       opener_(loop, "opener", uids.opener, events(opener_)),
-      lines_(loop, [this](std::uint64_t workspace, const json::Value& request, const Lines::Reply& reply) {
-        asked(workspace, request, reply);
+      lines_(loop, [this](const Lines::From& from, const json::Value& request, const Lines::Reply& reply) {
+        asked(from, request, reply);
       }) {
   (void)tell(Told::start, JsonText().string("process", "gate").number("pid", ::getpid()).text());
 }
@@ -63,11 +63,12 @@ Status Gate::hear() {
   const bool known = there != workspaces_.end();
   const bool opens = order.op == Op::make || order.op == Op::open;
   const std::size_t most = opens ? 3 : order.op == Op::close ? 0 : 1, least = opens ? 2 : most;
-  if (order.op < Op::make || order.op > Op::line || (opens && known) || came.count < least || came.count > most)
+  if (order.op < Op::make || order.op > Op::operator_line || (opens && known) || came.count < least || came.count > most)
     return fail(Code::protocol, "no order of the launcher's");
   if (opens) open(order, std::move(name), std::move(fds));
   if (!known) return {};  // what could not be made again after a gate before us, which is on record
-  if (order.op == Op::line) return lines_.add(order.workspace, std::move(fds[0])), Status();
+  if (order.op == Op::line || order.op == Op::operator_line)
+    return lines_.add({order.workspace, order.op == Op::operator_line}, std::move(fds[0])), Status();
   if (order.op == Op::list) {
     there->second.generation = order.generation;
     there->second.list = std::move(fds[0]);
@@ -77,6 +78,7 @@ Status Gate::hear() {
     tell_opener(there);
     tell_dialer(there);
     tell_lists(there);
+    tell_grants(there);
     more_ports(there);
     return write_trust(there->second), Status();
   }
@@ -159,6 +161,7 @@ void Gate::read_lists(Workspace& workspace) {
   const auto bytes = sys::read_file("/proc/self/fd/" + std::to_string(workspace.list.get()), egress::kMaxListsBytes);
   auto lists = bytes ? egress::read_lists(*bytes) : fail(Code::io, "");
   workspace.settings.set_lists(lists ? std::move(*lists) : egress::Lists());
+  workspace.asking.set_lists(workspace.settings.lists());
 }
 
 // Where sessions are not told apart the door refuses everything as soon as their lists differ. Whoever wrote them is to know why.
@@ -277,6 +280,7 @@ void Gate::heard(const Service& of, egress::Said said, std::uint64_t number, std
   if (said == egress::Said::whose) return tell_whose(entry, text);
   if (said == egress::Said::unauthorized) return tell_upstream(entry, std::string(text));
   if (said == egress::Said::inside) return heard_inside(entry, text);
+  if (said == egress::Said::used) return heard_used(entry, text);
   if (said == egress::Said::probed) return heard_probed(text);
   if (said == egress::Said::record || said == egress::Said::dropped) heard_record(of, entry->second, said, text);
 }

@@ -18,6 +18,7 @@
 #include "launcher/common/telling/shares.h"
 #include "launcher/common/telling/token_bucket.h"
 #include "launcher/common/wire/gate_protocol.h"
+#include "launcher/gate/asking.h"
 #include "launcher/gate/connectors.h"
 #include "launcher/gate/enter.h"
 #include "launcher/gate/figures.h"
@@ -57,6 +58,9 @@ class Gate {
     TokenBucket records{1000, 200};  // at once, and a second: beyond that they are counted
     TokenBucket alarms{200, 50};     // besides
     Recent recent;
+    Asking asking;
+    bool granted = false;        // door and dialer were told of some
+    Loop::TimerId next_end = 0;  // of one
     std::uint64_t dropped = 0;
     // Whose connection it is matters, and is not known: the door refuses everything.
     [[nodiscard]] bool unlike() const { return !settings.lists().alike && !sockets.owners && !connectors; }
@@ -93,7 +97,7 @@ class Gate {
   void say_upstream(const Entry& entry, const std::string& domain);
   [[nodiscard]] std::optional<egress::Upstream> upstream_of(const Workspace& workspace, const std::string& domain);
   // asked.cc: what clients want of their way out
-  void asked(std::uint64_t workspace, const json::Value& request, const Lines::Reply& reply);
+  void asked(const Lines::From& from, const json::Value& request, const Lines::Reply& reply);
   void changed(const Entry& entry, const Settings::Changed& change);
   void diagnose(const Entry& entry, const json::Value& request, const Lines::Reply& reply);
   [[nodiscard]] json::Value health(const Workspace& workspace) const;
@@ -111,6 +115,13 @@ class Gate {
   void failed(const std::string& workspace, const std::string& why);
   void started(Service& service);
   void heard(const Service& of, egress::Said said, std::uint64_t workspace, std::string_view text);
+  // asks.cc: what sessions were refused and may be allowed
+  void decide(const Entry& entry, const Lines::From& from, const std::string& op, const json::Value& request,
+              const Lines::Reply& reply);
+  void propose(Workspace& workspace, json::Value& record) const;
+  void heard_used(const Entry& entry, std::string_view text);
+  void tell_grants(const Entry& entry);
+  void say_grants(Service& to, const Entry& entry);
   // told.cc: what of it goes on record, and what is counted
   void heard_record(const Service& of, Workspace& workspace, egress::Said said, std::string_view text);
   void heard_figures(std::uint64_t workspace, egress::Said said, std::string_view text);

@@ -16,10 +16,10 @@ constexpr json::Bounds kRequest{.max_bytes = way::kMaxMessage, .max_depth = 4, .
 
 }  // namespace
 
-void Lines::add(std::uint64_t workspace, Fd line) {
+void Lines::add(const From& from, Fd line) {
   if (lines_.size() >= kMost) return;
   const std::uint64_t number = ++last_;
-  Line& added = lines_[number] = {std::move(line), workspace, asking_.take(workspace)};
+  Line& added = lines_[number] = {std::move(line), from, asking_.take(from.workspace)};
   added.late = loop_.after(kPatienceUs, [this, number] { end(number); });
   if (!loop_.watch(added.fd.get(), EPOLLIN, [this, number](std::uint32_t) { hear(number); })) end(number);
 }
@@ -36,7 +36,7 @@ void Lines::hear(std::uint64_t number) {
   if (request && !request->is_object()) request = fail(Code::invalid_argument, "no object");
   if (request && !line.share) request = fail(Code::limit, "too many ask of this workspace's way out at once: try again");
   if (!request) return reply(number, std::move(request));
-  asked_(line.workspace, *request, [this, number](const Result<json::Value>& result) { reply(number, result); });
+  asked_(line.from, *request, [this, number](const Result<json::Value>& result) { reply(number, result); });
 }
 
 void Lines::reply(std::uint64_t number, const Result<json::Value>& result) {

@@ -17,18 +17,22 @@ namespace caisson::gate {
 class Lines {
  public:
   using Reply = std::function<void(const Result<json::Value>& result)>;
-  using Asked = std::function<void(std::uint64_t workspace, const json::Value& request, Reply reply)>;
+  struct From {
+    std::uint64_t workspace;
+    bool operator_;  // who reached the control socket; else the agent
+  };
+  using Asked = std::function<void(const From& from, const json::Value& request, Reply reply)>;
   Lines(Loop& loop, Asked asked) : loop_(loop), asked_(std::move(asked)) {}
   Lines(const Lines&) = delete;
   // One more; where the workspace has too many, what it asks is answered with an error. Too many of all are ended at once.
-  void add(std::uint64_t workspace, Fd line);
+  void add(const From& from, Fd line);
 
  private:
   static constexpr std::size_t kMost = 512, kMostAsking = 192;
   static constexpr std::int64_t kPatienceUs = 30'000'000;
   struct Line {
     Fd fd;
-    std::uint64_t workspace;
+    From from;
     Share share;  // of kMostAsking
     Loop::TimerId late = 0;
   };

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "launcher/common/base/fd.h"
+#include "launcher/common/base/json.h"
 
 namespace caisson::gate {
 
@@ -16,6 +18,8 @@ class Members {
   [[nodiscard]] bool known() const { return static_cast<bool>(tree_); }
   // As Order::member has it (common/egress/protocol.h): "session domain", "session ", or "".
   [[nodiscard]] std::string find(std::uint64_t cgroup) const;
+  // Names of the session's programs, as they call themselves (comm of proc(5)), a few of them: an array of texts.
+  [[nodiscard]] json::Value programs(std::string_view session) const;
 
  private:
   Fd tree_;

@@ -62,7 +62,7 @@ void Service::hear() {
   if (static_cast<std::size_t>(size) < sizeof head) return end("said too little");
   std::memcpy(&head, buffer, sizeof head);
   const std::string_view text(buffer + sizeof head, static_cast<std::size_t>(size) - sizeof head);
-  if (text.size() != head.size || head.said < egress::Said::ready || head.said > egress::Said::probed)
+  if (text.size() != head.size || head.said < egress::Said::ready || head.said > egress::Said::used)
     return end("said what is no message");
   if (head.said != egress::Said::ready) return events_.said(head.said, head.workspace, text);
   ready_ = true;

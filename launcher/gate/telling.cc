@@ -1,6 +1,8 @@
 // What door, dialer and opener are told of how a workspace stands, each at its turn (orders.h).
+#include <algorithm>
 #include <utility>
 
+#include "launcher/common/base/sys.h"
 #include "launcher/gate/gate.h"
 #include "launcher/gate/secrets.h"
 
@@ -8,7 +10,7 @@ namespace caisson::gate {
 namespace {
 
 // What it is about: all that a process needs, or a part of it.
-constexpr std::string_view kAll = "all", kUpstreams = "upstreams", kLists = "lists", kMappings = "mappings";
+constexpr std::string_view kAll = "all", kUpstreams = "upstreams", kLists = "lists", kMappings = "mappings", kGrants = "grants";
 
 std::string about(std::string_view what, std::uint64_t workspace) { return std::string(what) + " " + std::to_string(workspace); }
 
@@ -40,6 +42,7 @@ void Gate::tell_upstream(const Entry& entry, const std::string& domain) {
 void Gate::say_dialer(const Entry& entry) {
   say_upstreams(entry);
   dialer_.send({egress::Order::open, entry->second.generation, entry->first}, {entry->second.list.get()});
+  if (entry->second.granted) say_grants(dialer_, entry);
 }
 
 void Gate::say_upstreams(const Entry& entry) {
@@ -115,6 +118,31 @@ void Gate::say_door(const Entry& entry) {
     say_ports(entry, sockets.ports);
   }
   if (!entry->second.settings.mappings().empty()) say_mappings(entry);
+  if (entry->second.granted) say_grants(door_, entry);
+}
+
+// The dialer first: what the door lets through is to meet the same grants.
+void Gate::tell_grants(const Entry& entry) {
+  Workspace& workspace = entry->second;
+  const bool some = !workspace.asking.in_force(sys::monotonic_us()).empty();
+  if (!some && !workspace.granted) return;
+  workspace.granted = some;
+  for (Service* to : {&dialer_, &door_})
+    tell(*to, kGrants, entry->first, [to](Gate& gate, const Entry& at) { gate.say_grants(*to, at); });
+  loop_.cancel(std::exchange(workspace.next_end, 0));
+  const std::int64_t due_us = workspace.asking.due_us();
+  if (due_us == 0) return;
+  workspace.next_end = loop_.after(std::max<std::int64_t>(due_us - sys::monotonic_us(), 0), [this, number = entry->first] {
+    const auto at = workspaces_.find(number);
+    if (at == workspaces_.end()) return;
+    at->second.next_end = 0;
+    tell_grants(at);
+  });
+}
+
+void Gate::say_grants(Service& to, const Entry& entry) {
+  to.send({egress::Order::grants, entry->second.generation, entry->first}, {},
+          grant_bytes(entry->second.asking.in_force(sys::monotonic_us())));
 }
 
 void Gate::say_connector(const Entry& entry, const Connectors::One& one) {

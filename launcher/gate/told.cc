@@ -66,6 +66,7 @@ void Gate::heard_record(const Service& of, Workspace& workspace, egress::Said sa
   // Whoever takes the door over says nothing in the name of another workspace's session.
   if (const auto session = json::get_string(record, "session"); !session || !workspace.sessions.contains(session->value_or("")))
     record.erase("session");
+  if (refused) propose(workspace, record);
   if (said == egress::Said::record) workspace.recent.add(record, refused);
   const Told as = said == egress::Said::dropped ? Told::dropped : refused ? Told::refused : Told::connection;
   if (!tell(as, json::dump(record))) count(workspace);

@@ -30,6 +30,7 @@ RULES = {
         {"host": "denied.test", "deny": True, "why": "what a test needs"},
         {"host": "proxy.test", "ports": [3128], "private": True, "why": "what a test needs"},
     ],
+    "egress_ask": "api",
     "weaken": [{"field": "/network", "why": "what a test needs"}],
 }
 
@@ -275,3 +276,35 @@ def test_what_goes_out_is_shown_and_counted(clean):
     assert grown("caisson_egress_connections_total", "made") == 1 and grown("caisson_egress_refusals_total", "not_listed") == 1
     assert grown("caisson_egress_alarms_total", "canary") == 1 and grown("caisson_egress_bytes_total", "down") > 0
     assert grown("caisson_egress_names_total") >= 2
+
+
+def test_what_a_session_was_refused_is_a_question_that_a_client_answers(clean, internet):
+    internet.names.zone["new.test"] = [PUBLIC]
+    assert "the operator was asked" in curl(clean, "http://new.test/")
+    asked = lambda: [one for one in clean.get("/v1/proxy/asks").json()["data"]["asked"] if one["host"] == "new.test"]  # noqa: E731
+    (one,) = eventually(asked)
+    assert (one["domain"], one["port"], one["refusal"]) == ("bash", 80, "not_listed")
+    at = f"/v1/proxy/asks/{one['id']}"
+    for body in ({}, {"for": "ever"}, {"for": "time"}, {"for": "time", "seconds": 0}, {"for": "once", "seconds": 5}):
+        assert clean.post(f"{at}/allow", json=body).status_code == 422, body
+    for path in ("/v1/proxy/asks/999/deny", "/v1/proxy/asks/x/deny", "/v1/proxy/asks/1e3/deny"):
+        assert clean.post(path).status_code == 404, path
+    assert clean.post(f"{at}/allow", json={"for": "policy"}).json()["data"]["rule"]["host"] == "new.test"
+    assert "not_listed" in curl(clean, "http://new.test/"), "that allowed nothing"
+    done = clean.post(f"{at}/allow", json={"for": "time", "seconds": 600}).json()["data"]
+    assert (done["by"], done["ask"], done["seconds"]) == ("api", "allow", 600) and asked() == []
+    assert curl(clean, "http://new.test/") == "served"
+    (grant,) = clean.get("/v1/proxy/asks").json()["data"]["granted"]
+    assert grant["id"] == one["id"]
+    assert clean.delete(f"/v1/proxy/grants/{grant['id']}").status_code == 200
+    assert clean.delete(f"/v1/proxy/grants/{grant['id']}").status_code == 404
+    assert "not_listed" in curl(clean, "http://new.test/")
+    assert clean.post(f"/v1/proxy/asks/{eventually(asked)[0]['id']}/deny").json()["data"]["ask"] == "deny"
+    assert "not_listed" in curl(clean, "http://new.test/") and asked() == []
+
+
+def test_questions_of_a_workspace_are_its_own(clean):
+    clean.post("/v1/workspaces", json={"name": "asked"})
+    assert "not_listed" in curl(clean, "http://elsewhere.test/")
+    assert eventually(lambda: [one for one in clean.get("/v1/proxy/asks").json()["data"]["asked"] if one["host"] == "elsewhere.test"])
+    assert clean.get("/v1/proxy/asks", headers={HEADER: "asked"}).json()["data"] == {"asked": [], "granted": []}

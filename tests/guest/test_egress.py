@@ -3,10 +3,11 @@ its records stand in its own log."""
 
 import json
 import pathlib
+import subprocess
 import sys
 
 import pytest
-from harness import edit, eventually
+from harness import CLI, edit, eventually
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "session" / "egress"))
 from world import OTHER, PUBLIC, World  # noqa: E402
@@ -45,6 +46,7 @@ def out(fresh, tmp_path):
             fresh.policies / f"{domain}.json",
             network="allowlist",
             egress=[{"host": host, "why": "what a test needs"}],
+            egress_ask="operator",
             weaken=[{"field": "/network", "why": "what a test needs"}],
         )
     fresh.start(wrapper=internet.wrapper())
@@ -92,3 +94,22 @@ def test_a_session_that_ends_takes_nothing_of_another_with_it(out):
     assert asked(control, second, "api.test") == ["api"]
     third = control.create()
     assert asked(control, third, "api.test") == ["api"]
+
+
+def caisson_ask(launcher, *words):
+    done = subprocess.run([CLI, "--run", launcher.run, "--json", "ask", *words], capture_output=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout
+    return json.loads(done.stdout)
+
+
+def test_what_a_session_was_refused_is_asked_for_it_alone(out):
+    control = out.control()
+    session, other = control.create(), control.create()
+    for one in (session, other):
+        assert asked(control, one, "other.test") != ["other"]
+    questions = eventually(lambda: (found := caisson_ask(out, "ls")["asked"])[1:] and found, what="both are asked for")
+    (question,) = (one for one in questions if one["session"] == session)
+    assert question["host"] == "other.test" and any(name.startswith("python3") for name in question["programs"])
+    assert caisson_ask(out, "allow", "--for", "session", str(question["id"]))["session"] == session
+    assert asked(control, session, "other.test") == ["other"]
+    assert asked(control, other, "other.test") != ["other"]

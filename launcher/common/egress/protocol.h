@@ -35,6 +35,7 @@ enum class Order : std::uint32_t {
   seed = 12,      // to the opener, before all else: random bytes (memory file) from which the key of its authority follows, so
                   // that one that is started anew has the same
   ports = 13,     // to the door, after its sockets: one listener more or some, each at a port of every address
+  grants = 14,    // to door and dialer: all that are in force; text: grant_bytes() of egress/list/grant.h
 };
 struct Cgroup {
   std::uint64_t id;
@@ -70,6 +71,10 @@ enum class Said : std::uint32_t {
                      // newer one where there is one
   inside = 9,        // of the door; text: an Inside. A mapping leads there
   probed = 10,       // of the dialer; text: a DialAnswer, the answer to a Probe
+  used = 11,         // of the door; text: a Used. A grant for one connection was used
+};
+struct Used {
+  std::uint32_t grant;
 };
 struct SaidHead {
   Said said;
@@ -139,6 +144,10 @@ constexpr std::string_view words(Refusal) {
   return "none rule not_listed port address rebinding unresolved no_such_name sni ech_or_fronting not_tls framing method "
          "host_differs limit rate "
          "timeout dialer canary unregistered upstream placeholder_elsewhere placeholder_unbound certificate opener unidentified";
+}
+// No rule says anything of it: whoever may be asked may allow it (egress/list/grant.h).
+constexpr bool is_undecided(Refusal refusal) {
+  return refusal == Refusal::not_listed || refusal == Refusal::port || refusal == Refusal::unresolved;
 }
 // What nobody does by mistake: such a record is an alarm, and counted as one, too.
 constexpr bool is_alarm(Refusal refusal) {

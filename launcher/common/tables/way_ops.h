@@ -24,10 +24,17 @@ enum class Op {
              // count}, alarms: {word: count}}; refused by the words of Refusal (common/egress/protocol.h)
   recent,    // -> {records: [...]}: the workspace's last connections and refusals, the newest first: members of the audit log's
              // egress_connection and egress_refused, time and refused: true or false
+  asks,  // -> {asked: [{id, session, domain, host, port, refusal, programs, times, seconds_ago}], granted: [{id, session, domain,
+         // host, port, once, used, seconds_left}]}: what sessions were refused and may be allowed, and what is. `session` is not
+         // there where it is any of the domain's
+  allow,   // id of what is asked; for: once, session, time (with seconds), policy; who: in words -> what was decided; of `policy`
+           // the rule that it takes, and nothing is allowed
+  deny,    // id, who -> it is asked no more
+  revoke,  // id of a grant, who -> no more connections by it
 };
 constexpr std::string_view words(Op) {
   return "get set_upstream remove_upstream add_exclude remove_exclude add_mapping remove_mapping diagnose health "
-         "figures recent";
+         "figures recent asks allow deny revoke";
 }
 
 }  // namespace caisson::way

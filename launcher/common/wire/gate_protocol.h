@@ -21,6 +21,7 @@ enum class Op : std::uint32_t {
   list = 3,  // newer list
   close = 4,  // nothing: its connections end, and no more are accepted
   line = 5,   // a SOCK_SEQPACKET socket: what its other end asks of the workspace's way out is answered (tables/way_ops.h)
+  operator_line = 6,  // as line, for whoever reached the control socket
 };
 struct Order {
   Op op;

@@ -48,6 +48,7 @@ bool Dialer::ordered(const OrderHead& order, std::string_view text, std::vector<
       return fds.size() == 1 && set_lists(order, fds.front());
     case Order::close:
       lists_.erase(order.workspace);
+      grants_.erase(order.workspace);
       upstreams_.close(order.workspace);
       std::erase_if(dials_, [&order](const auto& entry) { return entry.second->workspace == order.workspace; });
       return fds.empty() && launcher_.tell(Said::closed, order.workspace);
@@ -61,6 +62,11 @@ bool Dialer::ordered(const OrderHead& order, std::string_view text, std::vector<
       std::memcpy(&probe, text.data(), sizeof probe);
       const DialRequest request{.workspace = order.workspace, .id = probe.id, .port = probe.port, .host_bytes = probe.host_bytes};
       return begin(kProbes + probe.id, request, text.substr(sizeof probe));
+    }
+    case Order::grants: {
+      auto read = read_grants(text);
+      if (read) grants_[order.workspace] = std::move(*read);
+      return read && fds.empty();
     }
     case Order::member:
     case Order::inside:
@@ -88,6 +94,15 @@ std::shared_ptr<const List> Dialer::list_of(std::uint64_t workspace, std::string
   if (lists == lists_.end()) return nullptr;
   const auto list = lists->second.of.find(domain);
   return list != lists->second.of.end() ? list->second : nullptr;
+}
+
+Verdict Dialer::judge(const Dial& dial) {
+  Verdict verdict = decide(*dial.list, dial.host, dial.port);
+  const auto grants = grants_.find(dial.workspace);
+  if (verdict.kind != Verdict::Kind::none || dial.list->ask == Approver::nobody || grants == grants_.end()) return verdict;
+  const Grant* grant = find_grant(grants->second, {dial.domain, ""}, dial.host, dial.port);
+  if (grant != nullptr) verdict.kind = Verdict::Kind::allow, verdict.grant = grant->id;
+  return verdict;
 }
 
 // What ran over the old pair was the old door's.
@@ -151,7 +166,7 @@ void Dialer::answer(std::uint64_t key, std::uint64_t workspace, const DialAnswer
 
 Task<DialAnswer> Dialer::choose_and_connect(Dial& dial, Fd& connection) {
   const std::int64_t deadline_us = poll_.now_us() + kDialUs;
-  const Verdict verdict = decide(*dial.list, dial.host, dial.port);
+  const Verdict verdict = judge(dial);
   DialAnswer answer{.id = dial.id, .rule = verdict.rule};
   if (dial.port == 0) co_return refused(answer, Refusal::port);  // "any" to much of what comes after
   if (verdict.kind == Verdict::Kind::deny) co_return refused(answer, Refusal::rule);

@@ -18,6 +18,7 @@
 #include "launcher/egress/dialer/name_files.h"
 #include "launcher/egress/dialer/resolver.h"
 #include "launcher/egress/dialer/upstreams.h"
+#include "launcher/egress/list/grant.h"
 #include "launcher/egress/list/lists.h"
 #include "launcher/egress/loop/launcher_line.h"
 
@@ -50,6 +51,8 @@ class Dialer {
   bool ordered(const OrderHead& order, std::string_view text, std::vector<Fd> fds);
   bool set_lists(const OrderHead& order, const Fd& file);
   [[nodiscard]] std::shared_ptr<const List> list_of(std::uint64_t workspace, std::string_view domain) const;
+  // By the list, or by a grant of the domain's: the dialer is not told whose session it is for.
+  [[nodiscard]] Verdict judge(const Dial& dial);
   bool set_peer(Fd fd);
   void drop_dials();  // of the door
   bool asked(std::string_view message, std::size_t descriptors);
@@ -72,7 +75,8 @@ class Dialer {
   LauncherLine launcher_;
   Upstreams upstreams_;
   std::unique_ptr<Link> door_;
-  std::map<std::uint64_t, Lists> lists_;  // of workspaces
+  std::map<std::uint64_t, Lists> lists_;    // of workspaces
+  std::map<std::uint64_t, Grants> grants_;  // of those that have some
   Shares shares_{kMostDials};
   std::map<std::uint64_t, std::unique_ptr<Dial>> dials_;  // by id; those of the launcher's probes, kProbes is added
   bool done_ = false;

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "launcher/egress/door/permitted.h"
 #include "launcher/egress/door/talk.h"
 
 namespace caisson::egress {
@@ -37,7 +36,7 @@ Task<bool> talk_of(Connection& connection) {
 }  // namespace
 
 Connection::Connection(Workspace& workspace_, Member whose_, Fd client_, Address to_, std::uint16_t port_,
-                       std::optional<Dialed> dialed)
+                       std::optional<Dialed> dialed, std::uint32_t grant)
     : workspace(workspace_),
       whose(std::move(whose_)),
       list(whose.way->list),
@@ -46,6 +45,7 @@ Connection::Connection(Workspace& workspace_, Member whose_, Fd client_, Address
       port(port_),
       client(workspace_.house.poll, std::move(client_)),
       generation_(workspace_.generation),
+      grant_(grant),
       counted_(workspace_.house, whose.way),
       dialed_(std::move(dialed)),
       next_(workspace_.house.poll, [this] { go_on(); }) {
@@ -89,7 +89,7 @@ void Connection::end_now() {
 
 bool Connection::permitted(const Host& host, std::uint16_t to_port) {
   facts.generation = generation_;
-  return egress::permitted(*list, host, to_port, verdict, facts);
+  return workspace.permits(*list, whose, grant_, host, to_port, verdict, facts);
 }
 
 Task<bool> Connection::dial(Host host, std::uint16_t to_port) {

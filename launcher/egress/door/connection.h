@@ -19,8 +19,9 @@ class Connection {
  public:
   static constexpr std::int64_t kFirstBytesUs = 5'000'000, kHandshakeUs = 10'000'000, kLingerUs = 2'000'000;
 
-  // dialed: the connection outside, where it was made before.
-  Connection(Workspace& workspace, Member whose, Fd client, Address to, std::uint16_t port, std::optional<Dialed> dialed);
+  // dialed: the connection outside, where it was made before; grant: what permitted that, if it was for one connection.
+  Connection(Workspace& workspace, Member whose, Fd client, Address to, std::uint16_t port, std::optional<Dialed> dialed,
+             std::uint32_t grant);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   void begin();
@@ -66,6 +67,7 @@ class Connection {
   void over(std::string_view how);
 
   const std::uint32_t generation_;
+  std::uint32_t grant_;
   const Counted counted_;
   std::optional<Dialed> dialed_;
   Poll::Timer next_;

@@ -10,7 +10,6 @@
 
 #include "launcher/common/capture/capture.h"
 #include "launcher/egress/door/connection.h"
-#include "launcher/egress/door/permitted.h"
 
 namespace caisson::egress {
 namespace {
@@ -88,7 +87,8 @@ class Connectors::One {
       auto name = workspace.host_at(named.to);
       const Host host = name ? std::move(*name) : Host(named.to);
       Verdict verdict;
-      const bool may = permitted(*list, host, ask.port, verdict, facts) && (name || !is_synthetic(named.to));
+      const bool may =
+          workspace.permits(*list, named.whose, named.grant, host, ask.port, verdict, facts) && (name || !is_synthetic(named.to));
       if (!may && !tells(ask.port)) {
         if (facts.refusal == Refusal::none) facts.refusal = Refusal::no_such_name;
         co_return refuse(ask, named.whose, facts, EACCES);
@@ -163,7 +163,7 @@ void Connectors::accepted(Fd client) {
   if (named.empty() || named.mapped().until_us <= workspace_.house.poll.now_us())
     return alarm(client, "what connects to the door's own listener was announced by no session");
   Named& one = named.mapped();
-  workspace_.begin(std::move(client), one.to, one.port, one.whose, std::move(one.dialed));
+  workspace_.begin(std::move(client), one.to, one.port, one.whose, std::move(one.dialed), one.grant);
 }
 
 void Connectors::alarm(const Fd& client, std::string_view detail) const {

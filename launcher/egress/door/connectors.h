@@ -39,6 +39,7 @@ class Connectors {
     Member whose;
     Address to;
     std::uint16_t port = 0;
+    std::uint32_t grant = 0;  // for this one connection
     std::optional<Dialed> dialed;
     std::optional<Counted> counted = {};
     std::int64_t until_us = 0;

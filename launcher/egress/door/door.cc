@@ -63,6 +63,8 @@ bool Door::ordered(const OrderHead& order, std::string_view text, std::vector<Fd
       return inside_.heard(text, std::move(fds));
     case Order::mappings:
       return fds.empty() && set_mappings(order, text);
+    case Order::grants:
+      return fds.empty() && set_grants(order, text);
     case Order::ports:
       return add_ports(order, std::move(fds));
     case Order::upstream:
@@ -105,6 +107,14 @@ bool Door::set_mappings(const OrderHead& order, std::string_view text) {
   if (!read) return false;
   const auto workspace = workspaces_.find(order.workspace);
   if (workspace != workspaces_.end()) workspace->second->mappings = std::make_shared<const Mappings>(std::move(*read));
+  return true;
+}
+
+bool Door::set_grants(const OrderHead& order, std::string_view text) {
+  auto read = read_grants(text);
+  if (!read) return false;
+  const auto workspace = workspaces_.find(order.workspace);
+  if (workspace != workspaces_.end()) workspace->second->set_grants(std::move(*read));
   return true;
 }
 

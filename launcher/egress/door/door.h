@@ -30,6 +30,7 @@ class Door {
   bool add_ports(const OrderHead& order, std::vector<Fd> fds);
   bool add_connector(const OrderHead& order, std::string_view text, std::vector<Fd> fds);
   bool close(const OrderHead& order);
+  bool set_grants(const OrderHead& order, std::string_view text);
   bool set_mappings(const OrderHead& order, std::string_view text);
   void tell();
 

@@ -8,11 +8,23 @@ bool refuse(Facts& facts, Refusal refusal, std::string_view detail = {}) {
   return false;
 }
 
+// A grant for one connection is used by the first that asks, for as long as that one is there.
+void look_for_grant(const List& list, Granted& granted, const Host& host, std::uint16_t port, Verdict& verdict) {
+  Grant* grant = list.ask != Approver::nobody ? find_grant(granted.grants, granted.asker, host, port) : nullptr;
+  if (grant == nullptr || (grant->used && grant->id != granted.using_)) return;
+  if (grant->once) grant->used = true, granted.using_ = grant->id;
+  verdict.kind = Verdict::Kind::allow, verdict.grant = grant->id;
+}
+
 }  // namespace
 
-bool permitted(const List& list, const Host& host, std::uint16_t port, Verdict& verdict, Facts& facts) {
+bool is_asked(const List& list, Refusal refusal) { return list.ask != Approver::nobody && is_undecided(refusal); }
+
+bool permitted(const List& list, Granted granted, const Host& host, std::uint16_t port, Verdict& verdict, Facts& facts) {
   const auto* address = std::get_if<Address>(&host);
   verdict = decide(list, host, port);
+  if (verdict.kind == Verdict::Kind::none) look_for_grant(list, granted, host, port, verdict);
+  facts.grant = verdict.grant;
   facts.host = host_text(host), facts.port = port, facts.rule = verdict.rule;
   facts.unresolved = address != nullptr;
   if (address != nullptr) facts.address = *address;

@@ -4,11 +4,20 @@
 #include <cstdint>
 
 #include "launcher/egress/door/records.h"
-#include "launcher/egress/list/list.h"
+#include "launcher/egress/list/grant.h"
 
 namespace caisson::egress {
 
-// False: `facts` says why not. `verdict` is what the list decided.
-[[nodiscard]] bool permitted(const List& list, const Host& host, std::uint16_t port, Verdict& verdict, Facts& facts);
+// False: `facts` says why not. `verdict` is what the list decided, and where it decides nothing the grant, if there is one.
+// using_: the grant for one connection that this connection has used; becomes the one that it uses now.
+struct Granted {
+  Grants& grants;
+  Asker asker;
+  std::uint32_t& using_;
+};
+[[nodiscard]] bool permitted(const List& list, Granted granted, const Host& host, std::uint16_t port, Verdict& verdict,
+                             Facts& facts);
+// Whether an operator may allow what was refused, so that asking again helps.
+[[nodiscard]] bool is_asked(const List& list, Refusal refusal);
 
 }  // namespace caisson::egress

@@ -14,6 +14,7 @@ JsonText common(std::string_view event, const Member& whose, const Facts& facts)
   if (facts.port != 0) out.number("port", facts.port);
   if (facts.address) out.string("address", facts.address->text());
   out.number("rule", facts.rule).number("generation", facts.generation);
+  if (facts.grant != 0) out.number("grant", facts.grant);
   if (facts.unresolved) out.number("unresolved", 1);
   if (facts.mapped) out.number("mapped", 1);
   if (facts.upstream) out.number("upstream", 1);

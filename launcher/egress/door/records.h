@@ -27,6 +27,7 @@ struct Facts {
   std::uint16_t port = 0;
   std::optional<Address> address;  // where it led, or where it was refused
   int rule = -1;
+  std::uint32_t grant = 0;       // which one permits it; 0: none
   std::uint32_t generation = 0;  // of the list
   bool unresolved = false;       // to an address that no name was resolved to
   Refusal refusal = Refusal::none;

@@ -24,7 +24,7 @@ bool same_server(Connection& connection, const ClientHello& hello, const HostPor
   const auto* name = std::get_if<Name>(&place.host);
   if (connection.verdict.sni == Sni::optional && (!hello.server || name == nullptr)) return true;
   // Where the mode permits every host, it permits every server name as well but the denied ones.
-  const bool by_mode = connection.verdict.rule < 0;
+  const bool by_mode = connection.verdict.rule < 0 && connection.verdict.grant == 0;
   if (by_mode && (!hello.server || decide(*connection.list, *hello.server, place.port).kind == Verdict::Kind::allow)) return true;
   if (!hello.server) return connection.refuse(Refusal::sni, "the ClientHello names no server"), false;
   if (name != nullptr && *hello.server == *name) return true;

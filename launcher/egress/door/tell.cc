@@ -3,6 +3,7 @@
 #include <string>
 
 #include "launcher/common/base/word.h"
+#include "launcher/egress/door/permitted.h"
 #include "launcher/egress/door/talk.h"
 #include "launcher/egress/parse/client_hello.h"
 
@@ -40,6 +41,7 @@ std::string text_of(const Connection& connection) {
   if (facts.status != 0) out += ": it answers " + std::to_string(facts.status);
   if (const auto why = why_of(*connection.list, facts.rule); !why.empty())
     (out += " (rule " + std::to_string(facts.rule) + ": ").append(why) += ')';
+  if (is_asked(*connection.list, facts.refusal)) out += "; the operator was asked and may allow it: try again in a while";
   return out + "\n";
 }
 

@@ -3,12 +3,14 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "launcher/egress/door/connection.h"
 #include "launcher/egress/door/connectors.h"
 #include "launcher/egress/door/names_service.h"
+#include "launcher/egress/door/permitted.h"
 
 namespace caisson::egress {
 namespace {
@@ -152,8 +154,24 @@ Refusal Workspace::admitted(const Member& whose) {
   return answer == Admission::Answer::too_fast ? Refusal::rate : Refusal::limit;
 }
 
-void Workspace::begin(Fd client, const Address& to, std::uint16_t port, const Member& whose, std::optional<Dialed> dialed) {
-  connections_.push_back(std::make_unique<Connection>(*this, whose, std::move(client), to, port, std::move(dialed)));
+void Workspace::set_grants(Grants grants) {
+  for (Grant& one : grants)
+    one.used = one.used || std::ranges::any_of(grants_, [&one](const Grant& old) { return old.id == one.id && old.used; });
+  grants_ = std::move(grants);
+}
+
+bool Workspace::permits(const List& list, const Member& whose, std::uint32_t& using_, const Host& host, std::uint16_t port,
+                        Verdict& verdict, Facts& facts) {
+  const std::uint32_t before = using_;
+  const bool may = permitted(list, {grants_, {whose.way->domain, whose.session}, using_}, host, port, verdict, facts);
+  const Used used{using_};
+  if (using_ != before) (void)house.launcher.tell(Said::used, id, {reinterpret_cast<const char*>(&used), sizeof used});
+  return may;
+}
+
+void Workspace::begin(Fd client, const Address& to, std::uint16_t port, const Member& whose, std::optional<Dialed> dialed,
+                      std::uint32_t grant) {
+  connections_.push_back(std::make_unique<Connection>(*this, whose, std::move(client), to, port, std::move(dialed), grant));
   Connection& made = *connections_.back();
   made.place = std::prev(connections_.end());
   made.begin();

@@ -20,6 +20,7 @@
 #include "launcher/egress/door/pipes.h"
 #include "launcher/egress/door/records.h"
 #include "launcher/egress/door/way.h"
+#include "launcher/egress/list/grant.h"
 #include "launcher/egress/list/lists.h"
 #include "launcher/egress/list/mapping.h"
 #include "launcher/egress/loop/launcher_line.h"
@@ -83,7 +84,15 @@ class Workspace {
   [[nodiscard]] Member member_of(std::string_view text) const;
   // Whether one more may begin; none: yes.
   [[nodiscard]] Refusal admitted(const Member& whose);
-  void begin(Fd client, const Address& to, std::uint16_t port, const Member& whose, std::optional<Dialed> dialed);
+  // grant: the one for one connection that this connection uses already; 0: none.
+  void begin(Fd client, const Address& to, std::uint16_t port, const Member& whose, std::optional<Dialed> dialed,
+             std::uint32_t grant = 0);
+
+  // In place of those before; what was used stays used.
+  void set_grants(Grants grants);
+  // As permitted() of permitted.h.
+  [[nodiscard]] bool permits(const List& list, const Member& whose, std::uint32_t& using_, const Host& host, std::uint16_t port,
+                             Verdict& verdict, Facts& facts);
 
   // The name, if the address is one that a name got here.
   [[nodiscard]] std::optional<Host> host_at(const Address& address);
@@ -108,6 +117,7 @@ class Workspace {
   void identified(Arrival arrival, const Member& whose);
   void refuse(const Arrival& arrival, const Member& whose, Refusal refusal, std::string_view detail = {});
 
+  Grants grants_;
   static constexpr std::size_t kMostSessions = 4096, kMostWaiting = 256;
   capture::Owners owners_{Fd()};
   bool apart_ = false, alike_ = false;                     // sessions are told apart; all lists are the same

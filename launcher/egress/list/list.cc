@@ -11,7 +11,7 @@ namespace {
 
 // Numbers in native order: the same build writes and reads them. Each list has one form in bytes, so that PID 1, which only
 // compares bytes, tells equal lists from different ones.
-constexpr std::string_view kMark = "egress2\n";
+constexpr std::string_view kMark = "egress3\n";
 
 enum class Kind : std::uint8_t { name, suffix, address };
 enum : std::uint8_t { kDeny = 1, kPrivate = 2, kReadOnly = 4, kSniOptional = 8, kAlarm = 16, kAllFlags = 31 };
@@ -164,6 +164,7 @@ std::string_view why_of(const List& list, int rule) {
 std::string list_bytes(const List& list) {
   std::string out(kMark);
   put(out, static_cast<std::uint8_t>(list.mode));
+  put(out, static_cast<std::uint8_t>(list.ask));
   put(out, list.limits.connections);
   put(out, list.limits.connections_per_second);
   put(out, list.limits.bytes_per_second);
@@ -184,6 +185,7 @@ Result<List> read_list(std::string_view bytes) {
   Reader in(bytes.substr(kMark.size()));
   List list;
   list.mode = static_cast<Mode>(in.number<std::uint8_t>(0, static_cast<std::uint8_t>(Mode::open)));
+  list.ask = static_cast<Approver>(in.number<std::uint8_t>(0, static_cast<std::uint8_t>(Approver::api)));
   list.limits.connections = in.number<std::uint32_t>(1);
   list.limits.connections_per_second = in.number<std::uint32_t>(1);
   list.limits.bytes_per_second = in.number<std::uint64_t>();

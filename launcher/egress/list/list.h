@@ -29,6 +29,11 @@ struct Ports {
   auto operator<=>(const Ports&) const = default;
 };
 
+// Who may allow what no rule names (grant.h), once a session has met its refusal.
+// Of what no rule names. operator_: whoever reaches the control socket; api: clients of the API, too.
+enum class Approver { nobody, operator_, api };
+constexpr std::string_view words(Approver) { return "nobody operator api"; }
+
 enum class Sni { required, optional };  // optional: a ClientHello without a server name passes
 constexpr std::string_view words(Sni) { return "required optional"; }
 
@@ -58,6 +63,7 @@ struct Limits {
 
 struct List {
   Mode mode = Mode::allowlist;
+  Approver ask = Approver::nobody;
   std::vector<Rule> rules;
   std::vector<Binding> bindings = {};
   Limits limits;
@@ -80,7 +86,8 @@ struct Verdict {
   int rule = -1;  // which one decided; -1: the mode
   bool private_ = false, read_only = false;
   Sni sni = Sni::required;
-  bool alarm = false;  // of deny
+  bool alarm = false;       // of deny
+  std::uint32_t grant = 0;  // which one permits it (grant.h); 0: none
 };
 [[nodiscard]] Verdict decide(const List& list, const Host& host, std::uint16_t port);
 // Whether some port of that name is permitted: then it gets an address.

@@ -38,6 +38,7 @@ bool Opener::ordered(const OrderHead& order, std::string_view text, std::vector<
       return fds.size() == 1 && set_seed(fds.front());
     case Order::member:
     case Order::ports:
+    case Order::grants:
     case Order::connector:
     case Order::opener:
     case Order::upstream:

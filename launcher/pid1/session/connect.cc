@@ -16,7 +16,7 @@ Result<json::Value> Operations::answer_workspace_connect(ipc::Connection& c, con
 
 Task<Status> Operations::connect(std::uint64_t client, std::int64_t request, Workspace* workspace, std::uint16_t port) {
   const auto use = workspaces_.use(*workspace);
-  Result<Fd> made = port == 0 ? host_.egress->line(*workspace) : Fd();
+  Result<Fd> made = port == 0 ? host_.egress->line(*workspace, clients_.role(client) == ipc::Role::operator_) : Fd();
   if (port != 0) made = co_await host_.builder.connect(loop_, workspace->place, port);
   ipc::Connection* c = clients_.find(client);
   if (c == nullptr) co_return Status();

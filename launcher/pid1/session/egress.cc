@@ -64,9 +64,8 @@ void Egress::renew(const std::string& list) {
       close(*workspace);
     } else if (way.list != list) {
       way.list = list, way.generation = ++generation_;
-      const auto file = sealed(way.list);
       // One that is not told ends, and is told when it is started again: an old list may permit what the new one does not.
-      if (pid_ != 0 && (!file || !send(gate::Op::list, *workspace, way, {file->get()})))
+      if (const auto file = sealed(way.list); pid_ != 0 && (!file || !send(gate::Op::list, *workspace, way, {file->get()})))
         (void)sys::pidfd_send_signal(pidfd_.get(), SIGKILL);
     }
   }
@@ -78,11 +77,11 @@ void Egress::close(const Workspace& workspace) {
   workspace.place.out_ns.reset(), workspace.place.out_line.reset();
 }
 
-Result<Fd> Egress::line(const Workspace& workspace) const {
+Result<Fd> Egress::line(const Workspace& workspace, bool for_operator) const {
   const auto way = ways_.find(&workspace);
   if (way == ways_.end()) return fail(Code::unavailable, "no session of the workspace has a way out");
   TRY_ASSIGN(auto pair, sys::seqpacket_pair());
-  TRY(send(gate::Op::line, workspace, way->second, {pair.second.get()}));
+  TRY(send(for_operator ? gate::Op::operator_line : gate::Op::line, workspace, way->second, {pair.second.get()}));
   return std::move(pair.first);
 }
 

@@ -30,8 +30,8 @@ class Egress {
   // Other policies are in force: these are the lists of those that go out; none: nothing does any more.
   void renew(const std::string& list);
   void close(const Workspace& workspace);
-  // A line to caisson-gate, for what clients set of the workspace's way out (common/tables/way_ops.h).
-  [[nodiscard]] Result<Fd> line(const Workspace& workspace) const;
+  // A line to caisson-gate, for what clients set of the workspace's way out (common/tables/way_ops.h), or for the operator.
+  [[nodiscard]] Result<Fd> line(const Workspace& workspace, bool for_operator) const;
 
  private:
   struct Way {

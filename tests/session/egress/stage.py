@@ -19,7 +19,7 @@ from harness import BUILD, PRELUDE, c_compiler
 GATE = BUILD / "launcher" / "caisson-gate"
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 OUTER, INNER = 20001, 1000
-MAKE, AGAIN, LIST, CLOSE, LINE = 1, 2, 3, 4, 5  # gate_protocol.h
+MAKE, AGAIN, LIST, CLOSE, LINE, OPERATOR_LINE = 1, 2, 3, 4, 5, 6  # gate_protocol.h
 TOLD = ["connection", "refused", "dropped", "start", "exit"]
 OPEN, TO_CLOSE, TO_PEER, CONNECTOR = 1, 2, 3, 5  # egress_protocol.h
 READY, RECORD, DROPPED, CLOSED, FIGURES = 1, 2, 3, 4, 5
@@ -234,18 +234,18 @@ class Gate:
         self.stage.close()
 
 
-def line_to(gate_socket, workspace=1):
+def line_to(gate_socket, workspace=1, order=None):
     """As the launcher hands one to the agent."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.settimeout(90)
-    send(gate_socket, struct.pack("IIQ", LINE, 1, workspace) + b"default", [theirs.fileno()])
+    send(gate_socket, struct.pack("IIQ", order or LINE, 1, workspace) + b"default", [theirs.fileno()])
     theirs.close()
     return ours
 
 
-def ask(gate_socket, op, workspace=1, **members):
+def ask(gate_socket, op, workspace=1, order=None, **members):
     """What the agent would ask of a way out: its result, or (error, what)."""
-    with line_to(gate_socket, workspace) as line:
+    with line_to(gate_socket, workspace, order) as line:
         line.send(json.dumps({"op": op, **members}).encode())
         answer = json.loads(line.recv(1 << 17))
     return answer["result"] if "result" in answer else (answer["error"], answer["what"])

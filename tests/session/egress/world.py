@@ -93,9 +93,9 @@ def upstream(server="", user="", secret="", resolve="there", include=(), exclude
     return "".join(f"{key} {value}\n" for key, value in [*lines, *(("include", p) for p in include), *(("exclude", p) for p in exclude)]).encode()
 
 
-def list_of(*rules, domain="bash", mode=0, connections=512, per_second=500, bytes_per_second=0, idle=300, through=b"", bindings=(), trust=""):
+def list_of(*rules, domain="bash", mode=0, ask=0, connections=512, per_second=500, bytes_per_second=0, idle=300, through=b"", bindings=(), trust=""):
     """A domain's list as list_bytes() of launcher/egress/list writes it, and as PID 1 joins it to others."""
-    list_ = b"egress2\n" + struct.pack("=BIIQII", mode, connections, per_second, bytes_per_second, idle, len(rules)) + b"".join(rules)
+    list_ = b"egress3\n" + struct.pack("=BBIIQII", mode, ask, connections, per_second, bytes_per_second, idle, len(rules)) + b"".join(rules)
     list_ += struct.pack("=H", len(through)) + through
     list_ += bytes([len(bindings)]) + b"".join(bindings) + struct.pack("=H", len(trust)) + trust.encode()
     return f"{domain}\n{len(list_)}\n".encode() + list_

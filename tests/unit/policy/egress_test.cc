@@ -5,6 +5,7 @@
 #include "launcher/compiler/explain.h"
 #include "launcher/compiler/frozen_write.h"
 #include "launcher/compiler/narrow.h"
+#include "launcher/compiler/stages.h"
 #include "launcher/compiler/summary.h"
 #include "launcher/egress/list/list.h"
 #include "tests/unit/policy/directory.h"
@@ -70,7 +71,7 @@ TEST(Egress, CanonicalJsonIsReadAsTheSameList) {
             Texts{});
   const auto policy = dir.policy();
   const json::Value json = to_json(*policy);
-  EXPECT_EQ(compile_egress(json["egress"], json["egress_limits"], json::Value::object(), policy->network), policy->egress);
+  EXPECT_EQ(compile_egress(with_defaults(json), policy->network), policy->egress);
   EXPECT_EQ(to_json(*policy)["egress_limits"]["connections"], 512);
 }
 

@@ -1,0 +1,108 @@
+// `caisson ask ls|allow|deny|revoke`: what sessions were refused outside, and what of it is allowed. Asks caisson-gate, over a
+// line that the running launcher gives to whoever reached its control socket.
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <charconv>
+
+#include "launcher/cli/args.h"
+#include "launcher/cli/audit/show.h"
+#include "launcher/cli/commands.h"
+#include "launcher/cli/control_client.h"
+#include "launcher/cli/logs.h"
+#include "launcher/common/base/word.h"
+#include "launcher/common/tables/way_ops.h"
+
+namespace caisson::cli {
+namespace {
+
+constexpr int kAnswerMs = 30'000;
+constexpr json::Bounds kAnswer{.max_bytes = way::kMaxMessage, .max_depth = 8, .max_values = 8192};
+
+Result<json::Value> ask(const Args& args, const Options& options, way::Op op, json::Value request) {
+  TRY_ASSIGN(ControlClient control, ControlClient::connect(options));
+  const std::string workspace = args.last("--workspace").value_or("default");
+  TRY_ASSIGN(const Fd line, control.ask_for_fd("workspace_connect", {{"workspace", workspace}, {"port", 0}}));
+  request["op"] = word(words(op), static_cast<std::size_t>(op));
+  if (const auto who = args.last("--who")) request["who"] = *who;
+  const std::string text = json::dump(request);
+  std::string answer(way::kMaxMessage + 1, '\0');
+  if (::send(line.get(), text.data(), text.size(), MSG_NOSIGNAL) < 0) return sys_error("send to caisson-gate");
+  pollfd ready{.fd = line.get(), .events = POLLIN, .revents = 0};  // the launcher's lines do not block
+  const ssize_t size = ::poll(&ready, 1, kAnswerMs) == 1 ? ::recv(line.get(), answer.data(), answer.size(), 0) : -1;
+  if (size <= 0) return fail(Code::unavailable, "caisson-gate gave no answer: try again");
+  TRY_ASSIGN(json::Value body, json::parse({answer.data(), static_cast<std::size_t>(size)}, kAnswer));
+  if (!body.contains("error")) return body.value("result", json::Value::object());
+  return fail(code_from(body.value("error", "")), body.value("what", ""));
+}
+
+Result<std::int64_t> id_of(const Args& args) {
+  const std::string& text = args.words().front();
+  std::int64_t id = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+  if (error != std::errc() || end != text.data() + text.size() || id < 1)
+    return fail(Code::invalid_argument, quote(text) + " is no number of `caisson ask ls`");
+  return id;
+}
+
+// Names come from sessions: they are escaped, so that a terminal can show them.
+std::string cell(const json::Value& of, const char* member) {
+  const auto it = of.find(member);
+  return it == of.end() || it->is_null() ? "-" : audit::show_value(*it);
+}
+
+void print_all(const json::Value& all, std::initializer_list<const char*> columns) {
+  std::vector<std::vector<std::string>> rows(1);
+  for (const char* column : columns) {
+    std::string title = column;
+    for (char& c : title) c = c == '_' ? ' ' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    rows.front().push_back(std::move(title));
+  }
+  for (const json::Value& one : all) {
+    auto& row = rows.emplace_back();
+    for (const char* column : columns) row.push_back(cell(one, column));
+  }
+  print(table(rows));
+}
+
+Result<int> decide(const Args& args, const Options& options, way::Op op, json::Value request) {
+  TRY_ASSIGN(request["id"], id_of(args));
+  TRY_ASSIGN(const json::Value done, ask(args, options, op, std::move(request)));
+  if (options.json) print_json(done);
+  else if (done.contains("rule"))
+    print("into \"egress\" of the policy " + cell(done, "domain") + ":\n  " + json::dump(done["rule"]) + "\n");
+  return 0;
+}
+
+}  // namespace
+
+Result<int> ask_ls(const Args& args, const Options& options) {
+  TRY_ASSIGN(const json::Value found, ask(args, options, way::Op::asks, json::Value::object()));
+  if (options.json) return print_json(found), 0;
+  print_all(found.value("asked", json::Value::array()),
+            {"id", "session", "domain", "host", "port", "refusal", "programs", "times", "seconds_ago"});
+  print("\n");
+  print_all(found.value("granted", json::Value::array()),
+            {"id", "session", "domain", "host", "port", "once", "used", "seconds_left"});
+  return 0;
+}
+
+Result<int> ask_allow(const Args& args, const Options& options) {
+  const std::string how = args.last("--for").value_or("once");
+  std::int64_t seconds = 0;
+  const auto [end, error] = std::from_chars(how.data(), how.data() + how.size(), seconds);
+  if (error == std::errc() && end == how.data() + how.size())
+    return decide(args, options, way::Op::allow, {{"for", "time"}, {"seconds", seconds}});
+  if (how == "time") return fail(Code::invalid_argument, "--for takes the number of seconds");
+  return decide(args, options, way::Op::allow, {{"for", how}});
+}
+
+Result<int> ask_deny(const Args& args, const Options& options) {
+  return decide(args, options, way::Op::deny, json::Value::object());
+}
+
+Result<int> ask_revoke(const Args& args, const Options& options) {
+  return decide(args, options, way::Op::revoke, json::Value::object());
+}
+
+}  // namespace caisson::cli
