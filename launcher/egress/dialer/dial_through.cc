@@ -10,8 +10,8 @@ namespace {
 constexpr int kProxyAuthenticationRequired = 407;
 
 // Its operator's word on where it is; what else is the container's own serves whoever is inside.
-bool may_be_proxy(const List& list, const Upstream& upstream, const Address& address) {
-  return proxy_permitted(list, upstream, address) && (upstream.of_policy || !is_own(address));
+bool may_be_proxy(const List& list, const Upstream& upstream, const Address& address, bool own) {
+  return proxy_permitted(list, upstream, address) && (upstream.of_policy || !own);
 }
 
 }  // namespace
@@ -49,7 +49,9 @@ Task<DialAnswer> Dialer::dial_proxy(Dial& dial, Way upstream, std::int64_t deadl
     addresses = std::move(found.addresses);
   }
   const List& list = *dial.list;
-  std::erase_if(addresses, [&](const Address& address) { return !may_be_proxy(list, *upstream, address); });
+  std::erase_if(addresses, [&](const Address& address) {
+    return !may_be_proxy(list, *upstream, address, own_.has(address, poll_.now_us()));
+  });
   if (addresses.empty()) co_return refused(answer, Refusal::upstream);
   if (addresses.size() > kMostAddresses) addresses.resize(kMostAddresses);
   co_return co_await try_each(std::move(addresses), upstream->port, deadline_us, answer, proxy);

@@ -197,7 +197,7 @@ Task<std::vector<Address>> Dialer::choose(Dial& dial, Verdict verdict, DialAnswe
   const auto metadata = std::ranges::find(addresses, AddressClass::metadata, [](const Address& one) { return class_of(one); });
   const std::optional<Address> alarm = metadata != addresses.end() ? std::optional(*metadata) : std::nullopt;
   std::erase_if(addresses, [&](const Address& address) {
-    return !address_permitted(*dial.list, verdict, dial.host, address, dial.port) || is_own(address);
+    return !address_permitted(*dial.list, verdict, dial.host, address, dial.port) || own_.has(address, poll_.now_us());
   });
   if (addresses.empty()) {
     put_address(answer, alarm.value_or(first));

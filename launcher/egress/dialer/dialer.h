@@ -17,6 +17,7 @@
 #include "launcher/common/telling/shares.h"
 #include "launcher/egress/dialer/name_files.h"
 #include "launcher/egress/dialer/resolver.h"
+#include "launcher/egress/dialer/sockets.h"
 #include "launcher/egress/dialer/upstreams.h"
 #include "launcher/egress/list/grant.h"
 #include "launcher/egress/list/lists.h"
@@ -72,6 +73,7 @@ class Dialer {
   Poll& poll_;
   NameFiles files_;
   Resolver resolver_;
+  OwnAddresses own_;
   LauncherLine launcher_;
   Upstreams upstreams_;
   std::unique_ptr<Link> door_;

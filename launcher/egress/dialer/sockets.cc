@@ -19,7 +19,25 @@ Connected failed(int error) {
   return out;
 }
 
+bool is_own(const Address& address) {
+  constexpr std::uint16_t kAnyPort = 9;
+  const Fd fd = datagrams_to(address, kAnyPort);
+  if (!fd) return errno != ENETUNREACH && errno != EHOSTUNREACH && errno != EAFNOSUPPORT;  // there, connecting says why it fails
+  SocketAddress from;
+  from.size = sizeof from.v6;
+  const SocketAddress to = socket_address(address, kAnyPort);
+  if (::getsockname(fd.get(), &from.any, &from.size) != 0) return true;
+  if (address.v6) return std::memcmp(&from.v6.sin6_addr, &to.v6.sin6_addr, 16) == 0;
+  return std::memcmp(&from.v4.sin_addr, &to.v4.sin_addr, 4) == 0;
+}
+
 }  // namespace
+
+bool OwnAddresses::has(const Address& address, std::int64_t now_us) {
+  if (now_us - since_us_ >= kKeepUs || known_.size() >= kMost) known_.clear(), since_us_ = now_us;
+  const auto known = known_.find(address);
+  return known != known_.end() ? known->second : known_[address] = is_own(address);
+}
 
 SocketAddress socket_address(const Address& address, std::uint16_t port) {
   SocketAddress out;
@@ -43,18 +61,6 @@ Fd datagrams_to(const Address& address, std::uint16_t port) {
   const SocketAddress to = socket_address(address, port);
   if (fd && ::connect(fd.get(), &to.any, to.size) != 0) fd.reset();
   return fd;
-}
-
-bool is_own(const Address& address) {
-  constexpr std::uint16_t kAnyPort = 9;
-  const Fd fd = datagrams_to(address, kAnyPort);
-  if (!fd) return errno != ENETUNREACH && errno != EHOSTUNREACH && errno != EAFNOSUPPORT;  // there, connecting says why it fails
-  SocketAddress from;
-  from.size = sizeof from.v6;
-  const SocketAddress to = socket_address(address, kAnyPort);
-  if (::getsockname(fd.get(), &from.any, &from.size) != 0) return true;
-  if (address.v6) return std::memcmp(&from.v6.sin6_addr, &to.v6.sin6_addr, 16) == 0;
-  return std::memcmp(&from.v4.sin_addr, &to.v4.sin_addr, 4) == 0;
 }
 
 Task<Connected> connect_to(Poll& poll, Address address, std::uint16_t port, std::int64_t deadline_us) {

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 
 #include "launcher/common/base/task.h"
@@ -26,10 +27,20 @@ struct SocketAddress {
 // A datagram socket that sends to this address alone and hears this address alone, from a port of the kernel's choice.
 [[nodiscard]] Fd datagrams_to(const Address& address, std::uint16_t port);
 
-// Whether the address is one of this machine's own: then what listens there, the agent's API for one, trusts its callers as far
+// Whether an address is one of this container's own: then what listens there, the agent's API for one, trusts its callers as far
 // as it would one from inside. The kernel is asked which source it would take; nothing is sent. Also true where it cannot be
-// asked.
-[[nodiscard]] bool is_own(const Address& address);
+// asked. An answer is kept for a second: it costs three system calls, and addresses of a container change when its operator
+// changes its networks.
+class OwnAddresses {
+ public:
+  [[nodiscard]] bool has(const Address& address, std::int64_t now_us);
+
+ private:
+  static constexpr std::size_t kMost = 256;
+  static constexpr std::int64_t kKeepUs = 1'000'000;
+  std::map<Address, bool> known_;
+  std::int64_t since_us_ = 0;
+};
 
 struct Connected {
   Fd fd;

@@ -47,7 +47,7 @@ Connection::Connection(Workspace& workspace_, Member whose_, Fd client_, Address
       generation_(workspace_.generation),
       grant_(grant),
       counted_(workspace_.house, whose.way),
-      dialed_(std::move(dialed)),
+      dialed_(dialed ? std::make_unique<Dialed>(std::move(*dialed)) : nullptr),
       next_(workspace_.house.poll, [this] { go_on(); }) {
   facts.since_us = now_us();
   send_at_once(client);
@@ -93,7 +93,7 @@ bool Connection::permitted(const Host& host, std::uint16_t to_port) {
 }
 
 Task<bool> Connection::dial(Host host, std::uint16_t to_port) {
-  if (dialed_) co_return connected(std::move(*std::exchange(dialed_, std::nullopt)));
+  if (dialed_) co_return connected(std::move(*std::exchange(dialed_, nullptr)));
   Dialed dialed = co_await workspace.house.dialer.dial(workspace.id, whose.way->domain, std::move(host), to_port);
   co_return connected(std::move(dialed));
 }

@@ -69,7 +69,7 @@ class Connection {
   const std::uint32_t generation_;
   std::uint32_t grant_;
   const Counted counted_;
-  std::optional<Dialed> dialed_;
+  std::unique_ptr<Dialed> dialed_;  // of a connector's
   Poll::Timer next_;
   bool over_ = false;
   std::unique_ptr<Relay> relay_;

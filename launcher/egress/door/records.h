@@ -22,24 +22,24 @@ enum class Via { transparent, connect, http, socks5, dns };
 constexpr std::string_view words(Via) { return "transparent connect http socks5 dns"; }
 
 struct Facts {
-  Via via = Via::transparent;
-  std::string host;  // canonical; of a refusal also what the session wrote, then `detail` says so
-  std::uint16_t port = 0;
-  std::optional<Address> address;  // where it led, or where it was refused
-  int rule = -1;
-  std::uint32_t grant = 0;       // which one permits it; 0: none
-  std::uint32_t generation = 0;  // of the list
-  bool unresolved = false;       // to an address that no name was resolved to
-  Refusal refusal = Refusal::none;
-  bool mapped = false;      // a mapping led it elsewhere
-  bool upstream = false;    // through an upstream proxy, whose the address is
-  int status = 0;           // of Refusal::upstream: what that one answered
-  int error = 0;            // errno of a connection that was permitted and failed
+  std::string host;         // canonical; of a refusal also what the session wrote, then `detail` says so
   std::string_view why;     // the rule's, of a list that is still there
   std::string_view detail;  // a literal
   std::string_view ended;   // a literal: how a connection ended
   std::uint64_t up = 0, down = 0;
   std::int64_t since_us = 0;
+  std::optional<Address> address;  // where it led, or where it was refused
+  int rule = -1;
+  std::uint32_t grant = 0;       // which one permits it; 0: none
+  std::uint32_t generation = 0;  // of the list
+  Refusal refusal = Refusal::none;
+  int status = 0;  // of Refusal::upstream: what that one answered
+  int error = 0;   // errno of a connection that was permitted and failed
+  Via via = Via::transparent;
+  std::uint16_t port = 0;
+  bool unresolved = false;  // to an address that no name was resolved to
+  bool mapped = false;      // a mapping led it elsewhere
+  bool upstream = false;    // through an upstream proxy, whose the address is
 };
 
 class Records {

@@ -8,11 +8,7 @@
 
 namespace caisson::egress {
 
-Stream::Stream(Poll& poll, Fd fd) : poll_(poll), fd_(std::move(fd)) {
-  // One that cannot be watched is as one whose peer is gone: nobody waits for it in vain.
-  watched_ = sys::set_nonblocking(fd_.get(), true) && poll_.watch(fd_.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, *this);
-  hung_up_ = !watched_;
-}
+Stream::Stream(Poll& poll, Fd fd) : poll_(poll), fd_(std::move(fd)) { hung_up_ = !sys::set_nonblocking(fd_.get(), true); }
 
 Stream::~Stream() {
   if (watched_) poll_.unwatch(fd_.get(), *this);
@@ -38,6 +34,14 @@ void Stream::end_of_writing() { (void)::shutdown(fd_.get(), SHUT_WR); }
 void Stream::reset_on_close() {
   const linger at_once{.l_onoff = 1, .l_linger = 0};
   (void)::setsockopt(fd_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
+// The first time epoll reports what is so already. One that cannot be watched is as one whose peer is gone.
+void Stream::hear(Hearer* hearer) {
+  hearer_ = hearer;
+  if (hearer == nullptr || watched_ || hung_up_) return;
+  watched_ = static_cast<bool>(poll_.watch(fd_.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, *this));
+  hung_up_ = !watched_;
 }
 
 Fd Stream::take() {

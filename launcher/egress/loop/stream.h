@@ -1,5 +1,6 @@
-// A connected socket of which reading and writing never wait. It is watched once, by edges, and remembers what would not block;
-// whoever gets "would block" from it is told when that changes, either as a coroutine (Stirred) or as a Stream::Hearer.
+// A connected socket of which reading and writing never wait. It is watched from when somebody waits for it, once and by edges,
+// which cost a turn of the loop each, and remembers what would not block; whoever gets "would block" from it is told when that
+// changes, either as a coroutine (Stirred) or as a Stream::Hearer.
 #pragma once
 
 #include <sys/types.h>
@@ -45,10 +46,10 @@ class Stream final : Poll::Source {
   // The connection failed: what is written reaches nobody. A peer that only ended its side does not show here.
   [[nodiscard]] bool broken() const { return broken_; }
 
-  void end_of_writing();    // shutdown(2): the peer reads the end
-  void reset_on_close();    // the peer gets RST instead of an orderly end: what follows is not what it asked for
-  [[nodiscard]] Fd take();  // the socket, for another owner; nothing may be asked of the stream any more
-  void hear(Hearer* hearer) { hearer_ = hearer; }  // nullptr: nobody
+  void end_of_writing();      // shutdown(2): the peer reads the end
+  void reset_on_close();      // the peer gets RST instead of an orderly end: what follows is not what it asked for
+  [[nodiscard]] Fd take();    // the socket, for another owner; nothing may be asked of the stream any more
+  void hear(Hearer* hearer);  // nullptr: nobody
 
  private:
   void ready(std::uint32_t events) override;
@@ -60,7 +61,7 @@ class Stream final : Poll::Source {
 };
 
 // co_await: true when something happens at one of the streams, false at the deadline. Only for who has met "would block" since
-// the last wait: an edge that came before is not reported again.
+// the last wait: an edge that came before is not reported again, but at the first wait.
 class Stirred final : Stream::Hearer {
  public:
   Stirred(std::int64_t deadline_us, Stream& one, Stream* other = nullptr);
