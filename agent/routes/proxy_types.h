@@ -140,19 +140,19 @@ struct Schema<ProxyConnections> {
 template <>
 struct Schema<ProxyUpstreamUpdate> {
   static constexpr std::string_view name = "ProxyUpstreamUpdateRequest";
-  static constexpr auto fields = std::tuple{
-      field(
-          "server", &ProxyUpstreamUpdate::server,
-          "host:port or user:password@host:port; with http:// or socks5:// in front, user and password are percent-encoded. The "
-          "policy must let a domain connect to it"),
-      field("auth_cmd", &ProxyUpstreamUpdate::auth_cmd,
-            "A command that prints user:password. The policy must name the domain in which it runs")};
+  static constexpr auto fields =
+      std::tuple{field("server", &ProxyUpstreamUpdate::server,
+                       "host:port or user:password@host:port; with http://, https:// or socks5:// in front, user and password "
+                       "are percent-encoded. The "
+                       "policy must let a domain connect to it"),
+                 field("auth_cmd", &ProxyUpstreamUpdate::auth_cmd,
+                       "A command that prints user:password. The policy must name the domain in which it runs")};
 };
 template <>
 struct Schema<ProxyUpstreamInfo> {
   static constexpr std::string_view name = "ProxyUpstreamInfo";
   static constexpr auto fields =
-      std::tuple{field("addr", &ProxyUpstreamInfo::addr, "host:port; in front socks5://, if it is one"),
+      std::tuple{field("addr", &ProxyUpstreamInfo::addr, "host:port; in front https:// or socks5://, if it is one"),
                  field("username", &ProxyUpstreamInfo::username, "User name, if it has a credential"),
                  field("password", &ProxyUpstreamInfo::password, "Always null")};
 };

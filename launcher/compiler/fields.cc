@@ -151,8 +151,9 @@ constexpr Field kPolicy[] = {
      "The proxy that all connections to the outside go through. `egress` is asked first, and as without it. Clients cannot "
      "take it away, nor set another."},
     {"/upstream/server", text, kAny, "", 1, 300, "", never,
-     "`proxy.example.org:3128`, by HTTP CONNECT; or `socks5://…`. It may have a private address, and, written as an "
-     "address, one of the loopback. Sessions cannot connect to it themselves, unless `egress` says so."},
+     "`proxy.example.org:3128`, by HTTP CONNECT; `https://…`, the same in TLS; or `socks5://…`. It may have a private "
+     "address, and, written as an address, one of the loopback. Sessions cannot connect to it themselves, unless `egress` says "
+     "so."},
     {"/upstream/user", text, kAny, "", 1, 255, "", never, "The user name."},
     {"/upstream/secret", text, kPath, "", 2, kMaxPath, "", never,
      "A file with the password, or with user:password, which no policy shows to sessions. Read again on 407."},

@@ -43,6 +43,7 @@ void Gate::asked(const Lines::From& from, const json::Value& request, const Line
 // From the next connection on. The door gets its lists again: connections that it keeps for later requests were made in the old
 // way.
 void Gate::changed(const Entry& entry, const Settings::Changed& change) {
+  if (!opens_ && needs_opener(entry->second)) tell_opener(entry);
   tell_upstreams(entry);
   tell_mappings(entry);
   tell_lists(entry);

@@ -206,6 +206,14 @@ bool Gate::binds(const Workspace& workspace) {
   return std::ranges::any_of(workspace.settings.lists().of, [](const auto& one) { return !one.second->bindings.empty(); });
 }
 
+// For secrets, and for upstream proxies that speak TLS.
+bool Gate::needs_opener(const Workspace& workspace) {
+  return binds(workspace) || std::ranges::any_of(workspace.settings.lists().of, [&workspace](const auto& one) {
+           const auto upstream = workspace.settings.upstream_of(one.first);
+           return upstream && upstream->kind == egress::Upstream::Kind::https;
+         });
+}
+
 // Who replaces a secret does not have to say so.
 void Gate::look_at_secrets() {
   std::set<std::string> bound, newer;
@@ -254,8 +262,9 @@ void Gate::failed(const std::string& workspace, const std::string& why) {
 void Gate::started(Service& service) {
   if (&service == &door_) figures_.again();
   (void)tell(Told::start, JsonText().string("process", service.name()).number("pid", service.pid()).text());
-  if (&service != &opener_) join(dialer_, egress::Order::peer);
-  if (&service != &dialer_) join(opener_, egress::Order::opener);
+  if (&service != &opener_) join(door_, dialer_, egress::Order::peer, egress::Order::peer);
+  if (&service != &dialer_) join(door_, opener_, egress::Order::opener, egress::Order::peer);
+  if (&service != &door_) join(dialer_, opener_, egress::Order::opener, egress::Order::dialer);
   if (&service == &opener_ && seed_) opener_.send({egress::Order::seed, 0, 0}, {seed_.get()});
   for (auto it = workspaces_.begin(); it != workspaces_.end(); ++it) {
     if (!it->second.made) continue;
@@ -264,12 +273,12 @@ void Gate::started(Service& service) {
   }
 }
 
-// Without a pair the door refuses what goes over it.
-void Gate::join(Service& with, egress::Order order) {
+// Without a pair what goes over it is refused. So each is told who is at its end.
+void Gate::join(Service& one, Service& other, egress::Order to_one, egress::Order to_other) {
   auto pair = sys::seqpacket_pair();
-  if (!pair || door_.pid() == 0 || with.pid() == 0) return;
-  door_.send({order, 0, 0}, {pair->first.get()});
-  with.send({egress::Order::peer, 0, 0}, {pair->second.get()});
+  if (!pair || one.pid() == 0 || other.pid() == 0) return;
+  one.send({to_one, 0, 0}, {pair->first.get()});
+  other.send({to_other, 0, 0}, {pair->second.get()});
 }
 
 void Gate::heard(const Service& of, egress::Said said, std::uint64_t number, std::string_view text) {

@@ -88,6 +88,7 @@ class Gate {
   void tell_mappings(const Entry& entry);
   void say_mappings(const Entry& entry);
   [[nodiscard]] static bool binds(const Workspace& workspace);
+  [[nodiscard]] static bool needs_opener(const Workspace& workspace);
   static void know(Workspace& workspace, const std::string& session);
   void tell_dialer(const Entry& entry);
   void say_dialer(const Entry& entry);
@@ -109,7 +110,7 @@ class Gate {
   void believe(std::string_view authority);
   void write_trust(const Workspace& workspace);
   void look_at_authorities();
-  void join(Service& with, egress::Order order);
+  void join(Service& one, Service& other, egress::Order to_one, egress::Order to_other);
   void settle();  // answers who waits, once all that it asked for serves
   void answer(Entry entry, int error, const std::string& what);
   void failed(const std::string& workspace, const std::string& why);

@@ -80,7 +80,7 @@ std::optional<egress::Upstream> Gate::upstream_of(const Workspace& workspace, co
 // The lists and, one by one, the secrets that they bind, which are read anew each time. One that cannot be read is unbound,
 // also where it was read before: its placeholder is refused.
 void Gate::tell_opener(const Entry& entry) {
-  if (binds(entry->second) && !std::exchange(opens_, true)) {
+  if (needs_opener(entry->second) && !std::exchange(opens_, true)) {
     if (auto seed = new_seed(); seed) seed_ = std::move(*seed);
     look_at_secrets();
     return opener_.start();  // told all by started()

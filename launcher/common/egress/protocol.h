@@ -25,7 +25,7 @@ enum class Order : std::uint32_t {
   member = 4,  // to the door, the answer to Said::whose; text: a Cgroup, then "session domain", "session " of one without a way
                // out, or nothing: no session's
   connector = 5,  // to the door, with its end of the line to a session's connector (connector.h); text: "session domain"
-  opener = 6,     // to the door: as peer, for the pair with the opener
+  opener = 6,     // to door and dialer: as peer, for the pair with the opener
   upstream = 7,   // to the dialer, before the lists that it goes with; text: the domain, a line end, and upstream_bytes() of
                   // egress/list/upstream.h; nothing there: none
   inside = 8,     // to the door, the answer to Said::inside, with the connected socket where there is no error; text: an Inside
@@ -36,6 +36,7 @@ enum class Order : std::uint32_t {
                   // that one that is started anew has the same
   ports = 13,     // to the door, after its sockets: one listener more or some, each at a port of every address
   grants = 14,    // to door and dialer: all that are in force; text: grant_bytes() of egress/list/grant.h
+  dialer = 15,    // to the opener: as peer, for the pair with the dialer
 };
 struct Cgroup {
   std::uint64_t id;
@@ -109,6 +110,15 @@ struct OpenRequest {
   std::uint64_t workspace;
   std::uint16_t port;                                     // host order
   std::uint16_t host_bytes, domain_bytes, session_bytes;  // texts that follow; the rest was read of the session already
+};
+
+// dialer -> opener: a connection to an upstream proxy that speaks TLS, with its socket and one end of a stream pair, in which the
+// proxy's plain bytes are to go both ways. Nothing is answered; the end of the pair is that of the connection.
+struct WrapRequest {
+  std::uint64_t workspace;
+  std::uint16_t port;                      // host order
+  std::uint16_t host_bytes, domain_bytes;  // texts that follow: whom the certificate is to name, and for the record
+  std::uint16_t reserved;
 };
 
 // Why a connection is refused: the words of records, answers and metrics.

@@ -1,3 +1,5 @@
+#include <sys/socket.h>
+
 #include <cerrno>
 
 #include "launcher/egress/dialer/dialer.h"
@@ -24,6 +26,8 @@ Task<DialAnswer> Dialer::dial_through(Dial& dial, Way upstream, std::string host
     Fd proxy;
     answer = co_await dial_proxy(dial, upstream, deadline_us, answer, proxy);
     if (!proxy) co_return answer;
+    if (upstream->kind == Upstream::Kind::https) proxy = wrapped(dial, *upstream, std::move(proxy));
+    if (!proxy) co_return refused(answer, Refusal::opener);
     Through made = co_await go_through(poll_, std::move(proxy), *upstream, host, dial.port, deadline_us);
     answer.error = made.error;
     connection = std::move(made.fd);
@@ -38,6 +42,21 @@ Task<DialAnswer> Dialer::dial_through(Dial& dial, Way upstream, std::string host
     answer.status = static_cast<std::uint16_t>(made.status);
     co_return refused(answer, Refusal::upstream);
   }
+}
+
+Fd Dialer::wrapped(const Dial& dial, const Upstream& upstream, Fd connection) {
+  const std::string host = host_text(upstream.host);
+  const WrapRequest request{.workspace = dial.workspace,
+                            .port = upstream.port,
+                            .host_bytes = static_cast<std::uint16_t>(host.size()),
+                            .domain_bytes = static_cast<std::uint16_t>(dial.domain.size()),
+                            .reserved = 0};
+  int ends[2];
+  if (!opener_ || !opener_->open() || !opener_->room()) return {};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) return {};
+  Fd ours(ends[0]), theirs(ends[1]);
+  const bool said = opener_->say(message_of(request, host + dial.domain), std::move(connection), std::move(theirs));
+  return said ? std::move(ours) : Fd();
 }
 
 Task<DialAnswer> Dialer::dial_proxy(Dial& dial, Way upstream, std::int64_t deadline_us, DialAnswer answer, Fd& proxy) {

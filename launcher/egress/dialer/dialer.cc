@@ -54,6 +54,8 @@ bool Dialer::ordered(const OrderHead& order, std::string_view text, std::vector<
       return fds.empty() && launcher_.tell(Said::closed, order.workspace);
     case Order::peer:
       return fds.size() == 1 && set_peer(std::move(fds.front()));
+    case Order::opener:
+      return fds.size() == 1 && set_opener(std::move(fds.front()));
     case Order::upstream:
       return fds.empty() && upstreams_.set(order.workspace, text);
     case Order::probe: {
@@ -72,7 +74,7 @@ bool Dialer::ordered(const OrderHead& order, std::string_view text, std::vector<
     case Order::inside:
     case Order::mappings:
     case Order::connector:
-    case Order::opener:
+    case Order::dialer:
     case Order::secret:
     case Order::seed:
     case Order::ports:
@@ -103,6 +105,13 @@ Verdict Dialer::judge(const Dial& dial) {
   const Grant* grant = find_grant(grants->second, {dial.domain, ""}, dial.host, dial.port);
   if (grant != nullptr) verdict.kind = Verdict::Kind::allow, verdict.grant = grant->id;
   return verdict;
+}
+
+// It has nothing to say.
+bool Dialer::set_opener(Fd fd) {
+  opener_.reset();
+  opener_ = std::make_unique<Link>(poll_, std::move(fd), [](std::string_view, std::vector<Fd>) { return false; }, [] {});
+  return true;
 }
 
 // What ran over the old pair was the old door's.

@@ -55,6 +55,7 @@ class Dialer {
   // By the list, or by a grant of the domain's: the dialer is not told whose session it is for.
   [[nodiscard]] Verdict judge(const Dial& dial);
   bool set_peer(Fd fd);
+  bool set_opener(Fd fd);
   void drop_dials();  // of the door
   bool asked(std::string_view message, std::size_t descriptors);
   bool begin(std::uint64_t key, const DialRequest& request, std::string_view text);
@@ -67,6 +68,8 @@ class Dialer {
   // dial_through.cc
   [[nodiscard]] Task<DialAnswer> dial_through(Dial& dial, Way upstream, std::string host, std::int64_t deadline_us,
                                               DialAnswer answer, Fd& connection);
+  // An end of a pair, behind which the opener speaks TLS over this connection. Empty: the opener is not there.
+  [[nodiscard]] Fd wrapped(const Dial& dial, const Upstream& upstream, Fd connection);
   [[nodiscard]] Task<DialAnswer> dial_proxy(Dial& dial, Way upstream, std::int64_t deadline_us, DialAnswer answer, Fd& proxy);
   void answer(std::uint64_t key, std::uint64_t workspace, const DialAnswer& answer, Fd connection);
 
@@ -76,7 +79,7 @@ class Dialer {
   OwnAddresses own_;
   LauncherLine launcher_;
   Upstreams upstreams_;
-  std::unique_ptr<Link> door_;
+  std::unique_ptr<Link> door_, opener_;
   std::map<std::uint64_t, Lists> lists_;    // of workspaces
   std::map<std::uint64_t, Grants> grants_;  // of those that have some
   Shares shares_{kMostDials};

@@ -69,6 +69,7 @@ bool Door::ordered(const OrderHead& order, std::string_view text, std::vector<Fd
       return add_ports(order, std::move(fds));
     case Order::upstream:
     case Order::probe:
+    case Order::dialer:
     case Order::secret:
     case Order::seed:
       return false;  // the others'

@@ -9,7 +9,15 @@
 namespace caisson::egress {
 namespace {
 
-constexpr std::string_view kNoServer = " is no proxy: [http://|socks5://][user:password@]host:port";
+constexpr std::string_view kNoServer = " is no proxy: [http://|https://|socks5://][user:password@]host:port";
+
+std::string_view name_of(Upstream::Kind kind) { return word(words(kind), static_cast<std::size_t>(kind)); }
+
+std::optional<Upstream::Kind> kind_of(std::string_view name) {
+  for (const auto kind : {Upstream::Kind::http, Upstream::Kind::https, Upstream::Kind::socks5})
+    if (name == name_of(kind)) return kind;
+  return std::nullopt;
+}
 
 std::optional<int> hex(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -75,10 +83,10 @@ Result<Upstream> read_server(std::string_view text) {
   std::string_view rest = text;
   const std::size_t scheme = rest.find("://");
   if (scheme != std::string_view::npos) {
-    const std::string_view kind = rest.substr(0, scheme);
-    if (kind != "http" && kind != "socks5" && kind != "socks5h")
-      return fail(Code::invalid_argument, "a proxy is spoken to by http or socks5, not by " + quote(kind));
-    out.kind = kind == "http" ? Upstream::Kind::http : Upstream::Kind::socks5;
+    const std::string_view said = rest.substr(0, scheme);
+    const auto kind = kind_of(said == "socks5h" ? "socks5" : said);
+    if (!kind) return fail(Code::invalid_argument, "a proxy is spoken to by http, https or socks5, not by " + quote(said));
+    out.kind = *kind;
     rest.remove_prefix(scheme + 3);
     if (rest.ends_with('/')) rest.remove_suffix(1);
   }
@@ -115,8 +123,8 @@ Status set_credential(Upstream& upstream, std::string_view text) {
 std::string server_text(const Upstream& upstream) {
   const bool v6 = std::holds_alternative<Address>(upstream.host) && std::get<Address>(upstream.host).v6;
   const std::string host = host_text(upstream.host);
-  return (upstream.kind == Upstream::Kind::socks5 ? "socks5://" : "") + (v6 ? "[" + host + "]" : host) + ":" +
-         std::to_string(upstream.port);
+  const std::string scheme = upstream.kind != Upstream::Kind::http ? std::string(name_of(upstream.kind)) + "://" : "";
+  return scheme + (v6 ? "[" + host + "]" : host) + ":" + std::to_string(upstream.port);
 }
 
 bool goes_through(const Upstream& upstream, const Host& host) {
@@ -147,7 +155,7 @@ std::size_t patterns_size(const std::vector<Pattern>& patterns) {
 
 std::string upstream_bytes(const Upstream& upstream) {
   std::string out;
-  put(out, "kind", word(words(upstream.kind), static_cast<std::size_t>(upstream.kind)));
+  put(out, "kind", name_of(upstream.kind));
   put(out, "host", host_text(upstream.host));
   put(out, "port", std::to_string(upstream.port));
   put(out, "user", upstream.user);
@@ -163,16 +171,17 @@ std::string upstream_bytes(const Upstream& upstream) {
 Result<Upstream> read_upstream(std::string_view bytes) {
   const auto wrong = [] { return fail(Code::protocol, "an upstream is malformed"); };
   Upstream out;
-  const auto kind = take(bytes, "kind"), text = take(bytes, "host"), digits = take(bytes, "port"), user = take(bytes, "user"),
+  const auto name = take(bytes, "kind"), text = take(bytes, "host"), digits = take(bytes, "port"), user = take(bytes, "user"),
              password = take(bytes, "password"), secret = take(bytes, "secret"), resolve = take(bytes, "resolve"),
              of = take(bytes, "of");
+  const auto kind = name ? kind_of(*name) : std::nullopt;
   if (!kind || !text || !digits || !user || !password || !secret || !resolve || !of) return wrong();
   const auto host = read_host(*text);
   const auto port = read_port(*digits);
-  if (!host || !port || (*kind != "http" && *kind != "socks5") || !is_text(*user) || !is_text(*password) ||
-      (*resolve != "here" && *resolve != "there") || (*of != "policy" && *of != "client"))
+  if (!host || !port || !is_text(*user) || !is_text(*password) || (*resolve != "here" && *resolve != "there") ||
+      (*of != "policy" && *of != "client"))
     return wrong();
-  out.kind = *kind == "http" ? Upstream::Kind::http : Upstream::Kind::socks5;
+  out.kind = *kind;
   out.host = *host, out.port = *port, out.user = *user, out.password = *password;
   out.secret = *secret;
   out.resolve_here = *resolve == "here", out.of_policy = *of == "policy";

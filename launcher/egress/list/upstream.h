@@ -18,7 +18,7 @@ inline constexpr std::size_t kMaxCredential = 255;     // bytes of the user, and
 inline constexpr std::size_t kMaxPatternBytes = 6 * 1024;
 
 struct Upstream {
-  enum class Kind { http, socks5 };
+  enum class Kind { http, https, socks5 };  // https: HTTP CONNECT in TLS, by a certificate for the host (RFC 9110 9.3.6)
   Kind kind = Kind::http;
   Host host;
   std::uint16_t port = 0;
@@ -28,13 +28,14 @@ struct Upstream {
   bool resolve_here = false;              // names are resolved before they are handed to it; else by it
   bool of_policy = false;                 // the policy names it; else the address must be one that the list permits
 };
-constexpr std::string_view words(Upstream::Kind) { return "http socks5"; }
+constexpr std::string_view words(Upstream::Kind) { return "http https socks5"; }
 
-// "[http://|socks5://][user:password@]host:port". In the form with a scheme, user and password are written with percent signs.
+// "[http://|https://|socks5://][user:password@]host:port". In the form with a scheme, user and password are written with percent
+// signs.
 [[nodiscard]] Result<Upstream> read_server(std::string_view text);
 // "user:password", as a credential command prints it.
 [[nodiscard]] Status set_credential(Upstream& upstream, std::string_view text);
-[[nodiscard]] std::string server_text(const Upstream& upstream);  // "host:port", or "socks5://host:port"
+[[nodiscard]] std::string server_text(const Upstream& upstream);  // "host:port", with its scheme before it if that is not http
 [[nodiscard]] bool goes_through(const Upstream& upstream, const Host& host);
 // Whether a connection to the proxy may be made to this address. One of the policy: any but those of multicast and metadata; a
 // loopback address only where it is written as one, so that no name server decides. Else what the list says.

@@ -13,8 +13,9 @@ std::optional<OrderHead> order_of(std::string_view message) {
   OrderHead head;
   if (message.size() < sizeof head) return std::nullopt;
   std::memcpy(&head, message.data(), sizeof head);
-  if (head.order < Order::open || head.order > Order::grants) return std::nullopt;
-  const bool has_text = head.order >= Order::member && head.order != Order::opener && head.order != Order::ports;
+  if (head.order < Order::open || head.order > Order::dialer) return std::nullopt;
+  const bool has_text =
+      head.order >= Order::member && head.order != Order::opener && head.order != Order::ports && head.order != Order::dialer;
   if (!has_text && message.size() != sizeof head) return std::nullopt;
   return head;
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "launcher/egress/opener/visit.h"
+#include "launcher/egress/opener/wrapped.h"
 
 namespace caisson::egress {
 
@@ -12,6 +13,7 @@ Opener::Opener(Poll& poll, Fd launcher, Trust trust, std::size_t most_connection
     : poll_(poll),
       trust_(std::move(trust)),
       most_connections_(most_connections),
+      wrapping_(most_connections),
       launcher_(
           poll, std::move(launcher),
           [this](const OrderHead& order, std::string_view text, std::vector<Fd> fds) {
@@ -32,6 +34,8 @@ bool Opener::ordered(const OrderHead& order, std::string_view text, std::vector<
       return fds.empty() && launcher_.tell(Said::closed, order.workspace);
     case Order::peer:
       return fds.size() == 1 && set_door(std::move(fds.front()));
+    case Order::dialer:
+      return fds.size() == 1 && set_dialer(std::move(fds.front()));
     case Order::secret:
       return fds.size() == 1 && set_secret(order, text, fds.front());
     case Order::seed:
@@ -96,6 +100,37 @@ bool Opener::set_door(Fd fd) {
   door_ = std::make_unique<Link>(
       poll_, std::move(fd), [this](std::string_view message, std::vector<Fd> fds) { return handed(message, std::move(fds)); },
       [this] { done_ = done_ || door_->broken(); });
+  return true;
+}
+
+// What an old dialer has handed over goes on.
+bool Opener::set_dialer(Fd fd) {
+  dialer_.reset();
+  dialer_ = std::make_unique<Link>(
+      poll_, std::move(fd), [this](std::string_view message, std::vector<Fd> fds) { return wrap(message, std::move(fds)); },
+      [this] { done_ = done_ || dialer_->broken(); });
+  return true;
+}
+
+// Beyond its share of the limit a workspace's connection is closed.
+bool Opener::wrap(std::string_view message, std::vector<Fd> fds) {
+  WrapRequest request{};
+  if (message.size() < sizeof request || fds.size() != 2) return false;
+  std::memcpy(&request, message.data(), sizeof request);
+  const std::string_view texts = message.substr(sizeof request);
+  if (texts.size() != std::size_t{request.host_bytes} + request.domain_bytes || request.host_bytes == 0 || request.port == 0)
+    return false;
+  Wrapped::To to{.workspace = request.workspace,
+                 .port = request.port,
+                 .host = std::string(texts.substr(0, request.host_bytes)),
+                 .domain = std::string(texts.substr(request.host_bytes))};
+  Share share = wrapping_.take(request.workspace);
+  if (!share) return true;
+  const auto end = [this](Wrapped& over) { wrapped_.erase(over.entry); };
+  wrapped_.push_back(std::make_unique<Wrapped>(poll_, launcher_, trust_, std::move(to), std::move(fds[0]), std::move(fds[1]),
+                                               std::move(share), end));
+  wrapped_.back()->entry = std::prev(wrapped_.end());
+  wrapped_.back()->begin();
   return true;
 }
 

@@ -4,6 +4,7 @@
 #include <openssl/x509v3.h>
 
 #include "launcher/common/egress/trust.h"
+#include "launcher/egress/list/host.h"
 
 namespace caisson::egress {
 Result<Trust> Trust::load() {
@@ -30,9 +31,12 @@ std::unique_ptr<Tls> Trust::connect(Stream& stream, const std::string& host) con
   if (ssl == nullptr) return nullptr;
   SSL_set_connect_state(ssl);
   SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-  // Without the name, any certificate that some authority has signed would do.
-  if (SSL_set_tlsext_host_name(ssl, host.c_str()) != 1 || SSL_set1_host(ssl, host.c_str()) != 1) return nullptr;
-  return tls;
+  // Without the name, any certificate that some authority has signed would do. An address is no server name (RFC 6066 3).
+  const auto read = read_host(host);
+  const bool set = read && std::holds_alternative<Address>(*read)
+                       ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host.c_str()) == 1
+                       : SSL_set_tlsext_host_name(ssl, host.c_str()) == 1 && SSL_set1_host(ssl, host.c_str()) == 1;
+  return set ? std::move(tls) : nullptr;
 }
 
 }  // namespace caisson::egress

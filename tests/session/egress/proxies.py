@@ -68,6 +68,18 @@ class HttpProxy(Proxy):
         connection.sendall(b"HTTP/1.0 200 Connection established\r\nProxy-agent: a test\r\n\r\n")
 
 
+class HttpsProxy(HttpProxy):
+    """The same in TLS, by this context."""
+
+    def __init__(self, internet, address, port, places, context, credential=None):
+        self.context = context
+        super().__init__(internet, address, port, places, credential)
+
+    def handle(self, connection):
+        with contextlib.suppress(OSError), self.context.wrap_socket(connection, server_side=True) as tls:
+            super().handle(tls)
+
+
 class SocksProxy(Proxy):
     REPLIES = {403: 2, 502: 5, 504: 6}
 

@@ -16,7 +16,7 @@ from opening import AUTHORITY, SECRET, TO_OPENER
 from stage import DROPPED, LIST, OPEN, READY, RECORD, TO_CLOSE, TO_PEER, answer_of, opened
 
 
-SEED = 12  # egress_protocol.h
+SEED, TO_DIALER = 12, 15  # egress_protocol.h
 HASH = b"0123abcd\n"
 CERTIFICATE = b"-----BEGIN CERTIFICATE-----\nQUJD\n-----END CERTIFICATE-----\n"
 
@@ -228,9 +228,10 @@ def test_a_list_that_binds_a_secret_gets_an_opener(gate, place, tmp_path):
     services = gate.services(3)
     opener = services["opener"]
     assert opener.uid == 995
-    messages = [stage.receive(opener.socket) for _ in range(4)]
-    (_, (end,)), (_, (seed,)), (_, (own,)), (secret, (file,)) = messages
-    assert [struct.unpack("IIQ", data[:16]) for data, _ in messages] == [(TO_PEER, 0, 0), (SEED, 0, 0), (OPEN, 1, 7), (SECRET, 1, 7)]
+    messages = [stage.receive(opener.socket) for _ in range(5)]
+    (_, (end,)), (_, (_,)), (_, (seed,)), (_, (own,)), (secret, (file,)) = messages
+    orders = [(TO_PEER, 0, 0), (TO_DIALER, 0, 0), (SEED, 0, 0), (OPEN, 1, 7), (SECRET, 1, 7)]
+    assert [struct.unpack("IIQ", data[:16]) for data, _ in messages] == orders
     assert len(content(seed)) == 64
     assert os.pread(own, 65536, 0) == lists
     assert secret[16:] == b"bash secret" and content(file) == b"the-secret-of-the-api"
@@ -273,10 +274,10 @@ def test_sessions_believe_the_authority_that_the_opener_says(gate, place, tmp_pa
     assert believed.startswith(pathlib.Path("/etc/ssl/certs/ca-certificates.crt").read_bytes())
     assert (store / "0123abcd.0").read_bytes() == CERTIFICATE and not (store / "00000000.0").is_symlink()
     assert b"ABC" in (store / "java" / "cacerts").read_bytes() and json.loads((store / "chromium.json").read_bytes()) == {"CACertificates": ["QUJD"]}
-    seed = next(content(fds[0]) for data, fds in (stage.receive(services["opener"].socket) for _ in range(2)) if data[0] == SEED)
+    seed = next(content(fds[0]) for data, fds in (stage.receive(services["opener"].socket) for _ in range(3)) if data[0] == SEED)
     os.kill(services["opener"].pid, signal.SIGKILL)
     again = gate.services(1)["opener"]
-    assert seed == next(content(fds[0]) for data, fds in (stage.receive(again.socket) for _ in range(2)) if data[0] == SEED)
+    assert seed == next(content(fds[0]) for data, fds in (stage.receive(again.socket) for _ in range(3)) if data[0] == SEED)
 
 
 def test_who_binds_nothing_does_not_believe_it(gate, place, tmp_path):

@@ -25,6 +25,7 @@ TEST(Upstream, Servers) {
   EXPECT_EQ(read_as("proxy.test:3128"), "proxy.test:3128  ");
   EXPECT_EQ(read_as("http://Proxy.TEST.:3128/"), "proxy.test:3128  ");
   EXPECT_EQ(read_as("socks5h://10.0.0.1:1080"), "socks5://10.0.0.1:1080  ");
+  EXPECT_EQ(read_as("https://user:pass@proxy.test:443"), "https://proxy.test:443 user pass");
   EXPECT_EQ(read_as("[2a00::1]:3128"), "[2a00::1]:3128  ");
   EXPECT_EQ(read_as("user:pass@proxy.test:3128"), "proxy.test:3128 user pass");
   EXPECT_EQ(read_as("user:p@ss:w%41rd@proxy.test:3128"), "proxy.test:3128 user p@ss:w%41rd");  // as it is
@@ -34,7 +35,7 @@ TEST(Upstream, Servers) {
 
 TEST(Upstream, WhatIsNoServerIsRefusedAndItsPasswordNotRepeated) {
   for (const std::string_view text :
-       {"", "proxy.test", ":3128", "proxy.test:", "proxy.test:0", "proxy.test:65536", "proxy.test:31x", "https://proxy.test:443",
+       {"", "proxy.test", ":3128", "proxy.test:", "proxy.test:0", "proxy.test:65536", "proxy.test:31x", "ftp://proxy.test:21",
         "://proxy.test:80", "proxy .test:80", "a:b\r\nX: y@proxy.test:80", ":secret@proxy.test:80", "http://a:%zz@proxy.test:80",
         "http://a:%0d@proxy.test:80", "user:secret@", "user:secret@proxy.test/path:80"})
     EXPECT_TRUE(read_as(text).starts_with("no: ")) << text;
