@@ -75,9 +75,9 @@ task<json::Value> ask_way(LauncherClient& launcher, std::string workspace, json:
   co_return co_await ask(launcher.executor(), std::move(*line), std::move(text));
 }
 
-task<json::Value> look_at_way(LauncherClient& launcher, std::string workspace, way::Op op) {
+task<json::Value> look_at_way(LauncherClient& launcher, std::string workspace, way::Op op, json::Value request) {
   CO_TRY_ASSIGN(Fd line, co_await launcher.workspace_connect(std::move(workspace), 0));
-  json::Value request = {{"op", word(words(way::Op{}), static_cast<std::size_t>(op))}};
+  request["op"] = word(words(way::Op{}), static_cast<std::size_t>(op));
   co_return co_await ask(launcher.executor(), std::move(line), json::dump(request));
 }
 

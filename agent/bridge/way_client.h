@@ -13,6 +13,7 @@ namespace caisson::bridge {
 // permission_denied, where no domain of the policy goes out.
 [[nodiscard]] task<json::Value> ask_way(LauncherClient& launcher, std::string workspace, json::Value request);
 // As ask_way(), for an operation that only looks: it makes no way out. Errors: unavailable, where the workspace has none yet.
-[[nodiscard]] task<json::Value> look_at_way(LauncherClient& launcher, std::string workspace, way::Op op);
+[[nodiscard]] task<json::Value> look_at_way(LauncherClient& launcher, std::string workspace, way::Op op,
+                                            json::Value request = json::Value::object());
 
 }  // namespace caisson::bridge

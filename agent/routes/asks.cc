@@ -22,12 +22,11 @@ task<http::Response> list_asks(Call call) {
 }
 
 task<http::Response> decide(Call call, Op op, json::Value request) {
-  request["op"] = word(words(op), static_cast<std::size_t>(op));
   if (!call.principal.name.empty()) request["who"] = call.principal.name;
   const auto id = json::parse(call.request.param("id"), {.max_bytes = 16, .max_depth = 1, .max_values = 1});
   if (!id || !id->is_number_integer()) co_return way_refusal(Error{Code::not_found, "no such number"});
   request["id"] = *id;
-  auto done = co_await bridge::ask_way(*call.services.launcher, call.services.workspace->name, std::move(request));
+  auto done = co_await bridge::look_at_way(*call.services.launcher, call.services.workspace->name, op, std::move(request));
   if (!done) co_return way_refusal(done.error());
   co_return http::ok(std::move(*done), "Decided");
 }

@@ -71,6 +71,9 @@ Result<int> decide(const Args& args, const Options& options, way::Op op, json::V
   if (options.json) print_json(done);
   else if (done.contains("rule"))
     print("into \"egress\" of the policy " + cell(done, "domain") + ":\n  " + json::dump(done["rule"]) + "\n");
+  else
+    print(cell(done, "ask") + " " + cell(done, "host") + ":" + cell(done, "port") + " of " +
+          cell(done, done.contains("session") ? "session" : "domain") + "\n");
   return 0;
 }
 
@@ -93,7 +96,8 @@ Result<int> ask_allow(const Args& args, const Options& options) {
   const auto [end, error] = std::from_chars(how.data(), how.data() + how.size(), seconds);
   if (error == std::errc() && end == how.data() + how.size())
     return decide(args, options, way::Op::allow, {{"for", "time"}, {"seconds", seconds}});
-  if (how == "time") return fail(Code::invalid_argument, "--for takes the number of seconds");
+  if (how != "once" && how != "session" && how != "policy")
+    return fail(Code::invalid_argument, "--for takes once, session, policy or a number of seconds, not " + quote(how));
   return decide(args, options, way::Op::allow, {{"for", how}});
 }
 

@@ -63,8 +63,11 @@ bool trust_in(Policy& policy, const std::string& store) {
   std::ranges::sort(policy.grants, {}, &Grant::path);
   for (const auto& [name, below] : egress::kTrustNames) policy.env.set.emplace(name, place + below);
   if (policy.system_packages) policy.env.set.emplace(egress::kJavaName, java_option(place));
-  // Not in a grant, where it could not be made: such a policy says itself what Chromium finds.
-  if (ruling_grant(policy.grants, egress::kChromiumLink) == nullptr)
+  // Not in a grant, nor where the policy has a file or a link, where it could not be made: such a policy says itself what
+  // Chromium finds.
+  const auto taken = [](const auto& one) { return inside(egress::kChromiumLink, one.first); };
+  if (ruling_grant(policy.grants, egress::kChromiumLink) == nullptr && std::ranges::none_of(policy.links, taken) &&
+      std::ranges::none_of(policy.files, taken))
     policy.links.emplace(egress::kChromiumLink, place + egress::kChromiumPolicy);
   return true;
 }

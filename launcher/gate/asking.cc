@@ -1,6 +1,9 @@
 #include "launcher/gate/asking.h"
 
+#include <sys/random.h>
+
 #include <algorithm>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -72,10 +75,25 @@ std::uint32_t Asking::refused(const json::Value& record, const egress::Lists& li
     ++known->times, known->last_us = now_us;
     return known->id;
   }
-  if (proposals_.size() >= kMostProposals) proposals_.pop_front();
+  if (proposals_.size() >= kMostProposals) make_room();
   made.id = ++last_, made.last_us = now_us, made.programs = programs();
   proposals_.push_back(std::move(made));
   return last_;
+}
+
+// A session that asks for many names takes the place of its own questions, not of another's.
+void Asking::make_room() {
+  std::map<std::string_view, std::size_t> of;
+  for (const Proposal& one : proposals_) ++of[one.session];
+  proposals_.erase(std::ranges::min_element(proposals_, {}, [&of](const Proposal& one) {
+    return std::pair(-static_cast<std::ptrdiff_t>(of[one.session]), one.last_us);
+  }));
+}
+
+std::uint32_t Asking::first_number() {
+  std::uint32_t random = 0;
+  constexpr std::uint32_t kMost = 9000;
+  return ::getrandom(&random, sizeof random, GRND_NONBLOCK) == sizeof random ? random % kMost : 0;
 }
 
 Result<json::Value> Asking::decide(const std::string& op, const json::Value& request, const egress::Lists& lists,

@@ -18,8 +18,9 @@ namespace caisson::gate {
 
 class Asking {
  public:
-  static constexpr std::size_t kMostProposals = 32, kMostDenied = 256;  // the oldest make room
-  static constexpr std::int64_t kProposalUs = 600'000'000;              // after the last refusal
+  static constexpr std::size_t kMostProposals = 32,
+                               kMostDenied = 256;           // of whoever has most the one refused longest ago makes room
+  static constexpr std::int64_t kProposalUs = 600'000'000;  // after the last refusal
   static constexpr std::int64_t kOnceUs = 600'000'000, kMostSeconds = 86'400, kSessionUs = kMostSeconds * 1'000'000;
 
   // Newer lists: what is of a domain that asks nobody any more is gone.
@@ -56,8 +57,11 @@ class Asking {
   using Place = std::tuple<std::string, egress::Host, std::uint16_t>;  // of a domain
   [[nodiscard]] Result<json::Value> allow(const Proposal& proposal, const json::Value& request, std::int64_t now_us);
   void forget_late(std::int64_t now_us);
+  void make_room();
+  [[nodiscard]] static std::uint32_t first_number();
 
-  std::uint32_t last_ = 0;
+  // Numbers do not begin anew with a workspace or a gate: whoever decides what was listed before decides nothing else.
+  std::uint32_t last_ = first_number();
   std::deque<Proposal> proposals_;
   std::deque<Place> denied_;
   std::vector<Given> given_;

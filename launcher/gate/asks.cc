@@ -9,11 +9,15 @@ namespace caisson::gate {
 void Gate::decide(const Entry& entry, const Lines::From& from, const std::string& op, const json::Value& request,
                   const Lines::Reply& reply) {
   Workspace& workspace = entry->second;
-  const auto done = workspace.asking.decide(op, request, workspace.settings.lists(), from.operator_, sys::monotonic_us());
+  Asking decided = workspace.asking;
+  const auto done = decided.decide(op, request, workspace.settings.lists(), from.operator_, sys::monotonic_us());
   if (!done) return reply(std::unexpected(done.error()));
   json::Value record = *done;
   record["workspace"] = workspace.name;
-  (void)tell(Told::start, json::dump(record));
+  // Nothing is allowed that is not on record. A rule for the policy allows nothing.
+  if (!done->contains("rule") && !tell(Told::start, json::dump(record)))
+    return reply(fail(Code::unavailable, "the launcher takes no record at this moment: nothing was decided, try again"));
+  workspace.asking = std::move(decided);
   tell_grants(entry);
   reply(*done);
 }

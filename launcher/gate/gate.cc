@@ -10,6 +10,7 @@
 
 #include "launcher/common/base/scm.h"
 #include "launcher/common/base/sys.h"
+#include "launcher/common/egress/trust.h"
 #include "launcher/common/telling/json_text.h"
 #include "launcher/egress/list/ports.h"
 #include "launcher/gate/secrets.h"
@@ -176,6 +177,11 @@ void Gate::warn_unlike(const Workspace& workspace) {
 void Gate::write_trust(const Workspace& workspace) {
   for (const auto& [domain, list] : workspace.settings.lists().of) {
     if (list->trust.empty()) continue;
+    // All else in it goes.
+    if (!list->trust.ends_with(egress::kSystemsTrust) && !list->trust.ends_with(egress::kOpenersTrust)) {
+      failed(workspace.name, "its authorities would stand in " + list->trust + ", which is no store");
+      continue;
+    }
     Status done = trust_.write(list->trust, !list->bindings.empty());
     if (done && workspace.connectors) done = show_trust(list->trust);
     if (!done) failed(workspace.name, "authorities of sessions: " + done.error().text());
@@ -289,7 +295,7 @@ void Gate::heard(const Service& of, egress::Said said, std::uint64_t number, std
   if (said == egress::Said::whose) return tell_whose(entry, text);
   if (said == egress::Said::unauthorized) return tell_upstream(entry, std::string(text));
   if (said == egress::Said::inside) return heard_inside(entry, text);
-  if (said == egress::Said::used) return heard_used(entry, text);
+  if (said == egress::Said::used && &of == &door_) return heard_used(entry, text);
   if (said == egress::Said::probed) return heard_probed(text);
   if (said == egress::Said::record || said == egress::Said::dropped) heard_record(of, entry->second, said, text);
 }

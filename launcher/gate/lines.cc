@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -17,9 +18,12 @@ constexpr json::Bounds kRequest{.max_bytes = way::kMaxMessage, .max_depth = 4, .
 }  // namespace
 
 void Lines::add(const From& from, Fd line) {
-  if (lines_.size() >= kMost) return;
+  const auto alike = std::ranges::count(lines_, from.operator_, [](const auto& one) { return one.second.from.operator_; });
+  if (std::cmp_greater_equal(alike, kMost)) return;
   const std::uint64_t number = ++last_;
-  Line& added = lines_[number] = {std::move(line), from, asking_.take(from.workspace)};
+  // A taken-over agent keeps no operator from taking back what was allowed.
+  Share share = from.operator_ ? std::make_shared<const int>() : asking_.take(from.workspace);
+  Line& added = lines_[number] = {std::move(line), from, std::move(share)};
   added.late = loop_.after(kPatienceUs, [this, number] { end(number); });
   if (!loop_.watch(added.fd.get(), EPOLLIN, [this, number](std::uint32_t) { hear(number); })) end(number);
 }

@@ -24,7 +24,8 @@ class Lines {
   using Asked = std::function<void(const From& from, const json::Value& request, Reply reply)>;
   Lines(Loop& loop, Asked asked) : loop_(loop), asked_(std::move(asked)) {}
   Lines(const Lines&) = delete;
-  // One more; where the workspace has too many, what it asks is answered with an error. Too many of all are ended at once.
+  // One more; where the workspace has too many, what it asks is answered with an error. Too many of all are ended at once. An
+  // operator's do not count among the agent's.
   void add(const From& from, Fd line);
 
  private:

@@ -51,6 +51,7 @@ Status put_file(int directory, const std::string& name, const std::string& bytes
 std::string folder_of(const std::string& name) { return name.substr(0, std::min(name.find('/'), name.size())); }
 
 Status make_folder(int directory, const std::string& name) {
+  (void)::unlinkat(directory, name.c_str(), 0);  // EISDIR, but of a link that an earlier store had
   if (::mkdirat(directory, name.c_str(), 0755) != 0 && errno != EEXIST) return sys_error("mkdir " + quote(name));
   TRY_ASSIGN(const Fd folder, sys::openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
   return ::fchmod(folder.get(), 0755) == 0 ? Status() : sys_error("chmod " + quote(name));
@@ -77,7 +78,8 @@ Status Store::put(const std::string& directory) const {
   }
   for (const auto& [name, bytes] : files) {
     const std::string folder = folder_of(name);
-    if (wanted.insert(folder).second && folder != name) TRY(make_folder(at.get(), folder));
+    wanted.insert(folder);
+    if (folder != name) TRY(make_folder(at.get(), folder));
     TRY(put_file(at.get(), name, bytes));
   }
   std::vector<std::string> gone;

@@ -17,7 +17,8 @@ using egress::Refusal;
 constexpr std::int64_t kCountedUs = 1'000'000;
 constexpr json::Bounds kRecord{.max_bytes = egress::kMaxText, .max_depth = 4, .max_values = 256};
 // The log's own, which it refuses; two that would count as refused system calls; and what we say ourselves.
-constexpr const char* kNotTheirs[] = {"seq", "time", "mono_us", "event", "prev", "hash", "calls", "syscall", "alarm"};
+constexpr const char* kNotTheirs[] = {"seq",     "time",  "mono_us", "event", "prev", "hash", "calls",
+                                      "syscall", "alarm", "asked",   "ask",   "by",   "who"};
 
 json::Value object_of(std::string_view text) {
   auto record = json::parse(text, kRecord);

@@ -1,5 +1,6 @@
 #include "launcher/gate/trust.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -33,8 +34,25 @@ void append(std::string& to, std::string_view text) {
   if (!to.empty() && !to.ends_with('\n')) to += '\n';
 }
 
-// What lies in the system's store beside the file with all of them: links by name and by hash, and what somebody has put there.
-// Links lead to where the system's do, for a session sees that as well. Folders stay away; the JVM's is made anew.
+// Not one that has to be waited for, such as a FIFO. others: what its mode lets every user read, for every session will.
+Result<std::string> read_regular(const std::string& path, bool others) {
+  TRY_ASSIGN(const Fd file, sys::open(path, O_RDONLY | O_NONBLOCK));
+  struct stat st{};
+  if (::fstat(file.get(), &st) != 0) return sys_error(path);
+  if (!S_ISREG(st.st_mode)) return fail(Code::invalid_argument, path + " is no regular file");
+  if (others && (st.st_mode & S_IROTH) == 0) return fail(Code::permission_denied, path + " is not for everybody to read");
+  if (std::cmp_greater(st.st_size, kMostBytes)) return fail(Code::limit, path + " has more than 4 MiB");
+  return sys::read_fd(file.get(), kMostBytes);
+}
+
+// Of what is made here, and must not be taken for the system's.
+bool is_made(const std::string& name) {
+  return name == egress::kBundle + 1 || name == egress::kChromiumPolicy + 1 || (egress::kJavaStore + 1) == name + "/cacerts";
+}
+
+// What lies in the system's store beside the file with all of them: links by name and by hash, and what somebody has put there
+// for everybody: a server's key may lie there, too. Links lead to where the system's do, for a session sees that as well. Folders
+// stay away; the JVM's is made anew.
 Store systems() {
   namespace fs = std::filesystem;
   Store out;
@@ -43,14 +61,14 @@ Store systems() {
   for (fs::directory_iterator it(egress::kSystemStore, error), end; !error && it != end && left-- > 0; it.increment(error)) {
     const std::string name = it->path().filename();
     std::error_code none;
-    if (it->path() == egress::kSystemAuthorities || name.starts_with('.')) continue;
+    if (is_made(name) || name.starts_with('.')) continue;
     if (it->is_symlink(none)) {
       const fs::path target = fs::read_symlink(it->path(), none);
       if (none) continue;
       const bool beside = !target.is_absolute() && target == target.filename();
       out.links[name] = beside ? target : (egress::kSystemStore / target).lexically_normal();
     } else if (it->is_regular_file(none)) {
-      if (auto bytes = sys::read_file(it->path(), kMostBytes); bytes) out.files[name] = std::move(*bytes);
+      if (auto bytes = read_regular(it->path(), true); bytes) out.files[name] = std::move(*bytes);
     }
   }
   return out;
@@ -74,23 +92,28 @@ Status Trust::write(const std::string& store, bool opened) {
   if (opener != nullptr) of += opener->certificate;
   Written& last = written_[store];
   if (last.of == of && last.error.empty()) return {};
-  const Status done = fill(store, opener);
+  Status wrong;
+  const Status done = fill(store, opener, wrong);
   const bool told = !done && last.of == of && last.error == done.error().text();
   last = {.of = std::move(of), .error = done ? "" : done.error().text()};
-  return told ? Status() : done;
+  return told ? Status() : done ? wrong : done;
 }
 
-// Whatever is wrong with a file of the operator's, the others are believed.
-Status Trust::fill(const std::string& store, const Authority* opener) const {
+// Whatever is wrong with one file, the others are believed.
+Status Trust::fill(const std::string& store, const Authority* opener, Status& wrong) const {
   Store made = systems();
-  Status out;
   std::string bundle, added;
-  if (const auto text = sys::read_file(egress::kSystemAuthorities, kMostBytes); text) append(bundle, *text);
+  const auto systems_own = read_regular(egress::kSystemAuthorities, true);
+  if (systems_own) append(bundle, *systems_own);
+  else if (systems_own.error().sys != ENOENT) wrong = std::unexpected(systems_own.error());
   for (const std::string& path : egress::operators_authorities()) {
-    const auto text = sys::read_file(path, kMostBytes);
-    if (!text) continue;  // not for us; the opener says what it lacks
+    const auto text = read_regular(path, false);
+    if (!text) {
+      wrong = std::unexpected(text.error());
+      continue;
+    }
     auto found = named_certificates(*text);
-    if (!found) out = std::unexpected(std::move(found).error().wrap(path));
+    if (!found) wrong = std::unexpected(std::move(found).error().wrap(path));
     else
       for (auto& [hash, pem] : *found) added += pem, made.add(hash, std::move(pem));
   }
@@ -100,8 +123,7 @@ Status Trust::fill(const std::string& store, const Authority* opener) const {
   made.files[egress::kJavaStore + 1] = java_store(certificates_of(bundle));
   made.files[egress::kChromiumPolicy + 1] = chromium_policy(certificates_of(added));
   made.files[egress::kBundle + 1] = std::move(bundle);
-  TRY(made.put(store));
-  return out;
+  return made.put(store);
 }
 
 Status show_trust(const std::string& store) {

@@ -23,14 +23,16 @@ class Trust {
   void believe(Authority authority) { authority_ = std::move(authority); }
   [[nodiscard]] bool believes() const { return authority_.has_value(); }
   // Fills the store, a directory that is there, with the system's authorities and the operator's; `opened`: and with the
-  // opener's, as soon as that is known. Nothing is done where nothing has changed since. An error is told once, and tried again.
+  // opener's, as soon as that is known. Nothing is done where nothing has changed since. What is wrong with a file is
+  // told once; a store that cannot be written is tried again each time, and that told once.
   [[nodiscard]] Status write(const std::string& store, bool opened);
 
  private:
   struct Written {
     std::string of, error;
   };
-  [[nodiscard]] Status fill(const std::string& store, const Authority* opener) const;
+  // wrong: of the last file that could not be used.
+  [[nodiscard]] Status fill(const std::string& store, const Authority* opener, Status& wrong) const;
 
   std::optional<Authority> authority_;
   std::map<std::string, Written> written_;

@@ -280,7 +280,7 @@ def test_what_goes_out_is_shown_and_counted(clean):
 
 def test_what_a_session_was_refused_is_a_question_that_a_client_answers(clean, internet):
     internet.names.zone["new.test"] = [PUBLIC]
-    assert "the operator was asked" in curl(clean, "http://new.test/")
+    assert "the operator may allow it" in curl(clean, "http://new.test/")
     asked = lambda: [one for one in clean.get("/v1/proxy/asks").json()["data"]["asked"] if one["host"] == "new.test"]  # noqa: E731
     (one,) = eventually(asked)
     assert (one["domain"], one["port"], one["refusal"]) == ("bash", 80, "not_listed")

@@ -18,7 +18,8 @@ inline std::vector<std::string> operators_authorities(const std::string& folder 
   std::vector<std::string> out;
   std::error_code none;
   for (std::filesystem::directory_iterator at(folder, none), end; !none && at != end; at.increment(none))
-    if (at->path().extension() == ".pem" || at->path().extension() == ".crt") out.push_back(at->path());
+    if (at->is_regular_file(none) && (at->path().extension() == ".pem" || at->path().extension() == ".crt"))
+      out.push_back(at->path());
   std::ranges::sort(out);
   return out;
 }

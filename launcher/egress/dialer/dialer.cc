@@ -182,8 +182,10 @@ Task<DialAnswer> Dialer::choose_and_connect(Dial& dial, Fd& connection) {
   if (verdict.kind == Verdict::Kind::none) co_return refused(answer, Refusal::not_listed);
   const Way upstream = upstreams_.of(dial.workspace, dial.domain);
   const bool through = upstream && goes_through(*upstream, dial.host);
-  // Its addresses are the proxy's business, and the list's only where they are known here.
-  if (through && !upstream->resolve_here && std::holds_alternative<Name>(dial.host))
+  // Its addresses are the proxy's business, and the list's only where they are known here. What a grant permits leads to public
+  // ones alone, so it is resolved here.
+  const bool resolve_here = upstream && (upstream->resolve_here || verdict.grant != 0);
+  if (through && !resolve_here && std::holds_alternative<Name>(dial.host))
     co_return co_await dial_through(dial, upstream, host_text(dial.host), deadline_us, answer, connection);
   std::vector<Address> addresses = co_await choose(dial, verdict, answer, deadline_us);
   if (addresses.empty()) co_return answer;

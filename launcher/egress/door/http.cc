@@ -69,10 +69,11 @@ struct Led {
 // To the workspace itself, whatever the list does not name; never a host that it denies. To another place as if that was asked
 // for.
 bool may_be_led(Connection& connection, const RequestHead& head, const HostPort& place, const Led& led) {
-  const bool permitted = connection.permitted(place.host, place.port);
-  if (!permitted && connection.verdict.kind == Verdict::Kind::deny) return false;
-  connection.facts.refusal = Refusal::none, connection.facts.detail = {};
-  connection.facts.mapped = true;
+  connection.verdict = decide(*connection.list, place.host, place.port);  // no grant: it would be used up by what stays inside
+  if (connection.verdict.kind == Verdict::Kind::deny) return connection.permitted(place.host, place.port);
+  Facts& facts = connection.facts;
+  facts.host = host_text(place.host), facts.port = place.port, facts.rule = connection.verdict.rule;
+  facts.generation = connection.generation(), facts.mapped = true;
   return led.inside || may_ask(connection, head, led.to);
 }
 

@@ -10,7 +10,7 @@ bool refuse(Facts& facts, Refusal refusal, std::string_view detail = {}) {
 
 // A grant for one connection is used by the first that asks, for as long as that one is there.
 void look_for_grant(const List& list, Granted& granted, const Host& host, std::uint16_t port, Verdict& verdict) {
-  Grant* grant = list.ask != Approver::nobody ? find_grant(granted.grants, granted.asker, host, port) : nullptr;
+  Grant* grant = list.ask != Approver::nobody ? find_grant(granted.grants, granted.asker, host, port, granted.using_) : nullptr;
   if (grant == nullptr || (grant->used && grant->id != granted.using_)) return;
   if (grant->once) grant->used = true, granted.using_ = grant->id;
   verdict.kind = Verdict::Kind::allow, verdict.grant = grant->id;

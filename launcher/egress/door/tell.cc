@@ -29,7 +29,7 @@ std::string_view status_of(const Facts& facts) {
   return facts.error == ETIMEDOUT ? "504 Gateway Timeout" : "502 Bad Gateway";
 }
 
-// For whoever reads it, a person or an agent: what was refused, by what, and that trying again does not help.
+// For whoever reads it, a person or an agent: what was refused, by what, and whether somebody may allow it.
 std::string text_of(const Connection& connection) {
   const Facts& facts = connection.facts;
   std::string out = "caisson: ";
@@ -41,7 +41,7 @@ std::string text_of(const Connection& connection) {
   if (facts.status != 0) out += ": it answers " + std::to_string(facts.status);
   if (const auto why = why_of(*connection.list, facts.rule); !why.empty())
     (out += " (rule " + std::to_string(facts.rule) + ": ").append(why) += ')';
-  if (is_asked(*connection.list, facts.refusal)) out += "; the operator was asked and may allow it: try again in a while";
+  if (is_asked(*connection.list, facts.refusal)) out += "; the operator may allow it: try again in a while";
   return out + "\n";
 }
 

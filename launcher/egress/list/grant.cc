@@ -40,12 +40,13 @@ Result<Grant> read_grant(std::string_view line) {
 
 }  // namespace
 
-Grant* find_grant(Grants& grants, const Asker& asker, const Host& host, std::uint16_t port) {
+Grant* find_grant(Grants& grants, const Asker& asker, const Host& host, std::uint16_t port, std::uint32_t using_) {
+  const auto rank = [using_](const Grant& one) { return one.id == using_ ? 3 : !one.once ? 2 : !one.used ? 1 : 0; };
   Grant* best = nullptr;
   for (Grant& one : grants) {
     const bool theirs =
         one.domain == asker.domain && (one.session.empty() || asker.session.empty() || one.session == asker.session);
-    if (theirs && one.port == port && one.host == host && (best == nullptr || best->once)) best = &one;
+    if (theirs && one.port == port && one.host == host && (best == nullptr || rank(one) > rank(*best))) best = &one;
   }
   return best;
 }

@@ -30,8 +30,10 @@ using Grants = std::vector<Grant>;
 struct Asker {
   std::string_view domain, session;
 };
-// nullptr: there is none. Of several, one that is not for one connection alone.
-[[nodiscard]] Grant* find_grant(Grants& grants, const Asker& asker, const Host& host, std::uint16_t port);
+// nullptr: there is none. Of several that of `using_`, which the connection has used already, then one that is not for one
+// connection alone, then one that was not used.
+[[nodiscard]] Grant* find_grant(Grants& grants, const Asker& asker, const Host& host, std::uint16_t port,
+                                std::uint32_t using_ = 0);
 
 // How caisson-gate tells the others: a line each. Whatever is none is refused.
 [[nodiscard]] std::string grant_bytes(const Grants& grants);

@@ -29,8 +29,8 @@ struct Ports {
   auto operator<=>(const Ports&) const = default;
 };
 
-// Who may allow what no rule names (grant.h), once a session has met its refusal.
-// Of what no rule names. operator_: whoever reaches the control socket; api: clients of the API, too.
+// Who may allow what no rule names (grant.h), once a session was refused it. operator_: whoever reaches the control socket; api:
+// clients of the API, too.
 enum class Approver { nobody, operator_, api };
 constexpr std::string_view words(Approver) { return "nobody operator api"; }
 

@@ -1,5 +1,6 @@
 """A refused name becomes a question; what an operator allows passes, for whom and for as long as it was allowed, and nothing else."""
 
+import contextlib
 import json
 import os
 import signal
@@ -11,8 +12,9 @@ import stage
 from connected import REQUIRED
 from harness import CLI, edit, eventually
 from outgoing import RULES, handle, reach, records
+from proxies import HttpProxy
 from whole import Whole
-from world import METADATA, OTHER, PRIVATE, PUBLIC, client_hello, echo, list_of, rule
+from world import METADATA, OTHER, PRIVATE, PUBLIC, client_hello, echo, list_of, rule, upstream
 
 
 def asking(launcher, internet, who="operator"):
@@ -66,7 +68,7 @@ def test_the_refused_program_is_told_and_the_question_says_who_asks_for_what(apa
     control = apart.control()
     session = control.create()
     text = control.output(session, "curl", "-s", "http://new.test/x")
-    assert "new.test:80: refused: not_listed" in text and "the operator was asked" in text
+    assert "new.test:80: refused: not_listed" in text and "the operator may allow it" in text
     one = asked(apart, "new.test")
     assert (one["session"], one["domain"], one["port"], one["refusal"], one["times"]) == (session, "bash", 80, "not_listed", 1)
     assert records(apart, "egress_refused", host="new.test", asked=one["id"])
@@ -210,3 +212,67 @@ def test_a_tunnel_that_was_allowed_leads_to_that_server_name_alone(out, internet
     allow(out, "new.test", "3600")
     assert say("new.test") == "16" and say("other.test") == "15"
 
+
+
+def test_one_session_s_many_questions_take_no_place_of_another_s(apart):
+    control = apart.control()
+    session, other = control.create(), control.create()
+    assert "403" in reach(control, other, "new.test")
+    first = asked(apart, "new.test")["id"]
+    control.output(session, "curl", "-s", "-o", os.devnull, "http://n[1-40].test/")
+    eventually(lambda: any(one["host"] == "n40.test" for one in listed(apart)["asked"]))
+    questions = listed(apart)["asked"]
+    assert len(questions) == 32 and [one["id"] for one in questions if one["session"] == other] == [first]
+
+
+@pytest.fixture
+def whole(internet):
+    """Gate, door and dialer; api.test is permitted, the operator is asked of the rest; through the proxy of the policy's, where a test has one."""
+    internet.names.zone.update({"new.test": [OTHER], "inside.test": [PRIVATE], "proxy.test": [PRIVATE]})
+    internet.serve(OTHER, 80, handle)
+    made = []
+
+    def start(**more):
+        made.append(Whole(internet, list_of(rule("api.test", ports=[80]), ask=1, **more)))
+        return made[-1]
+
+    yield start
+    for one in made:
+        one.close()
+
+
+def by_operator(one, op, **members):
+    return stage.ask(one.socket, op, 1, order=stage.OPERATOR_LINE, **members)
+
+
+def test_an_upstream_proxy_is_led_to_public_addresses_alone(whole, internet):
+    proxy = HttpProxy(internet, PRIVATE, 3128, {("inside.test", 80): (OTHER, 80), (OTHER, 80): (OTHER, 80)})
+    one = whole(through=upstream("http://proxy.test:3128"))
+    for host, served in (("inside.test", False), ("new.test", True)):
+        assert "not_listed" in one.curl(f"http://{host}/")[1]
+        (question,) = eventually(lambda name=host: [q for q in one.ask("asks")["asked"] if q["host"] == name])
+        assert by_operator(one, "allow", id=question["id"], **{"for": "time", "seconds": 60})["host"] == host
+        assert (one.curl(f"http://{host}/")[1] == "served") is served
+    assert [asked[:2] for asked in proxy.asked] == [(OTHER, 80)], "the dialer has resolved it"
+
+
+def test_what_the_launcher_does_not_record_is_not_allowed(whole):
+    """It reads nothing here until its socket is full."""
+    one = whole()
+    assert "not_listed" in one.curl("http://new.test/")[1]
+    (question,) = eventually(lambda: one.ask("asks")["asked"])
+    one.curl("-o", os.devnull, "http://new.test/[1-450]")
+    error, what = by_operator(one, "allow", id=question["id"], **{"for": "time", "seconds": 60})
+    assert error == "unavailable" and "nothing was decided" in what
+    assert "not_listed" in one.curl("http://new.test/")[1] and one.ask("asks")["granted"] == []
+
+
+def test_an_agent_that_asks_without_end_keeps_no_operator_out(whole):
+    one = whole()
+    assert "not_listed" in one.curl("http://new.test/")[1]
+    (question,) = eventually(lambda: one.ask("asks")["asked"])
+    with contextlib.ExitStack() as stack:
+        for _ in range(520):
+            stack.enter_context(stage.line_to(one.socket, 1, None))
+        assert by_operator(one, "allow", id=question["id"], **{"for": "once"})["by"] == "operator"
+        assert by_operator(one, "revoke", id=question["id"])["ask"] == "revoke"

@@ -254,8 +254,8 @@ def test_a_list_that_binds_a_secret_gets_an_opener(gate, place, tmp_path):
 
 def test_sessions_believe_the_authority_that_the_opener_says(gate, place, tmp_path):
     """It stands in the store that the list names, beside the system's; what anybody else says there, or what is no certificate, does not."""
-    store = tmp_path / "store"
-    store.mkdir()
+    store = tmp_path / "trust" / "opened"
+    store.mkdir(parents=True)
     (store / "ca-certificates.crt").write_text("of a launcher before")
     (store / "00000000.0").symlink_to("of-a-launcher-before.pem")
     bindings = [world.binding("one", "placeholder-of-one", "api.test", file=str(tmp_path / "absent"))]
@@ -281,9 +281,9 @@ def test_sessions_believe_the_authority_that_the_opener_says(gate, place, tmp_pa
 
 
 def test_who_binds_nothing_does_not_believe_it(gate, place, tmp_path):
-    stores = {name: tmp_path / name for name in ("opened", "system")}
+    stores = {name: tmp_path / "trust" / name for name in ("opened", "system")}
     for store in stores.values():
-        store.mkdir()
+        store.mkdir(parents=True)
     bindings = [world.binding("one", "placeholder-of-one", "api.test", file=str(tmp_path / "absent"))]
     lists = world.list_of(world.rule("api.test"), bindings=bindings, trust=str(stores["opened"]))
     lists += world.list_of(world.rule("api.test"), domain="other", trust=str(stores["system"]))
@@ -296,6 +296,18 @@ def test_who_binds_nothing_does_not_believe_it(gate, place, tmp_path):
     system, opened = (set(os.listdir(stores[name])) for name in ("system", "opened"))
     assert opened - system == {"0123abcd.0"} and b"QUJD" not in (stores["system"] / "ca-certificates.crt").read_bytes()
     assert json.loads((stores["system"] / "chromium.json").read_bytes()) == {"CACertificates": []}
+
+
+def test_what_is_no_store_is_not_made_one(gate, place, tmp_path):
+    """All else in a store goes: what a list names must be one."""
+    (tmp_path / "log.ndjson").write_text("kept")
+    bindings = [world.binding("one", "placeholder-of-one", "api.test", file=str(tmp_path / "absent"))]
+    gate.open(place, list_=world.list_of(world.rule("api.test"), bindings=bindings, trust=str(tmp_path)))
+    services = gate.services(3)
+    for service in services.values():
+        service.say(READY)
+    assert "no store" in gate.told_until("exit", workspace="default")["why"]
+    assert (tmp_path / "log.ndjson").read_text() == "kept"
 
 
 def test_without_one_there_is_none(gate, place):

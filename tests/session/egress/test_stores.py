@@ -232,6 +232,39 @@ def test_a_store_of_the_policys_own_stays(corporate, tmp_path):
     assert out.splitlines()[0] == "only.pem" and "SSL_CERT_FILE" not in out
 
 
+def test_what_only_root_may_read_in_the_systems_store_stays_so(corporate, tmp_path):
+    """A server's key may lie there. And what has a name of ours there is not written through."""
+    copy, elsewhere = tmp_path / "certs", tmp_path / "elsewhere"
+    shutil.copytree(STORE, copy, symlinks=True)
+    shutil.rmtree(copy / "java", ignore_errors=True)
+    elsewhere.mkdir()
+    (elsewhere / "cacerts").write_text("another's")
+    (copy / "java").symlink_to(elsewhere)
+    for name, mode in (("server.pem", 0o600), ("public.pem", 0o644)):
+        (copy / name).write_text("what is in it")
+        (copy / name).chmod(mode)
+    files = corporate.internet.files
+    corporate.internet.files = lambda: {**files(), STORE: copy}
+    corporate.put()
+    control = connected(corporate.start())
+    out = control.output(control.create(), "/bin/bash", "-c", f"cd {STORE}; cat public.pem; echo; ls server.pem 2>&1; head -c 1 java/cacerts >/dev/null && echo our own")
+    assert out.splitlines()[0] == "what is in it" and "No such file" in out.splitlines()[1] and out.endswith("our own\n")
+    assert (elsewhere / "cacerts").read_text() == "another's"
+
+
+@pytest.mark.parametrize("wrong", ["FIFO", "too long"])
+def test_what_is_no_file_of_certificates_is_told_and_the_others_are_believed(corporate, wrong):
+    corporate.put()
+    if wrong == "FIFO":
+        os.mkfifo(corporate.folder / "a-wrong.pem")
+    else:
+        (corporate.folder / "a-wrong.pem").write_bytes(b"x" * (5 << 20))
+    control = connected(corporate.start())
+    session = control.create()
+    eventually(lambda: control.output(session, "/bin/bash", "-c", f"curl -sS {URL} 2>&1; true") == shelf.TEXT, 60, "it is believed")
+    assert wrong == "FIFO" or eventually(lambda: [r for r in records(corporate.launcher, "egress_exit") if "a-wrong.pem" in r.get("why", "")])
+
+
 def test_beside_a_copy_of_the_system_it_is_apart(corporate):
     """Nothing may be mounted in the copy: variables lead to the store, and what has none believes the copy's."""
     corporate.put()

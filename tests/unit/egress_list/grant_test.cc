@@ -35,6 +35,16 @@ TEST(Grant, OneThatIsForMoreThanOneConnectionIsUsedFirst) {
   EXPECT_EQ(found(grants, "bash", "s-1", "api.test", 443), 4U);
 }
 
+TEST(Grant, AConnectionGoesOnWithItsOwnAndOthersUseOneThatIsLeft) {
+  Grants grants = some();
+  grants.front().used = true;
+  grants.push_back({.id = 5, .domain = "bash", .session = "s-1", .host = host("api.test"), .port = 443, .once = true});
+  EXPECT_EQ(find_grant(grants, {"bash", "s-1"}, host("api.test"), 443, 1)->id, 1U);
+  EXPECT_EQ(find_grant(grants, {"bash", "s-1"}, host("api.test"), 443)->id, 5U);
+  std::swap(grants.front(), grants.back());
+  EXPECT_EQ(find_grant(grants, {"bash", "s-1"}, host("api.test"), 443)->id, 5U);
+}
+
 TEST(Grant, IsReadAsItWasWritten) {
   const std::string bytes = grant_bytes(some());
   const auto read = read_grants(bytes);
