@@ -54,8 +54,8 @@ void Poll::fire_timers() {
   for (std::size_t left = timers_.size(); left > 0 && !timers_.empty() && timers_.begin()->first <= now_us_; --left) {
     Timer* const timer = timers_.begin()->second;
     timer->clear();
-    const std::function<void()> fire = timer->fire_;
-    fire();
+    void* what = timer->what_;
+    timer->fire_(&what);
   }
 }
 

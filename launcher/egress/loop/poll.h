@@ -7,9 +7,11 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <set>
+#include <type_traits>
 #include <vector>
 
 #include "launcher/common/base/fd.h"
@@ -28,7 +30,12 @@ class Poll {
   };
   class Timer {  // fires once, from the loop; its owner may set it again, or go, at any time
    public:
-    Timer(Poll& poll, std::function<void()> fire) : poll_(poll), fire_(std::move(fire)) {}
+    // fire: what has one pointer, as [this] does, or nothing. Each connection has three timers, so they are small.
+    template <class Fire>
+    Timer(Poll& poll, Fire fire) : poll_(poll), fire_([](void* what) { (*static_cast<Fire*>(what))(); }) {
+      static_assert(sizeof fire <= sizeof what_ && std::is_trivially_copyable_v<Fire>);
+      std::memcpy(&what_, &fire, sizeof fire);
+    }
     Timer(const Timer&) = delete;
     Timer& operator=(const Timer&) = delete;
     ~Timer() { clear(); }
@@ -39,7 +46,8 @@ class Poll {
    private:
     friend Poll;
     Poll& poll_;
-    const std::function<void()> fire_;
+    void* what_ = nullptr;
+    void (*const fire_)(void* what);
     std::int64_t due_us_ = 0;
   };
 

@@ -1,5 +1,6 @@
 #include "launcher/egress/loop/stream.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -8,7 +9,10 @@
 
 namespace caisson::egress {
 
-Stream::Stream(Poll& poll, Fd fd) : poll_(poll), fd_(std::move(fd)) { hung_up_ = !sys::set_nonblocking(fd_.get(), true); }
+Stream::Stream(Poll& poll, Fd fd) : poll_(poll), fd_(std::move(fd)) {
+  const int flags = ::fcntl(fd_.get(), F_GETFL);  // most do not block: they were made so
+  hung_up_ = flags < 0 || ((flags & O_NONBLOCK) == 0 && !sys::set_nonblocking(fd_.get(), true));
+}
 
 Stream::~Stream() {
   if (watched_) poll_.unwatch(fd_.get(), *this);

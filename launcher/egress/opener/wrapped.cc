@@ -28,7 +28,8 @@ Wrapped::Wrapped(Poll& poll, LauncherLine& launcher, const Trust& trust, To to, 
       share_(std::move(share)),
       proxy_(poll, std::move(proxy)),
       plain_(poll, std::move(plain)),
-      over_(poll, [this, over = std::move(over)] { over(*this); }) {}
+      when_over_(std::move(over)),
+      over_(poll, [this] { std::exchange(when_over_, {})(*this); }) {}
 
 Task<bool> Wrapped::talk() {
   const bool met = co_await meet();

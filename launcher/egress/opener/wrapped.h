@@ -54,6 +54,7 @@ class Wrapped {
   std::string up_, down_;                     // not taken by the other end yet
   bool up_over_ = false, down_over_ = false;  // one that sends no more may still be sent to
   std::size_t moved_ = 0;                     // bytes, since the loop had its turn
+  std::function<void(Wrapped&)> when_over_;
   Poll::Timer over_;
   std::optional<Task<bool>> talk_;  // the last member: what it uses outlives it
 };

@@ -28,16 +28,18 @@ TEST_F(LoopTest, TimersFireInTheirOrderAndNotAfterTheyAreCleared) {
 }
 
 TEST_F(LoopTest, ATimerMayEndItselfAndOthersThatAreDue) {
-  int fired = 0;
-  std::list<Poll::Timer> timers;
+  struct {
+    int fired = 0;
+    std::list<Poll::Timer> timers;
+  } all;
   for (int i = 0; i < 3; ++i)
-    timers.emplace_back(*poll_, [&] {
-      ++fired;
-      timers.clear();
+    all.timers.emplace_back(*poll_, [&all] {
+      ++all.fired;
+      all.timers.clear();
     });
-  for (Poll::Timer& timer : timers) timer.set(1);
-  until([&] { return fired > 0; });
-  EXPECT_EQ(fired, 1);
+  for (Poll::Timer& timer : all.timers) timer.set(1);
+  until([&] { return all.fired > 0; });
+  EXPECT_EQ(all.fired, 1);
 }
 
 TEST_F(LoopTest, ALinkThatIsGoneTellsNobodyOfItsEnd) {
@@ -62,6 +64,7 @@ TEST_F(LoopTest, ATimerThatIsAlwaysDueKeepsNoEventFromBeingHeard) {
   std::unique_ptr<Poll::Timer> timer;
   timer = std::make_unique<Poll::Timer>(*poll_, [&] { timer->set(1); });
   timer->set(1);
+  watch(stream);
   stream.reading_blocks();
   say(theirs, "x");
   until([&] { return stream.readable(); });
@@ -78,6 +81,7 @@ TEST_F(LoopTest, AStreamWakesWhoeverWaitsOrItsDeadlineDoes) {
   Stream stream(*poll_, std::move(ours));
   std::array<char, 8> buffer;
   EXPECT_EQ(stream.read(buffer), -1);
+  watch(stream);
   int turns = 0;
   until([&] { return ++turns > 2; });  // what it is told of its state at first
   bool done = false;
@@ -110,6 +114,7 @@ TEST_F(LoopTest, TheEndIsFoundEvenBehindWhatWasReadShort) {
   Stream stream(*poll_, std::move(ours));
   say(theirs, "abc");
   theirs.reset();
+  watch(stream);
   until([&] { return stream.hung_up(); });
   std::array<char, 8> buffer;
   EXPECT_EQ(stream.read(buffer), 3);

@@ -10,6 +10,7 @@
 
 #include "launcher/common/base/sys.h"
 #include "launcher/egress/loop/poll.h"
+#include "launcher/egress/loop/stream.h"
 
 namespace caisson::egress {
 
@@ -52,7 +53,14 @@ class PollTest : public testing::Test {
     }));
     EXPECT_TRUE(held);
   }
+  // A stream is watched from when somebody waits for it.
+  void watch(Stream& stream) { stream.hear(&somebody_); }
   std::unique_ptr<Poll> poll_;
+
+ private:
+  struct Somebody final : Stream::Hearer {
+    void stirred() override {}
+  } somebody_;
 };
 
 }  // namespace caisson::egress

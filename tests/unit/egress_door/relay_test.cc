@@ -126,6 +126,7 @@ class TransferTest : public PollTest {
     sender_ = std::move(a), receiver_ = std::move(d);
     from_ = std::make_unique<Stream>(*poll_, std::move(b)), to_ = std::make_unique<Stream>(*poll_, std::move(c));
     transfer_ = std::make_unique<Transfer>(*from_, *to_, ahead_, bytes_);
+    watch(*from_);
   }
   ByteBudget bytes_{0};
   std::string ahead_;
