@@ -123,7 +123,8 @@ def test_a_flood_of_refusals_hides_no_alarm(whole):
         flood = beside.submit(lambda: (whole.place.run(FLOOD), whole.curl(f"http://{METADATA}/")))
         assert whole.told_until("refused", refusal="canary")["alarm"] is True  # and reads what comes before, as the launcher does
         assert flood.result()[0] == "refused"
-    assert figures_when(whole, lambda f: f["dropped"] > 0)["refused"]["not_listed"] == 1200
+    # The door tells them once a second, so the last may come after the others.
+    assert figures_when(whole, lambda f: f["refused"]["not_listed"] == 1200)["dropped"] > 0
 
 
 def test_the_last_connections_are_shown_and_only_these(whole):
