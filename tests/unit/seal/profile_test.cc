@@ -86,18 +86,19 @@ TEST(Profile, TheDoorMakesNoSocketAndTheDialerAcceptsNone) {
   const auto door = profile_of("door"), dialer = profile_of("dialer");
   ASSERT_TRUE(door && dialer);
   for (const char* call :
-       {"execve",     "execveat",    "fork",           "vfork",   "clone",        "clone3", "ptrace",  "kill",
-        "tkill",      "socketpair",  "unshare",        "setns",   "mount",        "bpf",    "keyctl",  "process_vm_readv",
-        "pidfd_open", "pidfd_getfd", "io_uring_setup", "openat2", "memfd_create", "setuid", "bind",    "listen",
-        "ioctl",      "prctl",       "prlimit64",      "rename",  "unlink",       "mkdir",  "sendmmsg"})
+       {"execve",      "execveat",       "fork",    "vfork",        "clone",  "clone3",  "ptrace",           "kill",
+        "tkill",       "unshare",        "setns",   "mount",        "bpf",    "keyctl",  "process_vm_readv", "pidfd_open",
+        "pidfd_getfd", "io_uring_setup", "openat2", "memfd_create", "setuid", "bind",    "listen",           "ioctl",
+        "prctl",       "prlimit64",      "rename",  "unlink",       "mkdir",  "sendmmsg"})
     EXPECT_FALSE(allows(*door, call) || allows(*dialer, call)) << call;
-  for (const char* call : {"socket", "connect", "open", "openat", "newfstatat", "readlink"})
+  for (const char* call : {"socket", "socketpair", "connect", "open", "openat", "newfstatat", "readlink"})
     EXPECT_FALSE(allows(*door, call)) << call;
   for (const char* call : {"accept", "accept4", "splice", "pipe2"}) EXPECT_FALSE(allows(*dialer, call)) << call;
   for (const char* call : {"accept4", "splice", "pipe2", "recvmsg"}) EXPECT_TRUE(allows(*door, call)) << call;
   for (const char* call : {"connect", "recvmsg", "sendmsg"}) EXPECT_TRUE(allows(*dialer, call)) << call;
   for (const char* call : {"sendto", "sendmsg", "mmap", "mprotect"}) EXPECT_TRUE(allows_conditionally(*door, call)) << call;
-  for (const char* call : {"socket", "openat", "mmap", "mprotect"}) EXPECT_TRUE(allows_conditionally(*dialer, call)) << call;
+  for (const char* call : {"socket", "socketpair", "openat", "mmap", "mprotect"})
+    EXPECT_TRUE(allows_conditionally(*dialer, call)) << call;
 }
 
 // It has secrets: all that it can do with them is to talk over what it was handed.
