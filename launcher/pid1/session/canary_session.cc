@@ -39,14 +39,14 @@ class Canary {
   Task<Result<confine::ProbeResults>> run(const init::Targets& targets, const Listen& listen) {
     const Status asked = link_.probe(targets);  // waits in the socket until init is there
     confine::ProbeResults results;
-    CO_TRY_ASSIGN(confine::InitEvent ready, co_await next());  // a step that has failed already says more than EPIPE
-    CO_TRY(asked);
+    CO_TRY_ASSIGN(confine::InitEvent ready, co_await next());
     if (ready.reply.type == init::Type::listener) {
       CO_TRY(listen(ready.fd));
       CO_TRY_ASSIGN(ready, co_await next());  // and our copy is gone
     } else if (plan_.enforces(Mechanism::denial_audit) && !confine::faults::blind()) {
       co_return fail(Code::protocol, "the filter's listener was not handed over (denial_listener)");
     }
+    CO_TRY(asked);  // a step that has failed by now, before its listener came or after, says more than EPIPE
     if (ready.reply.type != init::Type::ready) co_return fail(Code::protocol, "caisson-init did not begin with `ready`");
     for (std::uint32_t i = 0; i < results.size(); ++i) {
       CO_TRY_ASSIGN(const confine::InitEvent event, co_await next());
