@@ -16,7 +16,7 @@ inline constexpr const char* kResolver = "nameserver 127.0.0.53\noptions ndots:1
 // Hosts that are none, rules that could never hold or say less than they seem to. Of a document that is valid by the table of
 // fields.
 void check_egress(const Source& source, Problems& problems);
-// The list's bytes, of a policy with all its defaults; empty where the network is none that goes out. check_policy() looks at the
+// The bytes of the list of a policy with all its defaults; empty for a network without a way out. check_policy() checks their
 // size.
 [[nodiscard]] std::string compile_egress(const json::Value& policy, Network network);
 // The rules back, as canonical JSON and for explain.

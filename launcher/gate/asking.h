@@ -29,8 +29,8 @@ class Asking {
   // asked.
   std::uint32_t refused(const json::Value& record, const egress::Lists& lists, const std::function<json::Value()>& programs,
                         std::int64_t now_us);
-  // way::Op::allow, deny and revoke. Who asks is the operator, or the agent for a client. For the record: what was decided.
-  // Errors are the client's, and say what to do.
+  // way::Op::allow, deny and revoke, by the operator or by the agent for a client. Returns the decision, for the record. Errors
+  // are for the client, and say what to do.
   [[nodiscard]] Result<json::Value> decide(const std::string& op, const json::Value& request, const egress::Lists& lists,
                                            bool by_operator, std::int64_t now_us);
   // Of way::Op::asks.

@@ -14,8 +14,8 @@ namespace caisson::gate {
 struct Authority {
   std::string hash, certificate;
 };
-// nullopt: it is none. What an opener that was taken over says goes into stores as it is, but no certificate of it is parsed
-// here.
+// nullopt: the text is malformed. A taken-over opener may say what it likes: its certificate goes into stores as it is, and is
+// not parsed here.
 [[nodiscard]] std::optional<Authority> read_authority(std::string_view text);
 
 class Trust {

@@ -25,17 +25,17 @@ struct Grant {
 };
 using Grants = std::vector<Grant>;
 
-// Who asks. Where sessions are not told apart, and for the dialer, which is not told the session: without one every grant of the
-// domain counts.
+// The session that asks. Without one, which is so where sessions are not told apart and in the dialer, every grant of the domain
+// counts.
 struct Asker {
   std::string_view domain, session;
 };
-// nullptr: there is none. Of several that of `using_`, which the connection has used already, then one that is not for one
-// connection alone, then one that was not used.
+// Preferred are, in this order: `using_`, which the connection uses already; a grant for more than one connection; an unused one.
+// nullptr: no grant is for this.
 [[nodiscard]] Grant* find_grant(Grants& grants, const Asker& asker, const Host& host, std::uint16_t port,
                                 std::uint32_t using_ = 0);
 
-// How caisson-gate tells the others: a line each. Whatever is none is refused.
+// How caisson-gate tells door and dialer: one line for each grant. Malformed lines are refused.
 [[nodiscard]] std::string grant_bytes(const Grants& grants);
 [[nodiscard]] Result<Grants> read_grants(std::string_view bytes);
 

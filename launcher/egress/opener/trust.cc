@@ -31,7 +31,8 @@ std::unique_ptr<Tls> Trust::connect(Stream& stream, const std::string& host) con
   if (ssl == nullptr) return nullptr;
   SSL_set_connect_state(ssl);
   SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-  // Without the name, any certificate that some authority has signed would do. An address is no server name (RFC 6066 3).
+  // The certificate must name the host: otherwise any that an authority has signed would do. Server names are not addresses (RFC
+  // 6066 3).
   const auto read = read_host(host);
   const bool set = read && std::holds_alternative<Address>(*read)
                        ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host.c_str()) == 1

@@ -1,4 +1,4 @@
-"""A refused name becomes a question; what an operator allows passes, for whom and for as long as it was allowed, and nothing else."""
+"""A refused name becomes a question. What an operator allows passes, for that session and that time; nothing else does."""
 
 import contextlib
 import json
