@@ -2,8 +2,8 @@
 // both, and decides by the policy (`egress_ask`) whether clients of the API have a say.
 #include "agent/bridge/way_client.h"
 #include "agent/routes/asks_types.h"
+#include "agent/routes/refusals.h"
 #include "agent/routes/table.h"
-#include "agent/routes/way_answers.h"
 #include "agent/services/workspace/workspace.h"
 #include "launcher/common/base/word.h"
 #include "launcher/common/tables/way_ops.h"
@@ -16,7 +16,7 @@ using way::Op;
 // A workspace without a way out has no questions, and gets no way out by being looked at.
 task<http::Response> list_asks(Call call) {
   auto found = co_await bridge::look_at_way(*call.services.launcher, call.services.workspace->name, Op::asks);
-  if (!found && found.error().code != Code::unavailable) co_return way_refusal(found.error());
+  if (!found && found.error().code != Code::unavailable) co_return refusal(found.error());
   json::Value data = found ? std::move(*found) : json::Value{{"asked", json::Value::array()}, {"granted", json::Value::array()}};
   co_return http::ok(std::move(data), "What sessions ask for");
 }
@@ -24,10 +24,10 @@ task<http::Response> list_asks(Call call) {
 task<http::Response> decide(Call call, Op op, json::Value request) {
   if (!call.principal.name.empty()) request["who"] = call.principal.name;
   const auto id = json::parse(call.request.param("id"), {.max_bytes = 16, .max_depth = 1, .max_values = 1});
-  if (!id || !id->is_number_integer()) co_return way_refusal(Error{Code::not_found, "no such number"});
+  if (!id || !id->is_number_integer()) co_return refusal(Error{Code::not_found, "no such number"});
   request["id"] = *id;
   auto done = co_await bridge::look_at_way(*call.services.launcher, call.services.workspace->name, op, std::move(request));
-  if (!done) co_return way_refusal(done.error());
+  if (!done) co_return refusal(done.error());
   co_return http::ok(std::move(*done), "Decided");
 }
 

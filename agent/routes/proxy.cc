@@ -2,8 +2,8 @@
 // routes what is permitted, and permits nothing. Unlike a failing tool, a refusal here has an HTTP status of its own.
 #include "agent/bridge/way_client.h"
 #include "agent/routes/proxy_types.h"
+#include "agent/routes/refusals.h"
 #include "agent/routes/table.h"
-#include "agent/routes/way_answers.h"
 #include "agent/services/workspace/workspace.h"
 #include "launcher/common/base/word.h"
 #include "launcher/common/tables/way_ops.h"
@@ -27,7 +27,7 @@ task<json::Value> state_of(Call& call) {
 
 task<http::Response> get_upstream(Call call) {
   auto state = co_await state_of(call);
-  if (!state) co_return way_refusal(state.error());
+  if (!state) co_return refusal(state.error());
   co_return http::ok(state->value("upstream", json::Value()), "Upstream proxy");
 }
 
@@ -36,26 +36,26 @@ task<http::Response> set_upstream(Call call, ProxyUpstreamUpdate body) {
     co_return http::error_response(403, "auth_cmd runs in a domain that the policy names for it, and it names none");
   json::Value request = {{"server", std::move(body.server)}};
   auto state = co_await ask(call, Op::set_upstream, std::move(request));
-  if (!state) co_return way_refusal(state.error());
+  if (!state) co_return refusal(state.error());
   co_return http::ok(state->value("upstream", json::Value()), "Upstream proxy set");
 }
 
 task<http::Response> remove_upstream(Call call) {
   auto state = co_await ask(call, Op::remove_upstream);
-  if (!state) co_return way_refusal(state.error());
+  if (!state) co_return refusal(state.error());
   co_return http::ok(nullptr, "Upstream proxy removed");
 }
 
 task<http::Response> list_mappings(Call call) {
   auto state = co_await state_of(call);
-  if (!state) co_return way_refusal(state.error());
+  if (!state) co_return refusal(state.error());
   co_return http::ok(state->value("mappings", json::Value::array()), "Mappings");
 }
 
 task<http::Response> add_mapping(Call call, ProxyMappingAdd body) {
   json::Value request = encode(body);
   auto state = co_await ask(call, Op::add_mapping, std::move(request));
-  if (!state) co_return way_refusal(state.error());
+  if (!state) co_return refusal(state.error());
   const json::Value mappings = state->value("mappings", json::Value::array());
   for (const json::Value& mapping : mappings)
     if (mapping.value("source", "") == body.source) co_return http::ok(mapping, "Mapping added");
@@ -68,20 +68,20 @@ task<http::Response> remove_mapping(Call call) {
   if (source.starts_with("http:/") && !source.starts_with("http://")) source.insert(5, "/");
   json::Value request = {{"source", std::move(source)}};
   auto state = co_await ask(call, Op::remove_mapping, std::move(request));
-  if (!state) co_return way_refusal(state.error());
+  if (!state) co_return refusal(state.error());
   co_return http::ok(nullptr, "Mapping removed");
 }
 
 task<http::Response> list_excludes(Call call) {
   auto state = co_await state_of(call);
-  if (!state) co_return way_refusal(state.error());
+  if (!state) co_return refusal(state.error());
   co_return http::ok(state->value("excludes", json::Value::array()), "Excludes");
 }
 
 task<http::Response> change_excludes(Call call, ProxyBypass body, Op op) {
   json::Value request = encode(body);
   auto state = co_await ask(call, op, std::move(request));
-  if (!state) co_return way_refusal(state.error());
+  if (!state) co_return refusal(state.error());
   co_return http::ok(state->value("excludes", json::Value::array()), "Excludes changed");
 }
 
@@ -103,14 +103,14 @@ task<http::Response> diagnose(Call call) {
   json::Value request = {{"url", std::string(*url)}};
   if (domain) request["domain"] = std::string(*domain);
   auto found = co_await ask(call, Op::diagnose, std::move(request));
-  if (!found) co_return way_refusal(found.error());
+  if (!found) co_return refusal(found.error());
   co_return http::ok(std::move(*found), "What a request for it meets");
 }
 
 // What the log keeps for good. A workspace without a way out has none, and gets none by being looked at.
 task<http::Response> connections(Call call) {
   auto found = co_await bridge::look_at_way(*call.services.launcher, call.services.workspace->name, Op::recent);
-  if (!found && found.error().code != Code::unavailable) co_return way_refusal(found.error());
+  if (!found && found.error().code != Code::unavailable) co_return refusal(found.error());
   json::Value data = {{"connections", found ? found->value("records", json::Value::array()) : json::Value::array()}};
   co_return http::ok(std::move(data), "The last connections and refusals");
 }
@@ -149,7 +149,7 @@ std::string pac_text(const json::Value& state) {
 
 task<http::Response> pac(Call call) {
   auto state = co_await state_of(call);
-  if (!state) co_return way_refusal(state.error());
+  if (!state) co_return refusal(state.error());
   const bool empty = state->value("upstream", json::Value()).is_null() && state->value("mappings", json::Value::array()).empty();
   if (empty) co_return http::error_response(404, "there is neither a mapping nor an upstream proxy: no PAC file is needed");
   co_return http::text_response(200, "application/x-ns-proxy-autoconfig", pac_text(*state));

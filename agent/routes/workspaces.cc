@@ -2,6 +2,7 @@
 // failure here has an HTTP status of its own.
 #include "agent/services/workspace/workspaces.h"
 #include "agent/bridge/launcher_client.h"
+#include "agent/routes/refusals.h"
 #include "agent/routes/table.h"
 #include "agent/routes/workspaces_types.h"
 
@@ -10,26 +11,9 @@ namespace {
 
 http::Response workspace_not_found() { return http::error_response(404, "Workspace not found"); }
 
-// The answer to errors of the launcher that the client can correct.
-Result<http::Response> refusal(const Error& error) {
-  switch (error.code) {
-    case Code::invalid_argument: {
-      Issues issues;
-      issues.add(json::Value::array({"body"}), "value_error", error.what);
-      return validation_response(issues);
-    }
-    case Code::not_found:
-      return workspace_not_found();
-    case Code::already_exists:
-      return http::error_response(409, error.what);
-    case Code::limit:
-      return http::error_response(429, error.what);
-    case Code::permission_denied:
-    case Code::unavailable:  // workspaces cannot be kept apart here, so trying again is useless
-      return http::error_response(403, error.what);
-    default:
-      return std::unexpected(error);
-  }
+Result<http::Response> refused(const Error& error) {
+  if (error.code == Code::not_found) return workspace_not_found();
+  return refusal(error);
 }
 
 // Leaves out the launcher's internals, and figures of the home that belong to observations.
@@ -57,13 +41,13 @@ task<http::Response> create(Call call, WorkspaceCreate body) {
   if (call.services.workspaces != nullptr && call.services.workspaces->resetting(body.name))
     co_return http::error_response(409, "workspace " + quote(body.name) + " is being reset");
   auto made = co_await call.services.launcher->workspace_create(encode(body));
-  if (!made) co_return refusal(made.error());
+  if (!made) co_return refused(made.error());
   co_return http::ok(shown(std::move(*made), *call.services.launcher), "Workspace created");
 }
 
 task<http::Response> reset(Call call) {
   auto made = co_await call.services.workspaces->reset(std::string(call.request.param("name")));
-  if (!made) co_return refusal(made.error());
+  if (!made) co_return refused(made.error());
   co_return http::ok(shown(std::move(*made), *call.services.launcher), "Workspace reset");
 }
 
@@ -84,21 +68,21 @@ task<http::Response> destroy(Call call) {
       (void)co_await (*workspace)->hooks.end();
     }
   const Status ended = co_await call.services.launcher->workspace_destroy(std::move(name), "deleted by the client");
-  if (!ended) co_return refusal(ended.error());
+  if (!ended) co_return refused(ended.error());
   co_return http::ok(nullptr, "Workspace deleted");
 }
 
 task<http::Response> pause(Call call) {
   const Status done = co_await call.services.workspaces->pause(std::string(call.request.param("name")));
-  if (!done) co_return refusal(done.error());
+  if (!done) co_return refused(done.error());
   co_return co_await one(call);
 }
 
 task<http::Response> resume(Call call) {
   auto workspace = co_await call.services.workspaces->find(std::string(call.request.param("name")));
-  if (!workspace) co_return refusal(workspace.error());
+  if (!workspace) co_return refused(workspace.error());
   const Status done = co_await call.services.workspaces->wake(*workspace);
-  if (!done) co_return refusal(done.error());
+  if (!done) co_return refused(done.error());
   co_return co_await one(call);
 }
 

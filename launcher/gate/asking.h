@@ -18,8 +18,8 @@ namespace caisson::gate {
 
 class Asking {
  public:
-  static constexpr std::size_t kMostProposals = 32,
-                               kMostDenied = 256;           // of whoever has most the one refused longest ago makes room
+  static constexpr std::size_t kMostProposals = 32;  // of the session with most of them the one refused longest ago makes room
+  static constexpr std::size_t kMostDenied = 256;    // the oldest makes room
   static constexpr std::int64_t kProposalUs = 600'000'000;  // after the last refusal
   static constexpr std::int64_t kOnceUs = 600'000'000, kMostSeconds = 86'400, kSessionUs = kMostSeconds * 1'000'000;
 

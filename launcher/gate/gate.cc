@@ -13,7 +13,7 @@
 #include "launcher/common/egress/trust.h"
 #include "launcher/common/telling/json_text.h"
 #include "launcher/egress/list/ports.h"
-#include "launcher/gate/secrets.h"
+#include "launcher/gate/files.h"
 
 namespace caisson::gate {
 namespace {
@@ -170,7 +170,7 @@ void Gate::warn_unlike(const Workspace& workspace) {
   if (workspace.unlike())
     failed(workspace.name,
            "its domains have different lists, and here sessions are not told apart (cgroup v2 and sock_diag do it): "
-           "everything is refused until all domains with a way out have the same network, egress and egress_limits");
+           "everything is refused until all domains with a way out have the same network, egress, egress_ask and egress_limits");
 }
 
 // Before any session of it is made, and again with the opener's certificate as soon as that is there.

@@ -150,7 +150,7 @@ class Gate {
   std::map<std::string, std::string> stamps_;  // of the files with secrets, as they were read last
   Fd seed_;                                    // of its authority's key
   Trust trust_;                                // what sessions believe
-  bool looks_ = false;                         // whether that has changed
+  bool looks_ = false;                         // at files that it is made of, in a while
 };
 
 }  // namespace caisson::gate

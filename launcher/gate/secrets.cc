@@ -4,7 +4,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <span>
@@ -12,6 +11,7 @@
 #include "launcher/common/base/sys.h"
 #include "launcher/common/egress/protocol.h"
 #include "launcher/egress/list/binding.h"
+#include "launcher/gate/files.h"
 
 namespace caisson::gate {
 namespace {
@@ -28,11 +28,8 @@ Result<Fd> sealed(std::string_view bytes) {
 
 // Its beginning, without a line's end.
 Result<std::string_view> beginning(const std::string& path, std::span<char> into) {
-  // Not one that has to be waited for, such as a FIFO.
-  TRY_ASSIGN(const Fd file, sys::open(path, O_RDONLY | O_NONBLOCK));
   struct stat st{};
-  if (::fstat(file.get(), &st) != 0) return sys_error(path);
-  if (!S_ISREG(st.st_mode)) return fail(Code::invalid_argument, path + " is no regular file");
+  TRY_ASSIGN(const Fd file, open_regular(path, st));
   const ssize_t size = ::pread(file.get(), into.data(), into.size(), 0);
   if (size < 0) return sys_error(path);
   std::string_view secret(into.data(), static_cast<std::size_t>(size));
@@ -62,17 +59,6 @@ Result<Fd> secret_of(const std::string& path) {
 }
 
 Result<Fd> no_secret() { return sealed({}); }
-
-std::string stamp_of(const std::string& path) {
-  struct stat st{};
-  if (::stat(path.c_str(), &st) != 0) return "none";
-  std::string out;
-  for (const auto one :
-       {static_cast<std::uint64_t>(st.st_dev), static_cast<std::uint64_t>(st.st_ino), static_cast<std::uint64_t>(st.st_size),
-        static_cast<std::uint64_t>(st.st_ctim.tv_sec), static_cast<std::uint64_t>(st.st_ctim.tv_nsec)})
-    out += std::to_string(one) + ' ';
-  return out;
-}
 
 Result<Fd> new_seed() {
   char bytes[egress::kSeedBytes];

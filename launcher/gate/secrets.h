@@ -18,8 +18,6 @@ namespace caisson::gate {
 inline constexpr std::size_t kMaxCredentialFile = 1024;
 [[nodiscard]] Result<std::string> credential_of(const std::string& path);
 
-// Differs after somebody has written into the file, or put another one in its place.
-[[nodiscard]] std::string stamp_of(const std::string& path);
 // Random bytes likewise, which nobody has but who has the file (common/egress/protocol.h, Order::seed).
 [[nodiscard]] Result<Fd> new_seed();
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "launcher/common/base/sys.h"
+#include "launcher/gate/files.h"
 #include "launcher/gate/gate.h"
 #include "launcher/gate/secrets.h"
 

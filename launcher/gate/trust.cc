@@ -1,6 +1,5 @@
 #include "launcher/gate/trust.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -10,7 +9,7 @@
 
 #include "launcher/common/base/sys.h"
 #include "launcher/common/egress/trust.h"
-#include "launcher/gate/secrets.h"
+#include "launcher/gate/files.h"
 #include "launcher/gate/store.h"
 
 namespace caisson::gate {
@@ -34,12 +33,10 @@ void append(std::string& to, std::string_view text) {
   if (!to.empty() && !to.ends_with('\n')) to += '\n';
 }
 
-// Not one that has to be waited for, such as a FIFO. others: what its mode lets every user read, for every session will.
+// others: what its mode lets every user read, for every session will.
 Result<std::string> read_regular(const std::string& path, bool others) {
-  TRY_ASSIGN(const Fd file, sys::open(path, O_RDONLY | O_NONBLOCK));
   struct stat st{};
-  if (::fstat(file.get(), &st) != 0) return sys_error(path);
-  if (!S_ISREG(st.st_mode)) return fail(Code::invalid_argument, path + " is no regular file");
+  TRY_ASSIGN(const Fd file, open_regular(path, st));
   if (others && (st.st_mode & S_IROTH) == 0) return fail(Code::permission_denied, path + " is not for everybody to read");
   if (std::cmp_greater(st.st_size, kMostBytes)) return fail(Code::limit, path + " has more than 4 MiB");
   return sys::read_fd(file.get(), kMostBytes);

@@ -11,11 +11,6 @@ namespace {
 
 constexpr int kProxyAuthenticationRequired = 407;
 
-// Its operator's word on where it is; what else is the container's own serves whoever is inside.
-bool may_be_proxy(const List& list, const Upstream& upstream, const Address& address, bool own) {
-  return proxy_permitted(list, upstream, address) && (upstream.of_policy || !own);
-}
-
 }  // namespace
 
 // A credential that the proxy does not take is renewed once. Never without the proxy: who set it may want all to be seen there.
@@ -68,8 +63,9 @@ Task<DialAnswer> Dialer::dial_proxy(Dial& dial, Way upstream, std::int64_t deadl
     addresses = std::move(found.addresses);
   }
   const List& list = *dial.list;
+  // The operator's word on where it is counts; else what is the container's own serves its inside alone.
   std::erase_if(addresses, [&](const Address& address) {
-    return !may_be_proxy(list, *upstream, address, own_.has(address, poll_.now_us()));
+    return !proxy_permitted(list, *upstream, address) || (!upstream->of_policy && own_.has(address, poll_.now_us()));
   });
   if (addresses.empty()) co_return refused(answer, Refusal::upstream);
   if (addresses.size() > kMostAddresses) addresses.resize(kMostAddresses);

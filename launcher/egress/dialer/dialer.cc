@@ -107,7 +107,7 @@ Verdict Dialer::judge(const Dial& dial) {
   return verdict;
 }
 
-// It has nothing to say.
+// The opener says nothing to the dialer.
 bool Dialer::set_opener(Fd fd) {
   opener_.reset();
   opener_ = std::make_unique<Link>(poll_, std::move(fd), [](std::string_view, std::vector<Fd>) { return false; }, [] {});

@@ -253,7 +253,7 @@ def test_a_list_that_binds_a_secret_gets_an_opener(gate, place, tmp_path):
 
 
 def test_sessions_believe_the_authority_that_the_opener_says(gate, place, tmp_path):
-    """It stands in the store that the list names, beside the system's; what anybody else says there, or what is no certificate, does not."""
+    """The opener's certificate is added to the store that the list names. Another process's is not, nor is malformed text."""
     store = tmp_path / "trust" / "opened"
     store.mkdir(parents=True)
     (store / "ca-certificates.crt").write_text("of a launcher before")

@@ -1,8 +1,8 @@
-#include "agent/routes/way_answers.h"
+#include "agent/routes/refusals.h"
 
 namespace caisson::routes {
 
-Result<http::Response> way_refusal(const Error& error) {
+Result<http::Response> refusal(const Error& error) {
   switch (error.code) {
     case Code::invalid_argument: {
       Issues issues;
@@ -11,8 +11,10 @@ Result<http::Response> way_refusal(const Error& error) {
     }
     case Code::not_found:
       return http::error_response(404, error.what);
+    case Code::already_exists:
+      return http::error_response(409, error.what);
     case Code::permission_denied:
-    case Code::unavailable:
+    case Code::unavailable:  // the policy or the machine does not give it: trying again is useless
       return http::error_response(403, error.what);
     case Code::limit:
       return http::error_response(429, error.what);
