@@ -12,7 +12,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BELOW_SERVICES = ["launcher/common/base", "launcher/common/tables", "agent/frames", "agent/metrics", "agent/http", "agent/bridge"]
-SERVICES = [f"agent/services/{name}" for name in ("common", "program", "shell", "code", "notebook", "files", "observe", "workspace")]
+SERVICES = [f"agent/services/{name}" for name in ("common", "program", "shell", "code", "notebook", "files", "observe", "desktop", "browser", "workspace")]
 
 
 
@@ -62,7 +62,7 @@ ALLOWED = {
     "launcher/init": commons("base freestanding wire"),
     "launcher/auditor": commons("base tables telling watching wire"),
     "launcher/observer": commons("base tables watching wire"),
-    "launcher/gate": [*commons("base build capture confine egress tables telling wire"), "launcher/egress/list"],
+    "launcher/gate": [*commons("base build capture confine egress ipc tables telling wire"), "launcher/egress/list"],
     "launcher/homes": commons("base confine tables"),
     "launcher/options": [*commons("base egress kernel policy"), "launcher/pid1", "launcher/pid1/session"],
     "launcher/logs": commons("audit audit_lines base tables"),
@@ -82,6 +82,10 @@ ALLOWED = {
     "agent/bridge": [*commons("base ipc tables"), "agent/courier", "agent/http", "agent/metrics", "agent/traces"],
     "agent/frames": [*commons("base tables")],
     "agent/worker": [*commons("base tables"), "agent/frames"],
+    "agent/display": [*commons("base"), "agent/frames"],
+    # Programs of the session `browser`, which know nothing of the agent but the lines between them.
+    "agent/cdp": commons("base"),
+    "agent/relay": commons("base"),
     # Kinds of sessions know nothing of each other; only a workspace has all of them.
     "agent/services/common": [*BELOW_SERVICES, *commons("ipc")],
     "agent/services/program": [*BELOW_SERVICES, "agent/services/common"],
@@ -89,8 +93,10 @@ ALLOWED = {
     "agent/services/code": [*BELOW_SERVICES, "agent/services/common", "agent/services/program"],
     "agent/services/notebook": [*BELOW_SERVICES, "agent/services/common", "agent/services/program"],
     "agent/services/files": [*BELOW_SERVICES, "agent/services/common", "agent/services/program"],
+    "agent/services/desktop": [*BELOW_SERVICES, "agent/services/common", "agent/services/program"],
+    "agent/services/browser": [*BELOW_SERVICES, "agent/services/common", "agent/services/program", "agent/services/files", "agent/services/desktop"],
     "agent/services/observe": [*BELOW_SERVICES, "agent/services/common"],
-    "agent/services/workspace": [*BELOW_SERVICES, "agent/services/common", "agent/services/program", "agent/services/shell", "agent/services/code", "agent/services/notebook", "agent/services/files", "agent/services/observe"],
+    "agent/services/workspace": [*BELOW_SERVICES, "agent/services/common", "agent/services/program", "agent/services/shell", "agent/services/code", "agent/services/notebook", "agent/services/files", "agent/services/observe", "agent/services/desktop", "agent/services/browser"],
     "agent/auth": [*commons("base tables"), "agent/http"],
     "agent/proxy": [*commons("base"), "agent/bridge", "agent/http", "agent/metrics"],
     "agent/routes": [*commons("base egress tables"), "agent/frames", "agent/http", "agent/metrics", "agent/auth", "agent/proxy", "agent/bridge", "agent/traces", *SERVICES],

@@ -27,6 +27,7 @@ TABLES = {
     "calls that name files": (r"inline constexpr PathCall kPathCalls\[\] = \{", r"^\};", r"CAISSON_CALL\((\w+)\)", 5, set()),
     "ways to end": (r"inline constexpr std::string_view kSessionEnds =", r";$", None, 5, {"agent/bridge/end.cc"}),
     "operations of the file worker": (r"kFileOps = \{\{", r"^\}\};", r'FileOp::\w+, "(\w+)"', 5, set()),
+    "operations of the page driver": (r"kPageOps = \{\{", r"^\}\};", r'PageOp::\w+, "(\w+)"', 6, set()),
     "steps": (r"inline constexpr StepRow kSteps\[kStepCount\] = \{", r"^\};", r'"([a-z_]+)"', 5, {
         "agent/metrics/launcher_names.h"}),  # labels; a test compares them
 }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "launcher/common/base/session_id.h"
 #include "launcher/common/base/word.h"
 
 namespace caisson::bridge {
@@ -52,7 +53,7 @@ task<void> open_way(LauncherClient& launcher, std::string workspace) {
   const json::Value domains = all.value("domains", json::Value::object());
   for (const auto& [domain, about] : domains.items()) {
     CO_TRY_ASSIGN(const json::Value answer, co_await launcher.policy(domain));
-    if (!goes_out(answer.value("policy", json::Value()))) continue;
+    if (domain == kCredentialsDomain || !goes_out(answer.value("policy", json::Value()))) continue;
     CO_TRY_ASSIGN(auto session, co_await launcher.session_create(domain, "way out", workspace));
     co_return co_await launcher.session_destroy(std::move(session), "its workspace has its way out");
   }

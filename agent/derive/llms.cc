@@ -15,7 +15,8 @@ using routes::Route;
 constexpr std::string_view kBeginning =
     "# Caisson\n"
     "\n"
-    "> Sealed shell and code sessions for AI agents, behind the AIO Sandbox API. Every operation of this server is below.\n"
+    "> Sealed shell, code and browser sessions for AI agents, behind the AIO Sandbox API. Every operation of this server is "
+    "below.\n"
     "\n"
     "Set `URL` to the address of this server and `KEY` to its API key. The key goes in the header `X-AIO-API-Key`, in\n"
     "`Authorization: Bearer`, or in the query as `api_key`. Bodies and answers are JSON. An answer is\n"
@@ -69,6 +70,7 @@ Value placeholder(std::string_view name, const Value& given, const Components& c
   const Value& schema = resolved(given, components);
   if (const auto options = schema.find("anyOf"); options != schema.end() && !options->empty())
     return placeholder(name, options->front(), components);
+  if (const auto only = schema.find("const"); only != schema.end()) return *only;
   if (const auto values = schema.find("enum"); values != schema.end() && !values->empty()) return values->front();
   const std::string type = json::text_of(schema, "type");
   if (type == "integer" || type == "number") return schema.value("minimum", Value(1));
@@ -84,6 +86,28 @@ std::string shell_quoted(std::string_view text) {
   return out + "'";
 }
 
+// Of a body that is one of several objects: the member that tells them apart, or "".
+std::string tag_of(const Value& body) {
+  const auto discriminator = body.find("discriminator");
+  return discriminator == body.end() ? "" : json::text_of(*discriminator, "propertyName");
+}
+
+// A line for each of these objects: its tag, and its other members.
+void append_alternatives(std::string& out, const Value& body, const Components& components) {
+  const std::string tag = tag_of(body);
+  for (const Value& option : body.at("oneOf")) {
+    const Value& whole = resolved(option, components);
+    out.append("- `").append(tag).append("` ").append(json::dump(whole.at("properties").at(tag).at("const")));
+    std::string_view before = " with ";
+    for (const auto& [name, field] : whole.at("properties").items()) {
+      if (name == tag) continue;
+      out.append(std::exchange(before, ", ")).append("`").append(name).append("` (").append(type_text(field, components));
+      out.append(is_required(whole, name) ? ", required)" : ")");
+    }
+    out += '\n';
+  }
+}
+
 void append_curl(std::string& out, const Route& route, const Value* body, const Components& components) {
   std::string path(route.path);
   std::ranges::replace(path, '{', '<');
@@ -95,9 +119,11 @@ void append_curl(std::string& out, const Route& route, const Value* body, const 
     out += " -F 'file=@<file>'";
   } else if (body != nullptr) {
     Value example = Value::object();
-    if (const auto fields = body->find("properties"); fields != body->end())
+    const std::string tag = tag_of(*body);
+    const Value& object = tag.empty() ? *body : resolved(body->at("oneOf").front(), components);
+    if (const auto fields = object.find("properties"); fields != object.end())
       for (const auto& [name, field] : fields->items())
-        if (is_required(*body, name)) example[name] = placeholder(name, field, components);
+        if (is_required(object, name) || name == tag) example[name] = placeholder(name, field, components);
     out.append(" -H 'Content-Type: application/json' -d ").append(shell_quoted(json::dump(example)));
   }
   char separator = '?';
@@ -120,8 +146,10 @@ void append_operation(std::string& out, const Route& route, Components& componen
     fields.append("- `").append(parameter.name).append("` in the query (").append(parameter.type);
     fields.append(parameter.required ? ", required): " : "): ").append(parameter.doc).append("\n");
   }
-  const Value described = route.endpoint.describe_body == nullptr ? Value() : route.endpoint.describe_body(components);
+  Value described = route.endpoint.describe_body == nullptr ? Value() : route.endpoint.describe_body(components);
+  if (described.is_object() && described.contains("anyOf")) described = Value(described["anyOf"].front());  // or null
   const Value* body = described.is_null() ? nullptr : &resolved(described, components);
+  if (body != nullptr && !tag_of(*body).empty()) append_alternatives(fields, *body, components);
   if (body != nullptr && body->contains("properties"))
     for (const auto& [name, field] : (*body)["properties"].items())
       append_field(fields, name, field, is_required(*body, name), components);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "agent/http/token.h"
+#include "launcher/common/base/word.h"
 
 namespace caisson::derive {
 namespace {
@@ -44,9 +45,13 @@ std::string add_envelope(const Route& route, Components& components) {
 
 constexpr std::string_view kBytes = "application/octet-stream";
 
-Value bytes_response(std::string_view content_type, std::string_view description) {
+// content_types: separated by a space.
+Value bytes_response(std::string_view content_types, std::string_view description) {
   const Value bytes = {{"type", "string"}, {"format", "binary"}};
-  return {{"description", description}, {"content", {{std::string(content_type), {{"schema", bytes}}}}}};
+  Value content = Value::object();
+  for (std::ptrdiff_t i = 0; i < count_words(content_types); ++i)
+    content[std::string(word(content_types, static_cast<std::size_t>(i)))] = {{"schema", bytes}};
+  return {{"description", description}, {"content", std::move(content)}};
 }
 
 Value success_response(const Route& route, Components& components) {
@@ -69,7 +74,7 @@ Value path_parameters(std::string_view path) {
     out.push_back({{"name", name},
                    {"in", "path"},
                    {"required", true},
-                   {"schema", {{"type", "string"}, {"title", routes::schema::title_of(name)}}}});
+                   {"schema", {{"type", name == "index" ? "integer" : "string"}, {"title", routes::schema::title_of(name)}}}});
   }
   return out;
 }
@@ -227,7 +232,7 @@ Value openapi(const std::vector<const Route*>& table) {
       {"info",
        {{"title", "Caisson"},
         {"version", CAISSON_VERSION},
-        {"description", "Sealed shell and code sessions for AI agents, behind the AIO Sandbox API"},
+        {"description", "Sealed shell, code and browser sessions for AI agents, behind the AIO Sandbox API"},
         {"license", {{"name", "Apache License 2.0"}, {"identifier", "Apache-2.0"}}}}},
       {"servers", Value::array({{{"url", "/"}, {"description", "The server of this document"}}})},
       {"tags", tags()},

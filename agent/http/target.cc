@@ -83,6 +83,18 @@ Status decode_query(std::string_view query, Pairs& out) {
 
 }  // namespace
 
+std::string percent_encoded(std::string_view text) {
+  constexpr std::string_view kUnreserved = "-._~", kHex = "0123456789ABCDEF";
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || kUnreserved.contains(c);
+    if (plain) out += c;
+    else out.append("%").append(1, kHex[byte >> 4]).append(1, kHex[byte & 15]);
+  }
+  return out;
+}
+
 std::optional<std::string> percent_decoded(std::string_view text, bool plus_is_space) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {

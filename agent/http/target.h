@@ -19,6 +19,8 @@ struct Target {
   Pairs query;                        // '+' is a space; "a" alone has an empty value
 };
 
+// Everything but letters, digits and "-._~" (RFC 3986, 2.3) as %XX.
+[[nodiscard]] std::string percent_encoded(std::string_view text);
 // nullopt: a percent sign without two hexadecimal digits behind it.
 [[nodiscard]] std::optional<std::string> percent_decoded(std::string_view text, bool plus_is_space = false);
 

@@ -106,6 +106,21 @@ class BeastTransport final : public WebSocket::Transport, public std::enable_sha
     co_return message;
   }
 
+  task<std::optional<WebSocketPiece>> receive_piece(std::uint64_t most) override {
+    stream_.read_message_max(static_cast<std::size_t>(most));
+    WebSocketPiece piece;
+    piece.data.resize(kPiece);
+    auto [error, size] = co_await stream_.async_read_some(asio::buffer(piece.data), as_values);
+    if (error == websocket::error::closed) co_return std::nullopt;
+    if (error == websocket::error::message_too_big) co_return caisson::fail(Code::protocol, "websocket message is too big");
+    if (error == beast::error::timeout) co_return caisson::fail(Code::timeout, "websocket client does not answer");
+    if (error) co_return asio_error("read from the websocket", error);
+    piece.data.resize(size);
+    piece.binary = stream_.got_binary();
+    piece.last = stream_.is_message_done();
+    co_return piece;
+  }
+
   task<void> send(std::string text) override {
     WebSocketMessage message;
     message.data = std::move(text);
@@ -121,6 +136,16 @@ class BeastTransport final : public WebSocket::Transport, public std::enable_sha
     auto [error, size] = co_await stream_.async_write(bytes, as_values);
     deadline_.cancel();
     out_.release();
+    if (error) co_return asio_error("write to the websocket", error);
+    co_return Status{};
+  }
+
+  task<void> send_piece(WebSocketPiece piece) override {
+    start_deadline(deadline_, limits_.write_timeout);
+    stream_.binary(piece.binary);
+    const asio::const_buffer bytes = asio::buffer(piece.data);
+    auto [error, size] = co_await stream_.async_write_some(piece.last, bytes, as_values);
+    deadline_.cancel();
     if (error) co_return asio_error("write to the websocket", error);
     co_return Status{};
   }

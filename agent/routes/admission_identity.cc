@@ -123,6 +123,7 @@ bool is_of_workspace(Scope scope) {
     case Scope::jupyter:
     case Scope::nodejs:
     case Scope::code:
+    case Scope::browser:
     case Scope::proxy:
     case Scope::operator_:
       return true;

@@ -8,6 +8,7 @@
 #include <ctime>
 
 #include "agent/http/multipart.h"
+#include "agent/http/target.h"
 #include "agent/routes/file_calls.h"
 #include "agent/routes/table.h"
 #include "agent/services/workspace/workspace.h"
@@ -209,17 +210,9 @@ std::string http_date(std::int64_t seconds) {
 // RFC 6266: an ASCII name for old clients, the real one for all others.
 std::string disposition(const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1);
-  std::string plain, encoded;
-  for (const char c : name) {
-    constexpr std::string_view kHex = "0123456789ABCDEF";
-    const auto byte = static_cast<unsigned char>(c);
-    const bool word =
-        (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '.' || c == '-' || c == '_';
-    if (word) encoded += c;
-    else encoded.append("%").append(1, kHex[byte >> 4]).append(1, kHex[byte & 15]);
-    plain += word || c == ' ' ? c : '_';
-  }
-  return "attachment; filename=\"" + plain + "\"; filename*=UTF-8''" + encoded;
+  std::string plain;
+  for (const char c : name) plain += http::percent_encoded({&c, 1}).size() == 1 || c == ' ' ? c : '_';
+  return "attachment; filename=\"" + plain + "\"; filename*=UTF-8''" + http::percent_encoded(name);
 }
 
 http::Response download_failure(const services::FileFailure& why, const std::string& path) {

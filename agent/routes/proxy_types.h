@@ -115,7 +115,7 @@ struct Schema<ProxyConnection> {
                  field("refused", &ProxyConnection::refused, "Whether it was refused").defaulted(),
                  field("session", &ProxyConnection::session, "The session that asked; none where it is not known"),
                  field("domain", &ProxyConnection::domain, "Its policy domain"),
-                 field("via", &ProxyConnection::via, "transparent, connect, http, socks5, dns, or opened: with a secret"),
+                 field("via", &ProxyConnection::via, "transparent, connect, http, socks5, dns, or opened: its TLS was"),
                  field("host", &ProxyConnection::host, "The name or address that was asked for"),
                  field("port", &ProxyConnection::port, "The port"),
                  field("rule", &ProxyConnection::rule, "The rule of the policy's egress that decided; -1: none"),
@@ -129,7 +129,7 @@ struct Schema<ProxyConnection> {
                  field("detail", &ProxyConnection::detail, "The same in more words"),
                  field("error", &ProxyConnection::error, "Why a permitted connection could not be made"),
                  field("ended", &ProxyConnection::ended, "How it ended"),
-                 field("method", &ProxyConnection::method, "Of a request to a bound host"),
+                 field("method", &ProxyConnection::method, "Of a request where TLS is opened"),
                  field("alarm", &ProxyConnection::alarm, "true: nobody does this by mistake")};
 };
 template <>
@@ -140,13 +140,14 @@ struct Schema<ProxyConnections> {
 template <>
 struct Schema<ProxyUpstreamUpdate> {
   static constexpr std::string_view name = "ProxyUpstreamUpdateRequest";
-  static constexpr auto fields =
-      std::tuple{field("server", &ProxyUpstreamUpdate::server,
-                       "host:port or user:password@host:port; with http://, https:// or socks5:// in front, user and password "
-                       "are percent-encoded. The "
-                       "policy must let a domain connect to it"),
-                 field("auth_cmd", &ProxyUpstreamUpdate::auth_cmd,
-                       "A command that prints user:password. The policy must name the domain in which it runs")};
+  static constexpr auto fields = std::tuple{
+      field("server", &ProxyUpstreamUpdate::server,
+            "host:port or user:password@host:port; with http://, https:// or socks5:// in front, user and password "
+            "are percent-encoded. The "
+            "policy must let a domain connect to it"),
+      field("auth_cmd", &ProxyUpstreamUpdate::auth_cmd,
+            "A command of /bin/sh that prints user:password, in a session of the domain `credentials`; where the policy "
+            "permits it (`egress_auth_cmd`)")};
 };
 template <>
 struct Schema<ProxyUpstreamInfo> {

@@ -17,6 +17,7 @@ constexpr Tag kTags[] = {
     {Scope::jupyter, "jupyter", "Python in notebook kernels"},
     {Scope::nodejs, "nodejs", "JavaScript in Node.js"},
     {Scope::code, "code", "Programs by their language"},
+    {Scope::browser, "browser", "The screen, and the browser on it"},
     {Scope::proxy, "proxy", "Where what goes out goes through"},
     {Scope::operator_, "operator", "What sessions ask an operator to allow"},
     {Scope::workspaces, "workspaces", "Areas that share nothing with each other"},

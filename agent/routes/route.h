@@ -35,6 +35,7 @@ enum class Scope {
   jupyter,
   nodejs,
   code,
+  browser,
   proxy,
   operator_,
   workspaces,
@@ -129,7 +130,7 @@ struct Route {
   Endpoint endpoint;
   std::size_t body_limit = kDefaultBodyLimit;
   std::span<const Parameter> query = {};
-  std::string_view content_type = {};  // of the answer, if it is not JSON
+  std::string_view content_type = {};  // of the answer, if it is not JSON; several are separated by a space
 };
 
 // Answers without a credential, or looks for it itself.

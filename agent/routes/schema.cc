@@ -18,6 +18,8 @@ std::string number_text(double v) { return json::dump(number(v)); }
 
 void check_range(double v, const Bounds& bounds, const json::Value& loc, Issues& issues) {
   if (bounds.min && v < *bounds.min) issues.add_below(loc, *bounds.min);
+  if (bounds.above && v <= *bounds.above)
+    issues.add(loc, "greater_than", "Input should be greater than " + number_text(*bounds.above));
   if (bounds.max && v > *bounds.max)
     issues.add(loc, "less_than_equal", "Input should be less than or equal to " + number_text(*bounds.max));
 }
@@ -121,6 +123,7 @@ json::Value describe_scalar(std::string_view type, const Bounds& bounds) {
     for (const std::string_view name : bounds.one_of) out["enum"].push_back(name);
   if (bounds.unlisted) return out;
   if (bounds.min) out["minimum"] = number(*bounds.min);
+  if (bounds.above) out["exclusiveMinimum"] = number(*bounds.above);
   if (bounds.max) out["maximum"] = number(*bounds.max);
   if (bounds.min_length) out["minLength"] = *bounds.min_length;
   if (bounds.max_length) out["maxLength"] = *bounds.max_length;

@@ -39,7 +39,7 @@ concept HasSchema = requires { Schema<T>::fields; };
 
 // Conditions on a value besides its type.
 struct Bounds {
-  std::optional<double> min, max;
+  std::optional<double> min, max, above;  // above: and not equal
   std::optional<std::size_t> min_length, max_length;
   std::span<const std::string_view> one_of;
   std::string_view format, pattern;  // "date-time": for the description only
@@ -58,6 +58,11 @@ struct Field {
   constexpr Field min(double v) const {
     Field f = *this;
     f.bounds.min = v;
+    return f;
+  }
+  constexpr Field above(double v) const {
+    Field f = *this;
+    f.bounds.above = v;
     return f;
   }
   constexpr Field max(double v) const {
@@ -220,6 +225,7 @@ struct Codec<std::optional<M>> {
     return {{"anyOf", json::Value::array({Codec<M>::describe(b, c), {{"type", "null"}}})}};
   }
   static std::string type_name() { return "Optional_" + Codec<M>::type_name() + "_"; }
+  static constexpr bool all_optional() { return true; }
 };
 
 template <class M>
@@ -334,8 +340,12 @@ struct Codec<T> {
   }
 };
 
+// What can be the whole of a body.
+template <class T>
+concept IsBody = requires { Codec<T>::all_optional(); };
+
 // Reads a body. Empty text counts as {} when every field is optional (SDKs send no body at all then).
-template <HasSchema T>
+template <IsBody T>
 [[nodiscard]] T decode_body(std::string_view text, Unknown unknown, std::size_t max_bytes, Issues& issues);
 
 template <class T>
@@ -349,7 +359,7 @@ namespace schema {
                                                     Issues& issues);
 }  // namespace schema
 
-template <HasSchema T>
+template <IsBody T>
 T decode_body(std::string_view text, Unknown unknown, std::size_t max_bytes, Issues& issues) {
   T out{};
   const auto value = schema::parse_body(text, Codec<T>::all_optional(), max_bytes, issues);

@@ -11,7 +11,7 @@ namespace {
 
 http::Response workspace_not_found() { return http::error_response(404, "Workspace not found"); }
 
-Result<http::Response> refused(const Error& error) {
+Result<http::Response> workspace_refusal(const Error& error) {
   if (error.code == Code::not_found) return workspace_not_found();
   return refusal(error);
 }
@@ -41,13 +41,13 @@ task<http::Response> create(Call call, WorkspaceCreate body) {
   if (call.services.workspaces != nullptr && call.services.workspaces->resetting(body.name))
     co_return http::error_response(409, "workspace " + quote(body.name) + " is being reset");
   auto made = co_await call.services.launcher->workspace_create(encode(body));
-  if (!made) co_return refused(made.error());
+  if (!made) co_return workspace_refusal(made.error());
   co_return http::ok(shown(std::move(*made), *call.services.launcher), "Workspace created");
 }
 
 task<http::Response> reset(Call call) {
   auto made = co_await call.services.workspaces->reset(std::string(call.request.param("name")));
-  if (!made) co_return refused(made.error());
+  if (!made) co_return workspace_refusal(made.error());
   co_return http::ok(shown(std::move(*made), *call.services.launcher), "Workspace reset");
 }
 
@@ -68,21 +68,21 @@ task<http::Response> destroy(Call call) {
       (void)co_await (*workspace)->hooks.end();
     }
   const Status ended = co_await call.services.launcher->workspace_destroy(std::move(name), "deleted by the client");
-  if (!ended) co_return refused(ended.error());
+  if (!ended) co_return workspace_refusal(ended.error());
   co_return http::ok(nullptr, "Workspace deleted");
 }
 
 task<http::Response> pause(Call call) {
   const Status done = co_await call.services.workspaces->pause(std::string(call.request.param("name")));
-  if (!done) co_return refused(done.error());
+  if (!done) co_return workspace_refusal(done.error());
   co_return co_await one(call);
 }
 
 task<http::Response> resume(Call call) {
   auto workspace = co_await call.services.workspaces->find(std::string(call.request.param("name")));
-  if (!workspace) co_return refused(workspace.error());
+  if (!workspace) co_return workspace_refusal(workspace.error());
   const Status done = co_await call.services.workspaces->wake(*workspace);
-  if (!done) co_return refused(done.error());
+  if (!done) co_return workspace_refusal(done.error());
   co_return co_await one(call);
 }
 

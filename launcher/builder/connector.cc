@@ -33,16 +33,19 @@ int line_to_door(int gate, const char* whose, egress::Hello& hello, StepWriter& 
 }
 
 // A domain around the session's, so that the connector, once taken over, binds no port of its choice and connects to no other
-// than the door's. Landlock lets who is in an outer domain read the memory of who is in an inner one.
+// than the door's. Landlock lets who is in an outer domain read the memory of who is in an inner one. A domain that does not
+// permit REFER denies it, so sessions could link nothing from one directory into another.
 void bound_ports(std::uint16_t door, StepWriter& steps) {
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) steps.failed(Step::net_ns, errno);
   if (faults::skip("landlock")) return;
-  const raw::LandlockRulesetAttr attr{0, LANDLOCK_ACCESS_NET_BIND_TCP | LANDLOCK_ACCESS_NET_CONNECT_TCP, 0};
-  const int ruleset = raw::landlock_create_ruleset(&attr, sizeof attr, 0);
-  if (ruleset < 0 || raw::landlock_add_port(ruleset, LANDLOCK_ACCESS_NET_BIND_TCP, 0) != 0 ||
+  const raw::LandlockRulesetAttr attr{LANDLOCK_ACCESS_FS_REFER, LANDLOCK_ACCESS_NET_BIND_TCP | LANDLOCK_ACCESS_NET_CONNECT_TCP,
+                                      0};
+  const int ruleset = raw::landlock_create_ruleset(&attr, sizeof attr, 0), root = ::open("/", O_PATH | O_CLOEXEC);
+  if (ruleset < 0 || root < 0 || raw::landlock_add_path(ruleset, LANDLOCK_ACCESS_FS_REFER, root) != 0 ||
+      raw::landlock_add_port(ruleset, LANDLOCK_ACCESS_NET_BIND_TCP, 0) != 0 ||
       raw::landlock_add_port(ruleset, LANDLOCK_ACCESS_NET_CONNECT_TCP, door) != 0 || raw::landlock_restrict_self(ruleset) != 0)
     steps.failed(Step::net_ns, errno);
-  ::close(ruleset);
+  ::close(ruleset), ::close(root);
 }
 
 // 3: line to the door; 4: to the child, which hands the filter's listener over; 5: pidfd of the child.
@@ -51,9 +54,7 @@ void bound_ports(std::uint16_t door, StepWriter& steps) {
   for (int& fd : fds) fd = ::fcntl(fd, F_DUPFD_CLOEXEC, 16);
   program = ::fcntl(program, F_DUPFD_CLOEXEC, 16);
   for (int i = 0; i < 3; ++i)
-    if (::dup2(args.null, i) != i) ::_exit(1);
-  for (int i = 0; i < 3; ++i)
-    if (::dup2(fds[i], 3 + i) != 3 + i) ::_exit(1);
+    if (::dup2(args.null, i) != i || ::dup2(fds[i], 3 + i) != 3 + i) ::_exit(1);
   if (::close_range(6, ~0U, CLOSE_RANGE_CLOEXEC) != 0) ::_exit(1);
   if (::setsid() < 0 && errno != EPERM) ::_exit(1);
   (void)caps_drop_bounding();  // where it stays, no_new_privs makes it moot

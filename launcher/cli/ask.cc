@@ -1,39 +1,21 @@
 // `caisson ask ls|allow|deny|revoke`: what sessions were refused outside, and what of it is allowed. Asks caisson-gate, over a
 // line that the running launcher gives to whoever reached its control socket.
-#include <poll.h>
-#include <sys/socket.h>
-
 #include <charconv>
 
 #include "launcher/cli/args.h"
 #include "launcher/cli/audit/show.h"
 #include "launcher/cli/commands.h"
-#include "launcher/cli/control_client.h"
+#include "launcher/cli/gate_line.h"
 #include "launcher/cli/logs.h"
-#include "launcher/common/base/word.h"
 #include "launcher/common/tables/way_ops.h"
 
 namespace caisson::cli {
 namespace {
 
-constexpr int kAnswerMs = 30'000;
-constexpr json::Bounds kAnswer{.max_bytes = way::kMaxMessage, .max_depth = 8, .max_values = 8192};
-
 Result<json::Value> ask(const Args& args, const Options& options, way::Op op, json::Value request) {
-  TRY_ASSIGN(ControlClient control, ControlClient::connect(options));
-  const std::string workspace = args.last("--workspace").value_or("default");
-  TRY_ASSIGN(const Fd line, control.ask_for_fd("workspace_connect", {{"workspace", workspace}, {"port", 0}}));
-  request["op"] = word(words(op), static_cast<std::size_t>(op));
   if (const auto who = args.last("--who")) request["who"] = *who;
-  const std::string text = json::dump(request);
-  std::string answer(way::kMaxMessage + 1, '\0');
-  if (::send(line.get(), text.data(), text.size(), MSG_NOSIGNAL) < 0) return sys_error("send to caisson-gate");
-  pollfd ready{.fd = line.get(), .events = POLLIN, .revents = 0};  // the launcher's lines do not block
-  const ssize_t size = ::poll(&ready, 1, kAnswerMs) == 1 ? ::recv(line.get(), answer.data(), answer.size(), 0) : -1;
-  if (size <= 0) return fail(Code::unavailable, "caisson-gate gave no answer: try again");
-  TRY_ASSIGN(json::Value body, json::parse({answer.data(), static_cast<std::size_t>(size)}, kAnswer));
-  if (!body.contains("error")) return body.value("result", json::Value::object());
-  return fail(code_from(body.value("error", "")), body.value("what", ""));
+  TRY_ASSIGN(const GateLine line, GateLine::connect(args.last("--workspace").value_or("default"), options));
+  return line.ask(op, std::move(request));
 }
 
 Result<std::int64_t> id_of(const Args& args) {

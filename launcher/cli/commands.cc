@@ -211,6 +211,29 @@ From the next connection on. Connections that are open go on, as with a newer po
 Exit codes: 0; 3 no grant ID is in force; 4 not root; 6 no launcher answers.
 )",
      Syntax(kAskFlags, 1, 1), ask_revoke},
+    {"secret set", "hand over a secret that is in no file",
+     R"(caisson secret set [--workspace WORKSPACE] NAME < SECRET
+
+Reads the secret from stdin: 12 to 1,024 printable characters. It is for each policy whose `secrets` has NAME with `handed`. It
+stays in memory until the launcher's caisson-gate ends, and takes the place of one that was handed over before. Root only.
+
+  -w, --workspace WORKSPACE  (default: default)
+
+  vault read -field=token secret/issues | caisson secret set issues
+
+Exit codes: 0; 2 stdin has no secret; 3 no policy has NAME, or no such workspace; 4 not root; 6 no launcher answers.
+)",
+     Syntax(std::span(kAskFlags).first(1), 1, 1), secret_set},
+    {"secret revoke", "take such a secret back",
+     R"(caisson secret revoke [--workspace WORKSPACE] NAME
+
+Its placeholder is refused from the next request on, and connections that use it end. Root only.
+
+  caisson secret revoke issues
+
+Exit codes: 0; 3 no policy has NAME, or no such workspace; 4 not root; 6 no launcher answers.
+)",
+     Syntax(std::span(kAskFlags).first(1), 1, 1), secret_revoke},
     {"session ls", "list the sessions of the running launcher",
      R"(caisson session ls
 

@@ -46,6 +46,7 @@ struct Command {
 };
 
 Main ask_ls, ask_allow, ask_deny, ask_revoke;
+Main secret_set, secret_revoke;
 Main audit_show, audit_tail, audit_verify, audit_ls, audit_stats, audit_export, session_ls, session_kill, agent_restart,
     session_report, policy_check, policy_explain, policy_learn, policy_test, policy_import, probe_main, version_main;
 int run_main(Arguments args, const Options& options);

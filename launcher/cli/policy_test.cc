@@ -67,7 +67,10 @@ Result<std::unique_ptr<Single>> session_of(const TestFile& file, const Options& 
   // There is no workspace here to share them with.
   policy::Narrowing alone;
   alone.home_private = alone.tmp_private = true;
-  TRY_ASSIGN(session.policy, policy::narrow(session.loaded, alone));
+  policy::Policy shared = *session.loaded;
+  for (policy::Scope* whose : {&shared.home, &shared.tmp})
+    if (*whose == policy::Scope::read) *whose = policy::Scope::workspace;
+  TRY_ASSIGN(session.policy, policy::narrow(std::make_shared<const policy::Policy>(std::move(shared)), alone));
   char self[4096];
   const ssize_t n = ::readlink("/proc/self/exe", self, sizeof self);
   if (n <= 0) return sys_error("find this program");

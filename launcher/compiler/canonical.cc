@@ -53,6 +53,7 @@ Value to_json(const Policy& p) {
   if (goes_out(p.network)) out["egress_limits"] = egress_limits_json(p.egress);
   else out.erase("egress");
   if (std::string ask = egress_ask_word(p.egress); !ask.empty()) out["egress_ask"] = std::move(ask);
+  if (egress_auth_cmd(p.egress)) out["egress_auth_cmd"] = true;
   if (json::Value upstream = upstream_json(p.egress); !upstream.empty()) out["upstream"] = std::move(upstream);
   if (json::Value secrets = secrets_json(p.egress); !secrets.empty()) out["secrets"] = std::move(secrets);
   return out;

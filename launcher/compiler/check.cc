@@ -1,6 +1,8 @@
 // What only a whole policy shows: paths that collide, and hidden paths that nothing grants.
 #include <algorithm>
+#include <utility>
 
+#include "launcher/compiler/effective.h"
 #include "launcher/compiler/egress.h"
 #include "launcher/compiler/secrets.h"
 #include "launcher/compiler/stages.h"
@@ -41,15 +43,38 @@ void check_made(const Policy& policy, const Source& source, const std::string& p
   if (below(policy.files) || below(policy.links)) problem("cannot be made: another file or link of this policy is below it");
 }
 
+// A directory of the home is where the home is: a file that gives another place as its `path` has another home_path in mind.
+void place_in_home(Policy& policy) {
+  for (Grant& grant : policy.grants) {
+    if (!grant.source.starts_with(kOfHome)) continue;
+    const std::string before =
+        "/grants" + std::exchange(grant.path, policy.home_path + "/" + grant.source.substr(kOfHome.size()));
+    for (auto* reasons : {&policy.weaken, &policy.why})
+      if (auto reason = reasons->extract(before)) reason.key() = "/grants" + grant.path, reasons->insert(std::move(reason));
+  }
+  std::ranges::sort(policy.grants, {}, &Grant::path);
+}
+
 }  // namespace
 
 void check_policy(Policy& policy, const Source& source, const Sets& sets, Problems& problems) {
+  place_in_home(policy);
   for (const Grant& grant : policy.grants)
     for (const std::string& path : {grant.path, grant.source})
       if (const std::string why = reserved(policy, path); !why.empty()) {
         problems.add(source, pointer_of(source, grant.path), quote(path) + " " + why);
         break;
       }
+  for (const Grant& grant : policy.grants) {
+    const bool home = grant.source.starts_with(kOfHome);
+    if (!home && !grant.source.starts_with(kOfWorkspace)) continue;
+    const auto problem = [&](const std::string& what) {
+      problems.add(source, pointer_of(source, grant.path), quote(grant.path) + what);
+    };
+    if (grant.required) problem(" is made where it is missing: it needs \"required\": false");
+    if (!home && !inside(grant.path, "/tmp")) problem(" is of the workspace's memory, and lies outside /tmp");
+    if (home && grant.access == Access::read) problem(" is of the home, and needs \"access\": \"read-write\"");
+  }
   for (const std::string& path : policy.hide)
     if (policy.preset.empty() && ruling_grant(policy.grants, path) == nullptr)  // a preset speaks to every domain
       problems.add(source, "/hide", quote(path) + " is in no grant: there is nothing to hide");
@@ -82,7 +107,12 @@ void check_policy(Policy& policy, const Source& source, const Sets& sets, Proble
       problems.add(source, "/egress",
                    list.error().what + ": with those that deny in the files that it extends, it may have " +
                        std::to_string(egress::kMaxRules) + " rules and " + std::to_string(egress::kMaxListBytes) + " bytes");
-  check_bound(policy, source, problems);
+  if (nests(policy) && std::ranges::find(policy.syscalls.allow, "netlink-route") != policy.syscalls.allow.end())
+    problems.add(
+        source, "/syscalls/allow",
+        "has \"netlink-route\" beside \"nested-sandbox\": with the capabilities of a nested namespace it changes routes, "
+        "queues and interfaces in the kernel");
+  check_opened(policy, source, problems);
   resolve_sets(policy, source, sets, problems);
 }
 

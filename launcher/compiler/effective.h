@@ -2,6 +2,7 @@
 // which has the rules only as bytes.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <set>
 #include <string_view>
@@ -11,6 +12,12 @@
 #include "launcher/common/policy/in_force.h"
 
 namespace caisson::policy {
+
+// The set with which programs make user namespaces to sandbox themselves in. Another set that allows it ends at the canary.
+inline constexpr const char* kNestedSet = "nested-sandbox";
+[[nodiscard]] inline bool nests(const Policy& policy) {
+  return std::ranges::find(policy.syscalls.allow, kNestedSet) != policy.syscalls.allow.end();
+}
 
 // `sets` with only those that are `on` in force. The others allow nothing: calls that only they allow are refused with EPERM.
 [[nodiscard]] std::vector<SyscallSet> effective_sets(std::vector<SyscallSet> sets,

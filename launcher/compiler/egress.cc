@@ -1,12 +1,14 @@
 #include "launcher/compiler/egress.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <variant>
 
 #include "launcher/common/capture/capture.h"
 #include "launcher/compiler/stages.h"
 #include "launcher/egress/list/list.h"
+#include "launcher/egress/list/path.h"
 #include "launcher/egress/list/ports.h"
 #include "launcher/egress/list/prefix.h"
 #include "launcher/egress/list/upstream.h"
@@ -19,6 +21,8 @@ using egress::AddressClass;
 using egress::Name;
 using egress::Ports;
 using json::Value;
+
+constexpr std::uint16_t kHttpPort = 80;
 
 static_assert(find_row("/egress")->most == egress::kMaxRules && kMaxWhy == egress::kMaxRuleWhy && egress::kMaxRulePorts == 16);
 
@@ -151,7 +155,7 @@ class Checker {
   }
 
   void denial() {
-    for (const char* member : {"private", "sni", "methods"})
+    for (const char* member : {"private", "sni", "methods", "inspect", "paths"})
       if (rule_->contains(member)) problem(member, "goes with rules that allow: this one denies");
   }
 
@@ -163,9 +167,33 @@ class Checker {
       problem("host",
               "leads to no place that can be reached: " + std::string(word(words(*kind), static_cast<std::size_t>(*kind))));
     if (rule_->contains("alarm")) problem("alarm", "goes with rules that deny: this one allows");
-    const bool tls = overlap(ports_of(*rule_, ports), {{443, 443}});
-    if (rule_->value("methods", "all") == "read" && tls)
-      problem("methods", "\"read\" holds for plain HTTP, and port 443 carries TLS: say \"ports\": [80]");
+    requests(place, ports_of(*rule_, ports));
+  }
+
+  // Of requests, which are seen in plain HTTP and where TLS is opened.
+  void requests(const Place& place, const std::vector<Ports>& ports) {
+    const bool inspects = rule_->value("inspect", false);
+    const bool others = overlap(ports, {{1, kHttpPort - 1}, {kHttpPort + 1, 65535}});
+    for (const char* member : {"inspect", "paths"})
+      if (place.address && rule_->contains(member)) return problem(member, "goes with names: this rule names addresses");
+    if (inspects && rule_->value("sni", "required") == "optional")
+      problem("inspect", "needs the name that a TLS client asks for, and \"sni\": \"optional\" goes without one");
+    if (inspects && !others) problem("inspect", "opens TLS, and port 80 carries plain HTTP, whose requests are seen anyway");
+    if (rule_->value("methods", "all") == "read" && overlap(ports, {{443, 443}}) && !inspects)
+      problem("methods",
+              "\"read\" holds for plain HTTP, and port 443 carries TLS: say \"ports\": [80], or open it by \"inspect\": true");
+    if (rule_->contains("paths") && others && !inspects)
+      problem("paths",
+              "hold where requests are seen, and nobody sees them in TLS: say \"ports\": [80], or open it by \"inspect\": true");
+    const Value& paths = list_of(*rule_, "paths");
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      const auto path = paths[i].get<std::string>();
+      const std::string member = "paths/" + std::to_string(i);
+      if (const std::string_view fault = egress::fault_of_path(path); !fault.empty())
+        problem(member.c_str(), quote(path) + " " + std::string(fault));
+      else if (path.contains('*'))
+        problem(member.c_str(), quote(path) + " has a '*': a path permits what is below it, too", path.substr(0, path.find('*')));
+    }
   }
 
   const Source& source_;
@@ -187,6 +215,8 @@ egress::Rule compile(const Value& rule) {
       rule.value("sni", place.address ? "optional" : "required") == "optional" ? egress::Sni::optional : egress::Sni::required;
   if (out.deny) out.sni = egress::Sni::required;
   out.read_only = rule.value("methods", "all") == "read";
+  out.inspect = rule.value("inspect", false);
+  for (const Value& path : list_of(rule, "paths")) out.paths.push_back(path.get<std::string>());
   out.alarm = rule.value("alarm", false);
   out.why = rule["why"].get<std::string>();
   return out;
@@ -208,18 +238,67 @@ Value rule_json(const egress::Rule& rule) {
   if (rule.alarm) out["alarm"] = true;
   if (rule.private_) out["private"] = true;
   if (rule.read_only) out["methods"] = "read";
+  if (rule.inspect) out["inspect"] = true;
+  if (!rule.paths.empty()) out["paths"] = rule.paths;
   if (!rule.deny && (rule.sni == egress::Sni::optional) != rule.address.has_value())
     out["sni"] = word(words(rule.sni), static_cast<std::size_t>(rule.sni));
   return out;
 }
 
-bool same_but_why(Value a, Value b) {
-  a.erase("why");
-  b.erase("why");
+bool same_but(std::initializer_list<const char*> members, Value a, Value b) {
+  for (const char* member : members) a.erase(member), b.erase(member);
   return a == b;
 }
+
+// In the same words, its reason apart; but requests may be seen where they are not by the other one, and fewer paths be
+// permitted.
+bool no_more_than(const Value& rule, const Value& other) {
+  if (!same_but({"why", "inspect", "paths"}, rule, other)) return false;
+  if (other.value("inspect", false) && !rule.value("inspect", false)) return false;
+  const auto outer = list_of(other, "paths").get<std::vector<std::string>>();
+  const auto within = [&outer](const Value& path) { return egress::is_at_path(path.get_ref<const std::string&>(), outer); };
+  return outer.empty() || (rule.contains("paths") && std::ranges::all_of(rule["paths"], within));
+}
 bool said_in(const Value& rules, const Value& rule) {
-  return std::ranges::any_of(rules, [&rule](const Value& one) { return same_but_why(one, rule); });
+  return std::ranges::any_of(rules, [&rule](const Value& one) { return no_more_than(rule, one); });
+}
+
+bool limits(const Value& rule) {
+  return !denies(rule) && (rule.value("inspect", false) || rule.contains("paths") || rule.value("methods", "all") == "read");
+}
+
+// Whether `wide` allows a port of all that `rule` names, and less exactly: it decides where there is no `rule`.
+bool decides_without(const Value& wide, const Value& rule) {
+  const auto ports = [](const Value& of) { return ports_of(of, read_ports(list_of(of, "ports"))); };
+  const Read by = read_place(wide["host"].get<std::string>()), named = read_place(rule["host"].get<std::string>());
+  const auto *outer = std::get_if<Place>(&by), *inner = std::get_if<Place>(&named);
+  if (outer == nullptr || inner == nullptr) return false;  // a preset with such a host is refused for it already
+  if (denies(wide) || !overlap(ports(wide), ports(rule))) return false;
+  if (outer->address && inner->address)
+    return outer->prefix < inner->prefix && contains({*outer->address, outer->prefix}, *inner->address);
+  const std::string& name = inner->name.empty() ? inner->suffix : inner->name;
+  return !outer->suffix.empty() && name.ends_with("." + outer->suffix);
+}
+
+bool limited_in(const Value& rules, const Value& limit) {
+  return std::ranges::any_of(rules, [&limit](const Value& rule) { return no_more_than(rule, limit); });
+}
+
+// A rule that limits requests, none of which is in `rules`, where a less exact one permits them without that limit.
+bool is_lost(const Value& limit, const Value& rules) {
+  return limits(limit) && !limited_in(rules, limit) &&
+         std::ranges::any_of(rules, [&limit](const Value& rule) { return decides_without(rule, limit); });
+}
+
+// With the limit beside it, where it says the same else, such a rule stays; it goes where the limit might allow more.
+void keep_limit(Value& rules, const Value& limit) {
+  if (!is_lost(limit, rules)) return;
+  Value out = Value::array();
+  for (const Value& rule : rules)
+    if (!decides_without(rule, limit) || same_but({"host", "why", "inspect", "paths", "methods"}, rule, limit))
+      out.push_back(rule);
+  rules = std::move(out);
+  if (is_lost(limit, rules)) rules.push_back(limit);
 }
 
 }  // namespace
@@ -255,6 +334,11 @@ void check_upstream(const Source& source, Problems& problems) {
     else if (server_text(*read) != server->get<std::string>())
       problems.add(source, at, quote(server->get<std::string>()) + " is not canonical", server_text(*read));
   }
+  if (upstream.is_object() && upstream.contains("secret") && upstream.contains("command"))
+    problems.add(source, "/upstream", "has a secret from a file and from a command: say one of them");
+  if (const auto command = upstream.is_object() ? upstream.find("command") : upstream.end();
+      command != upstream.end() && !egress::is_command(command->get<std::string>()))
+    problems.add(source, "/upstream/command", "has a control character: a command is one line");
   if (const auto user = upstream.is_object() ? upstream.find("user") : upstream.end(); user != upstream.end())
     if (egress::Upstream named; !set_credential(named, user->get<std::string>() + ":") || named.user != user->get<std::string>())
       problems.add(source, "/upstream/user", "is no user name: it has a colon or a control character");
@@ -270,6 +354,7 @@ std::string compile_upstream(const Value& upstream) {
   if (!out) return {};
   out->user = upstream.value("user", "");
   out->secret = upstream.value("secret", "");
+  out->command = upstream.value("command", "");
   out->resolve_here = upstream.value("resolve", "proxy") == "local";
   out->of_policy = true;
   for (const Value& text : list_of(upstream, "include")) out->include.push_back(*egress::read_pattern(text.get<std::string>()));
@@ -299,6 +384,7 @@ std::string compile_egress(const Value& policy, Network network) {
                  .connections_per_second = limits["connections_per_second"].get<std::uint32_t>(),
                  .bytes_per_second = bytes == kNoIoLimit ? 0 : bytes,
                  .idle_seconds = limits["idle_seconds"].get<std::uint32_t>()};
+  list.client_commands = policy["egress_auth_cmd"].get<bool>();
   list.upstream = compile_upstream(policy["upstream"]);
   return egress::list_bytes(list);
 }
@@ -325,6 +411,11 @@ std::string egress_ask_word(std::string_view list) {
   return read && read->ask != egress::Approver::nobody ? std::string(name_of(read->ask)) : "";
 }
 
+bool egress_auth_cmd(std::string_view list) {
+  const auto read = egress::read_list(list);
+  return read && read->client_commands;
+}
+
 Value upstream_json(std::string_view list) {
   const auto read = egress::read_list(list);
   const auto upstream = read && !read->upstream.empty() ? egress::read_upstream(read->upstream) : fail(Code::not_found, "");
@@ -332,6 +423,7 @@ Value upstream_json(std::string_view list) {
   Value out{{"server", server_text(*upstream)}, {"resolve", upstream->resolve_here ? "local" : "proxy"}};
   if (!upstream->user.empty()) out["user"] = upstream->user;
   if (!upstream->secret.empty()) out["secret"] = upstream->secret;
+  if (!upstream->command.empty()) out["command"] = upstream->command;
   for (const egress::Pattern& pattern : upstream->include) out["include"].push_back(pattern.text);
   for (const egress::Pattern& pattern : upstream->exclude) out["exclude"].push_back(pattern.text);
   return out;
@@ -358,15 +450,35 @@ Value merge_egress(const Value& parent, const Value& child) {
 }
 
 bool allows_more(const Value& parent, const Value& child) {
-  return std::ranges::any_of(child, [&parent](const Value& rule) { return !denies(rule) && !said_in(parent, rule); });
+  return std::ranges::any_of(child, [&parent](const Value& rule) { return !denies(rule) && !said_in(parent, rule); }) ||
+         std::ranges::any_of(parent, [&child](const Value& rule) { return is_lost(rule, child); });
 }
 
-Value egress_under(const Value& mine, const Value& preset, bool sent_out) {
+bool permits_all(const Value& network) {
+  using enum Network;
+  return std::ranges::any_of(std::array{monitor, open},
+                             [&network](Network one) { return network == word(words(one), static_cast<std::size_t>(one)); });
+}
+
+bool drops_limit(const Value& parent, const Value& child) {
+  return std::ranges::any_of(parent, [&child](const Value& rule) { return limits(rule) && !limited_in(child, rule); });
+}
+
+Value egress_under(const Value& mine, const Value& preset, bool sent_out, const Value& network) {
   Value out = Value::array();
   for (const Value& rule : preset)
     if (denies(rule) || sent_out || said_in(mine, rule)) out.push_back(rule);
   for (const Value& rule : mine)
-    if (denies(rule) && !said_in(out, rule)) out.push_back(rule);
+    if ((denies(rule) || said_in(preset, rule)) && !said_in(out, rule)) out.push_back(rule);
+  for (const Value* rules : {&mine, &preset})
+    for (const Value& rule : *rules) keep_limit(out, rule);
+  if (!permits_all(network)) return out;
+  for (const Value* rules : {&mine, &preset})
+    for (Value rule : *rules) {
+      if (!limits(rule) || limited_in(out, rule)) continue;
+      rule.erase("private");  // the limit, and nothing that the rule permits besides
+      out.push_back(std::move(rule));
+    }
   return out;
 }
 

@@ -23,16 +23,24 @@ void check_egress(const Source& source, Problems& problems);
 [[nodiscard]] json::Value egress_json(std::string_view list);
 [[nodiscard]] json::Value egress_limits_json(std::string_view list);  // an empty object of no list
 [[nodiscard]] json::Value upstream_json(std::string_view list);       // an empty object where none is named
-[[nodiscard]] std::string egress_ask_word(std::string_view list);     // empty of nobody, and of no list
+[[nodiscard]] bool egress_auth_cmd(std::string_view list);
+[[nodiscard]] std::string egress_ask_word(std::string_view list);  // empty of nobody, and of no list
 // At which ports the door listens for a domain with this list where the kernel has no nf_tables, and what is lost by it.
 [[nodiscard]] std::string named_ports(std::string_view list);
 
 // Rules that deny are added up, since they take away only. Those that allow are the child's, where it has rules.
 [[nodiscard]] json::Value merge_egress(const json::Value& parent, const json::Value& child);
-// Whether `child` allows something that `parent` does not say in the same words, its reason apart.
+// Whether `child` allows something that `parent` does not say in the same words, its reason apart: with `inspect` or fewer
+// `paths` a rule is narrower. Or whether it has not a rule that limits requests, and allows them less exactly.
 [[nodiscard]] bool allows_more(const json::Value& parent, const json::Value& child);
+// Whether this is a network that permits every host but those that a rule says something else of.
+[[nodiscard]] bool permits_all(const json::Value& network);
+// Whether `child` has not a rule by which `parent` limits requests: where the network permits every host, they are permitted
+// then.
+[[nodiscard]] bool drops_limit(const json::Value& parent, const json::Value& child);
 // A domain's rules under a preset's: what both allow, and what one denies. A domain that has no way out of its own (`sent_out` by
-// the preset, with the preset's reason) has the preset's rules.
-[[nodiscard]] json::Value egress_under(const json::Value& mine, const json::Value& preset, bool sent_out);
+// the preset, with the preset's reason) has the preset's rules. network: the domain's under the preset.
+[[nodiscard]] json::Value egress_under(const json::Value& mine, const json::Value& preset, bool sent_out,
+                                       const json::Value& network);
 
 }  // namespace caisson::policy

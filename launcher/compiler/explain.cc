@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "launcher/compiler/canonical.h"
+#include "launcher/compiler/effective.h"
 #include "launcher/compiler/narrow.h"
 #include "launcher/compiler/stages.h"
 #include "launcher/compiler/summary.h"
@@ -47,8 +48,11 @@ Value posture(const Policy& p) {
   Value out = Value::array();
   const auto writable = std::ranges::count(p.grants, Access::read_write, &Grant::access);
   out.push_back("A session sees only " + std::to_string(p.grants.size()) + " grants, home, /tmp, /proc and a minimal /dev.");
-  out.push_back(writable == 0 ? std::string("Nothing outside home, /tmp and /dev/shm can be written.")
-                              : std::to_string(writable) + " grants can be written, besides home, /tmp and /dev/shm.");
+  if (p.home == Scope::read) out.push_back("The home is the workspace's, read-only but for the grants that are taken from it.");
+  const std::string own =
+      std::string(p.home != Scope::read ? "home, " : "") + (p.tmp != Scope::read ? "/tmp and " : "") + "/dev/shm";
+  out.push_back(writable == 0 ? "Nothing outside " + own + " can be written."
+                              : std::to_string(writable) + " grants can be written, besides " + own + ".");
   if (p.home == Scope::private_ && p.tmp == Scope::private_)
     out.push_back("Nothing that a session writes to home or /tmp outlives it.");
   else
@@ -79,6 +83,11 @@ Value posture(const Policy& p) {
     out.push_back(
         "Sessions are root, without any capability, in a copy of the system that their workspace shares. They can replace "
         "programs that its other sessions run, but not those of the image or of other workspaces.");
+  if (nests(p))
+    out.push_back(
+        "Programs may sandbox themselves in user, PID and network namespaces of their own. In these they have capabilities, "
+        "which "
+        "reach no mounts, netlink, netfilter, interfaces or /proc/sys. No session in tiers T0 and T1.");
   if (!p.audit.denials) out.push_back("Calls that a rule refuses leave no record in the audit log.");
   if (p.audit.on_full == OnFull::stderr_)
     out.push_back("When the disk is full, sessions continue; their records go to the launcher's standard error only.");

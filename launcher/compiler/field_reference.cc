@@ -14,6 +14,7 @@ Value object_schema(const std::string& pattern);
 Value string_schema(const Field& f) {
   Value out{{"type", "string"}};
   if (f.form == Form::path) out["pattern"] = "^(/[^/]+)+$";
+  if (f.form == Form::source) out["pattern"] = "^((/[^/]+)+|home:[^/].*|workspace:[a-z]+)$";
   return out;
 }
 

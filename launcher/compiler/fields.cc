@@ -1,5 +1,6 @@
 #include "launcher/compiler/fields.h"
 #include "launcher/compiler/canonical.h"
+#include "launcher/egress/list/list.h"
 
 #include <array>
 #include <iterator>
@@ -75,7 +76,10 @@ constexpr Field kPolicy[] = {
           "What a session sees of the container; nothing else is visible. The longest path decides. Files are merged by path."),
     {"/grants/*/path", text, kPath, "", 2, kMaxPath, kRequired, never,
      "Where the session sees it. Absolute and canonical, never `/`."},
-    {"/grants/*/source", text, kPath, "", 2, kMaxPath, "", never, "Where it is taken from. Without it: `path`."},
+    {"/grants/*/source", text, Form::source, "", 2, kMaxPath, "", never,
+     "Where it is taken from. Without it: `path`. `home:DIR`: a directory of the home, which stays writable where the home is "
+     "only `read`. "
+     "`workspace:display`: a directory in memory that the sessions of a workspace share whose policies name it."},
     {"/grants/*/access", choice, kAny, words(Access{}), 0, 0, "\"read\"", never,
      "Writing includes creating, renaming and removing."},
     {"/grants/*/execute", boolean, kAny, "", 0, 0, "false", never, "Whether programs below it may be executed."},
@@ -98,8 +102,11 @@ constexpr Field kPolicy[] = {
           kPath, {0, 64}, content),
     field("/links", "Symbolic links that the launcher makes: path to target. Only with a mount namespace.", kPath, {0, 64}),
     field("/devices", "Devices in /dev. /dev/pts, /dev/shm, /dev/fd and the standard streams are always there."),
-    field("/home", "`workspace`: the sessions of a workspace share one home; `private`: a tmpfs of this session."),
-    field("/home_path", "Where the home is. It is writable.", kPath, {2, 200}),
+    field("/home",
+          "`workspace`: the sessions of a workspace share one home; `read`: they read it and do not write to it; `private`: a "
+          "tmpfs of this "
+          "session. The last two need a mount namespace."),
+    field("/home_path", "Where the home is.", kPath, {2, 200}),
     field("/tmp", "The same for /tmp."),
     field("/exec_writable",
           "Whether programs in home and /tmp may be executed. An interpreter in /usr can still read them as scripts."),
@@ -132,7 +139,13 @@ constexpr Field kPolicy[] = {
     {"/egress/*/sni", choice, kAny, "required optional", 0, 0, "", never,
      "Whether a TLS client must name the server: `required` for names, `optional` for addresses, if not said."},
     {"/egress/*/methods", choice, kAny, "read all", 0, 0, "\"all\"", never,
-     "`read`: plain HTTP with GET, HEAD and OPTIONS only."},
+     "`read`: GET, HEAD and OPTIONS only, in plain HTTP and where TLS is opened."},
+    {"/egress/*/inspect", boolean, kAny, "", 0, 0, "false", never,
+     "Whether TLS is opened there, at every port but 80, so that `methods` and `paths` hold in it, too. HTTP/1.1 alone; sessions "
+     "believe an authority of Caisson's."},
+    {"/egress/*/paths", list, kAny, "", 1, egress::kMaxRulePaths, "", never,
+     "Only at these paths and below them (`/api` permits `/api/x`, not `/apis`). Without it: at any. At ports other than 80 it "
+     "needs `inspect`."},
     {"/egress/*/why", text, kAny, "", 8, kMaxWhy, kRequired, never, "The reason; it stands in records and answers."},
     {"/egress_limits", object, kAny, "", 0, 0, "{}", never,
      "Of all connections to the outside of the domain's sessions in a workspace."},
@@ -147,6 +160,9 @@ constexpr Field kPolicy[] = {
      "Who may allow what no rule names, once a session was refused it: for one connection, for the session, for a time. "
      "`operator`: whoever reaches the control socket (`caisson ask`); `api`: clients of the API with the scope `operator`, too, "
      "and with them the API agent. What a rule denies stays denied, and no grant leads to a private address."},
+    {"/egress_auth_cmd", boolean, kAny, "", 0, 0, "false", larger,
+     "Whether clients that set an upstream proxy may name the command that prints its user:password (`auth_cmd`). It runs in a "
+     "session of the domain `credentials`: whoever may name one gets whatever that domain may read."},
     {"/upstream", object, kAny, "", 0, 0, "{}", never,
      "The proxy that all connections to the outside go through. `egress` is asked first, and as without it. Clients cannot "
      "take it away, nor set another."},
@@ -157,6 +173,9 @@ constexpr Field kPolicy[] = {
     {"/upstream/user", text, kAny, "", 1, 255, "", never, "The user name."},
     {"/upstream/secret", text, kPath, "", 2, kMaxPath, "", never,
      "A file with the password, or with user:password, which no policy shows to sessions. Read again on 407."},
+    {"/upstream/command", text, kAny, "", 1, egress::kMaxCommand, "", never,
+     "In place of that file: a command of `/bin/sh` that prints the password, or user:password, in a session of the domain "
+     "`credentials`. Run again on 407."},
     {"/upstream/include", list, kAny, "", 0, 64, "[]", never,
      "What goes through it, as `example.org`, `.example.org` (and below), `*.example.org` (below), address or block. None: all."},
     {"/upstream/exclude", list, kAny, "", 0, 64, "[]", never, "What does not, in the same forms."},
@@ -174,9 +193,15 @@ constexpr Field kPolicy[] = {
     {"/secrets/*/field", text, kAny, "", 1, 64, "\"authorization\"", never,
      "The field of the request, in lower case, whose whole value the placeholder is; of `authorization` also after `Bearer` or "
      "`token`, or as user or password of `Basic`."},
-    {"/secrets/*/file", text, kPath, "", 2, 255, kRequired, never,
+    {"/secrets/*/file", text, kPath, "", 2, 255, "", never,
      "The file with the secret, 12 to 1,024 printable characters, which no domain shows to sessions. Read again when it "
      "changes."},
+    {"/secrets/*/command", text, kAny, "", 1, egress::kMaxCommand, "", never,
+     "In place of a file: a command of `/bin/sh` that prints the secret, in a session of the domain `credentials`."},
+    {"/secrets/*/refresh_seconds", integer, kAny, "", egress::kLeastRefresh, egress::kMostRefresh, "3600", never,
+     "After so long the command of a secret that is used runs again; also where the server answers 401."},
+    {"/secrets/*/handed", boolean, kAny, "", 0, 0, "false", never,
+     "In place of a file: an operator hands it over (`caisson secret set`), and it is in no file at all."},
     {"/secrets/*/env", text, Form::env_name, "", 1, 64, kRequired, never, "The variable in which sessions find the placeholder."},
     {"/secrets/*/why", text, kAny, "", 8, kMaxWhy, kRequired, never, "The reason."},
     field("/published_ports",

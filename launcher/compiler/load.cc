@@ -11,6 +11,7 @@
 #include <charconv>
 
 #include "launcher/common/base/hash.h"
+#include "launcher/common/base/session_id.h"
 #include "launcher/common/base/sys.h"
 #include "launcher/compiler/canonical.h"
 #include "launcher/compiler/egress.h"
@@ -112,7 +113,7 @@ std::string stem(const std::string& file) { return file.substr(0, file.size() - 
 // As they are mounted; programs run there where they run in the home. What the policy says of a place, or of one in it or around
 // it, is what its author wants of it: such a mount adds nothing.
 void add_mounts(Policy& policy, const std::vector<Grant>& mounts) {
-  if (policy.home == Scope::private_) return;
+  if (policy.home != Scope::workspace) return;
   std::vector<std::string> said = policy.hide;
   for (const Grant& grant : policy.grants) said.insert(said.end(), {grant.path, grant.source});
   for (const auto* made : {&policy.files, &policy.links})
@@ -187,6 +188,9 @@ class Loader {
     for (const auto& [domain, policy] : result_.policies)
       if (const std::string what = policy != nullptr ? shown_secret(*policy, result_.policies) : ""; !what.empty())
         problem(path_ + "/" + domain + ".json", what);
+    if (!choice_.only.empty() || problems_.count() != 0) return;
+    if (const std::string what = fault_of_credentials(result_.policies); !what.empty())
+      problem(path_ + "/" + std::string(kCredentialsDomain) + ".json", what);
   }
 
   void problem(const std::string& file, const std::string& what, const std::string& meant = {}) {

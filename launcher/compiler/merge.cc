@@ -151,7 +151,10 @@ std::vector<Widening> widenings(const Value& parent, const Value& child, const s
     if (!way_out && (field.pointer.starts_with("/egress") || field.pointer == "/secrets")) continue;
     const std::string pointer(field.pointer);
     const Value *before = at(parent, pointer), *after = at(child, pointer);
-    if (before != nullptr && after != nullptr && wider(field, *before, *after))
+    const Value* mode = at(child, "/network") != nullptr ? at(child, "/network") : network;
+    const bool unlimited = field.widens == Widens::rules && mode != nullptr && permits_all(*mode) && before != nullptr &&
+                           after != nullptr && drops_limit(*before, *after);
+    if (before != nullptr && after != nullptr && (unlimited || wider(field, *before, *after)))
       out.push_back(
           {pointer, pointer, "gives more than " + parent_name + ": " + brief(*after) + " instead of " + brief(*before)});
   }

@@ -175,8 +175,11 @@ Status parse_member(const std::string& pointer, const Value& value, Narrowing& o
 
 std::vector<Grant> own_places(const Policy& policy) {
   std::vector<Grant> out;
-  for (const std::string& path : {policy.home_path, std::string("/tmp")})
-    out.push_back({.path = path, .source = path, .access = Access::read_write, .execute = policy.exec_writable});
+  for (const auto& [path, whose] : {std::pair(policy.home_path, policy.home), std::pair(std::string("/tmp"), policy.tmp)})
+    out.push_back({.path = path,
+                   .source = path,
+                   .access = whose == Scope::read ? Access::read : Access::read_write,
+                   .execute = policy.exec_writable});
   return out;
 }
 
@@ -208,6 +211,10 @@ Result<std::shared_ptr<const Policy>> narrow(const std::shared_ptr<const Policy>
     if (const auto* asked = std::get_if<bool Narrowing::*>(&row.asked); asked != nullptr && by.**asked)
       kMakeStrictest(row, value);
   });
+  for (const auto& [pointer, whose, asked] :
+       {std::tuple("/home", policy->home, by.home_private), std::tuple("/tmp", policy->tmp, by.tmp_private)})
+    if (asked && whose == Scope::read)
+      return refuse(*policy, pointer, "it is to be read, and one of the session's own is written to");
   if (!goes_out(out->network)) out->egress.clear();
   if (by.grants) {
     TRY_ASSIGN(out->grants, narrow_grants(*out, *by.grants));

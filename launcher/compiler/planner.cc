@@ -9,9 +9,11 @@
 #include "launcher/common/policy/in_force.h"
 #include "launcher/common/policy/text_checks.h"
 #include "launcher/compiler/claims.h"
+#include "launcher/compiler/effective.h"
 #include "launcher/compiler/egress.h"
 #include "launcher/compiler/landlock.h"
 #include "launcher/compiler/narrow.h"
+#include "launcher/compiler/residual.h"
 #include "launcher/compiler/secrets.h"
 #include "launcher/compiler/system_plan.h"
 
@@ -21,6 +23,7 @@ namespace {
 using policy::Access;
 using policy::Grant;
 using policy::Policy;
+using policy::Scope;
 
 std::string view_text(const Plan& plan) {
   std::map<std::string, std::string> places{{"/proc", "l"}, {"/dev", "l"}, {"/dev/pts", "w"}, {"/dev/shm", "w"}};
@@ -46,7 +49,9 @@ class Planner {
 
   Result<Plan> run() {
     plan_.tier = features_.tier();
+    plan_.nested = policy::nests(policy_);
     namespaces();
+    std::ranges::move(residual_of_nesting(plan_, place_), std::back_inserter(plan_.residual));
     credentials();
     connections();
     TRY(demands());
@@ -99,12 +104,12 @@ class Planner {
       residual("machine-facts",
                "facts of the machine that /proc tells any user can be read: processor, memory, load, disks, boot id and the "
                "kernel's command line");
-    if (!plan_.mount_ns) without_mount_ns();
+    if (!plan_.mount_ns) std::ranges::move(residual_without_mounts(policy_, made()), std::back_inserter(plan_.residual));
     if (features_.proc_sys_writable && !features_.uid_remapped)
       residual(
           "proc-sys-writable",
           "root of this container is the host's root and can write to /proc/sys: control of the launcher is control of the host");
-    shared_namespaces();
+    std::ranges::move(residual_of_shared_namespaces(plan_), std::back_inserter(plan_.residual));
 
     plan_.inet = plan_.net_ns && policy_.network != policy::Network::none;
     if (policy::goes_out(policy_) && place_.own_net)
@@ -113,7 +118,8 @@ class Planner {
       residual(
           "ways-alike",
           "without cgroup v2 sessions that go out are not told apart: their records name no session, and while the domains with "
-          "a way out differ in network, egress or egress_limits, all of their connections are refused");
+          "a way out differ in network, egress, egress_ask, egress_limits, upstream or secrets, all of their connections are "
+          "refused");
     named_ports();
     if (plan_.inet && !place_.own_net)
       residual("loopback-shared",
@@ -149,35 +155,6 @@ class Planner {
     const bool filtered = features_.egress_tproxy.ok() || !features_.egress_ports.ok();
     if (policy::goes_out(policy_) && !place_.own_net && plan_.net_ns && !filtered)
       residual("named-ports", policy::named_ports(policy_.egress));
-  }
-
-  // What Landlock does not govern, and only a tree without the files stops.
-  void without_mount_ns() {
-    residual("names-visible", "no mount namespace: names and metadata (stat) of files outside the grants can be seen");
-    residual("metadata-changeable",
-             "no mount namespace: mode, times and extended attributes of files that the session's user owns can be changed, "
-             "outside the grants and in those for reading, too");
-    residual("code-mappable", "no mount namespace: a file of a grant without execute can be mapped as code, though not executed");
-    if (!policy_.hide.empty())
-      residual("hidden-readable",
-               "no mount namespace: what `hide` names is not covered, and can be read as the grant around it permits");
-    residual("path-sockets", "no mount namespace: UNIX sockets outside the grants can be connected to where their modes permit");
-    if (made())
-      residual("terminals-shared", "no mount namespace: pseudo-terminals are the container's, without a part for each workspace");
-    else
-      residual("tmp-shared",
-               "no mount namespace: /tmp and pseudo-terminals are the container's, without a quota; what others left in /tmp can "
-               "be used as its modes permit");
-  }
-
-  void shared_namespaces() {
-    std::string names;
-    for (const Mechanism m : {Mechanism::user_ns, Mechanism::mount_ns, Mechanism::pid_ns, Mechanism::net_ns, Mechanism::ipc_ns,
-                              Mechanism::uts_ns, Mechanism::cgroup_ns})
-      if (state(m).state != MechanismState::enforced) names += (names.empty() ? "" : ", ") + std::string(mechanism_name(m));
-    if (!names.empty())
-      residual("namespaces-shared", "sessions live in the container's own " + names +
-                                        ": what these show (host name, ids, objects) is the container's");
   }
 
   [[nodiscard]] bool made() const { return place_.processes != 0; }  // a workspace that somebody asked for
@@ -241,21 +218,21 @@ class Planner {
     residual(
         "file-locks",
         "a file that can be read can be locked, also in read-only grants: a session can block others that wait for the lock");
-    if (policy_.home == policy::Scope::workspace && !place_.home_quota)
+    if (policy_.home == Scope::workspace && !place_.home_quota)
       residual("home-quota", "the home has no quota but its filesystem's");
     if (policy_.system_packages && (!plan_.pid_ns || place_.system.empty()))
       return fail(Code::unavailable,
                   "policy '" + policy_.domain + "' has system_packages, which need " +
                       (plan_.pid_ns ? "the workspace of a running launcher" : "a fresh /proc, tier T3 (see: caisson probe)"));
     if (!plan_.mount_ns) {
-      const auto conflicts = policy::landlock_conflicts(policy_);
-      if (!conflicts.empty()) return fail(Code::invalid_argument, conflicts.front().text());
       // Granting the shared ones instead would be wider than what the policy or the request says.
-      if (policy_.home == policy::Scope::private_ || policy_.tmp == policy::Scope::private_)
+      if (policy_.home != Scope::workspace || policy_.tmp != Scope::workspace)
         return fail(Code::unavailable,
                     "policy '" + policy_.domain +
-                        "' gives a session a home or /tmp of its own, which needs a mount namespace, and there is "
+                        "' gives a session a home or /tmp of its own, or to read, which needs a mount namespace, and there is "
                         "none here (see: caisson probe)");
+      const auto conflicts = policy::landlock_conflicts(policy_);
+      if (!conflicts.empty()) return fail(Code::invalid_argument, conflicts.front().text());
       // Nor can Landlock take away below a directory what it gave on it. Who switches the mounts off by name goes without.
       if (!policy_.protect.empty() && !policy_.disable.contains(Mechanism::mount_ns))
         return fail(Code::unavailable, "policy '" + policy_.domain +
@@ -271,6 +248,7 @@ class Planner {
       grants.push_back({.path = kTools, .source = place_.tools, .access = Access::read, .execute = true});
     }
     for (const Grant& grant : grants) {
+      if (of_workspace(grant)) continue;
       const auto it = sources_.find(grant.source);
       if (it == sources_.end() || !it->second.present || shut(grant.path)) {
         plan_.absent.push_back(grant.path);
@@ -286,12 +264,15 @@ class Planner {
     }
     if (!plan_.mount_ns) return {};
 
-    if (policy_.home == policy::Scope::workspace) TRY(add_home());
+    if (policy_.home != Scope::private_) TRY(add_home());
     else plan_.directories.push_back(policy_.home_path);
-    plan_.single_use = policy_.home == policy::Scope::private_ || policy_.tmp == policy::Scope::private_;
-    if (policy_.tmp == policy::Scope::workspace && !place_.stage.empty()) {
-      plan_.binds.push_back(
-          {.target = "/tmp", .source = place_.stage, .read_only = false, .execute = policy_.exec_writable, .staged = true});
+    plan_.single_use = policy_.home == Scope::private_ || policy_.tmp == Scope::private_;
+    if (policy_.tmp != Scope::private_ && !place_.stage.empty()) {
+      plan_.binds.push_back({.target = "/tmp",
+                             .source = place_.stage + "/tmp",
+                             .read_only = policy_.tmp == Scope::read,
+                             .execute = policy_.exec_writable,
+                             .staged = true});
     } else {
       plan_.directories.push_back("/tmp");
     }
@@ -317,6 +298,9 @@ class Planner {
                                               " mounts: grant less, or hide and grant less deep inside what is writable");
     // Parents before what lies below them, whoever of grants, home and devices they come from.
     std::ranges::sort(plan_.binds, {}, &Bind::target);
+    for (Bind& b : plan_.binds)
+      b.frozen = (policy_.home == Scope::read && policy::inside(b.target, policy_.home_path)) ||
+                 (policy_.tmp == Scope::read && policy::inside(b.target, "/tmp"));
     plan_.protect = protect_notes(plan_);
     if (!plan_.protect.empty())
       residual("protect-new-names",
@@ -350,13 +334,30 @@ class Planner {
     return std::ranges::any_of(plan_.closed, [&path](const auto& c) { return policy::inside(path, c.first); });
   }
 
+  // `home:REST`: a directory of the workspace's own home, which is made where it is missing and stays writable where the home is
+  // to be read. `workspace:NAME`: a directory in the workspace's memory that the sessions share whose policies name it.
+  bool of_workspace(const Grant& grant) {
+    const bool home = grant.source.starts_with(policy::kOfHome);
+    if (!home && !grant.source.starts_with(policy::kOfWorkspace)) return false;
+    if (home && policy_.home == Scope::workspace) return true;  // nothing is to be added to it
+    if (!plan_.mount_ns || (home ? policy_.home == Scope::private_ : place_.stage.empty()))
+      return plan_.absent.push_back(grant.path), true;
+    plan_.binds.push_back({.target = grant.path,
+                           .source = home ? grant.source : place_.stage + "/" + grant.source.substr(policy::kOfWorkspace.size()),
+                           .read_only = grant.access == Access::read,
+                           .execute = grant.execute,
+                           .staged = true,
+                           .held = home});
+    return true;
+  }
+
   Status add_home() {
     const auto it = sources_.find(place_.home_source);
     if (!place_.home_staged && (it == sources_.end() || !it->second.present || !it->second.directory))
       return fail(Code::unavailable, "the workspace's home " + quote(place_.home_source) + " is not a directory");
     Bind home{.target = policy_.home_path,
               .source = place_.home_source,
-              .read_only = false,
+              .read_only = policy_.home == Scope::read,
               .execute = policy_.exec_writable,
               .staged = place_.home_staged};
     if (!home.staged) home.dev = it->second.dev, home.ino = it->second.ino;
@@ -403,12 +404,14 @@ class Planner {
       // what is mounted later (/proc), because Landlock walks up through mount points, skipping the covered directory.
       rule("/", landlock_read(abi, true));
       rule("/dev", landlock_read(abi, false) | landlock_write(abi));
-      rule("/tmp", everything);
-      rule(policy_.home_path, everything);
+      // The maps of an own user namespace. What belongs to other processes or to the machine its owner and mode protect.
+      if (plan_.nested && plan_.proc != Proc::none) rule("/proc", landlock_read(abi, true) | LANDLOCK_ACCESS_FS_WRITE_FILE);
+      if (policy_.tmp != Scope::read) rule("/tmp", everything);
+      if (policy_.home != Scope::read) rule(policy_.home_path, everything);
       for (const std::string& top : plan_.system.tops) rule(top, landlock_read(abi, true) | landlock_write(abi));
       for (const Bind& b : plan_.binds)
-        if (!b.read_only && !b.device && !b.staged && b.target != policy_.home_path)
-          rule(b.target, landlock_read(abi, b.execute) | landlock_write(abi));
+        if (!b.read_only && !b.device && (!b.staged || b.frozen) && b.target != policy_.home_path)
+          rule(b.target, landlock_read(abi, b.execute) | landlock_write(abi), !b.frozen);
       return;
     }
     for (const Bind& b : plan_.binds) rule(b.source, landlock_read(abi, b.execute) | (b.read_only ? 0 : landlock_write(abi)));
@@ -460,6 +463,10 @@ class Planner {
       return fail(Code::unavailable, "policy '" + policy_.domain + "' needs tier " + std::string(tier_name(policy_.min_tier)) +
                                          ", this container gives " + std::string(tier_name(plan_.tier)) +
                                          " (see: caisson probe)");
+    if (plan_.nested && plan_.tier < Tier::t2)
+      return fail(Code::unavailable, "policy '" + policy_.domain + "' has the set 'nested-sandbox', which needs user and mount " +
+                                         "namespaces, tier T2 or T3 (see: caisson probe); this is " +
+                                         std::string(tier_name(plan_.tier)));
     for (const Mechanism m : policy_.require)
       if (state(m).state != MechanismState::enforced)
         return fail(Code::unavailable, "policy '" + policy_.domain + "' requires " + std::string(mechanism_name(m)) +

@@ -81,8 +81,8 @@ Value apply_preset(const Value& base, Value doc, const Value& preset) {
     if (wanted == nullptr) continue;
     const std::string pointer(field.pointer);
     Value& mine = doc[nlohmann::json::json_pointer(pointer)];
-    Value now =
-        field.widens == Widens::rules ? egress_under(mine, *wanted, sent_out) : joined(field, *at(base, pointer), mine, *wanted);
+    Value now = field.widens == Widens::rules ? egress_under(mine, *wanted, sent_out, doc["network"])
+                                              : joined(field, *at(base, pointer), mine, *wanted);
     if (now == mine) continue;
     mine = std::move(now);
     doc["why"].erase(pointer);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "launcher/common/base/hash.h"
+#include "launcher/common/base/session_id.h"
 #include "launcher/common/egress/trust.h"
 #include "launcher/compiler/stages.h"
 #include "launcher/egress/list/list.h"
@@ -23,7 +24,8 @@ static_assert(kMaxWhy == egress::kMaxRuleWhy);
 // No server takes it for a secret, and whoever finds one in a log sees what it is. The same as long as the policy says the same:
 // a session that runs while policies are read again keeps one that holds.
 std::string placeholder_of(const Binding& binding) {
-  const std::string what = binding.name + '\n' + binding.host + '\n' + std::to_string(binding.port) + '\n' + binding.file;
+  const std::string what =
+      binding.name + '\n' + binding.host + '\n' + std::to_string(binding.port) + '\n' + binding.file + binding.command;
   return "caisson-placeholder-" + binding.name + "-" + sha256_hex(what).substr(0, kPlaceholderHex);
 }
 
@@ -33,7 +35,9 @@ Binding binding_of(const Value& secret) {
   for (const Value& method : list_of(secret, "methods")) out.methods.push_back(method.get<std::string>());
   out.path = secret.value("path", "/");
   out.field = secret.value("field", "authorization");
-  out.file = secret["file"].get<std::string>();
+  out.file = secret.value("file", "");
+  out.command = secret.value("command", "");
+  out.refresh_seconds = secret.value("refresh_seconds", egress::kUsualRefresh);
   out.env = secret["env"].get<std::string>();
   out.why = secret["why"].get<std::string>();
   out.placeholder = placeholder_of(out);
@@ -59,7 +63,7 @@ bool trust_in(Policy& policy, const std::string& store) {
   policy.grants.push_back({.path = place,
                            .source = store,
                            .required = false,
-                           .description = "The system's authorities, the operator's, and that of bound hosts"});
+                           .description = "The system's authorities, the operator's, and that of opened hosts"});
   std::ranges::sort(policy.grants, {}, &Grant::path);
   for (const auto& [name, below] : egress::kTrustNames) policy.env.set.emplace(name, place + below);
   if (policy.system_packages) policy.env.set.emplace(egress::kJavaName, java_option(place));
@@ -88,6 +92,8 @@ void check_secrets(const Source& source, Problems& problems) {
     const std::string at = "/secrets/" + std::to_string(i);
     const Binding binding = binding_of(secrets[i]);
     if (const std::string_view fault = fault_of(binding); !fault.empty()) problems.add(source, at, std::string(fault));
+    if (const int from = !binding.file.empty() + !binding.command.empty() + secrets[i].value("handed", false); from != 1)
+      problems.add(source, at, "comes from one place: \"file\", \"command\" or \"handed\": true");
     if (binding.port == kHttp)
       problems.add(source, at + "/port", "is that of plain HTTP: a secret goes to servers that prove who they are, by TLS");
     if (std::ranges::any_of(binding.why, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }))
@@ -103,18 +109,29 @@ void check_secrets(const Source& source, Problems& problems) {
 }
 
 void bind_secrets(Policy& policy, const Value& secrets, const std::string& run, bool authorities) {
-  if ((secrets.empty() && !authorities) || !goes_out(policy.network)) return;
+  if (!goes_out(policy.network)) return;
   auto list = egress::read_list(policy.egress);
   if (!list) return;  // too large: check_policy() says so
   for (const Value& secret : secrets) list->bindings.push_back(binding_of(secret));
-  const std::string store = run + (secrets.empty() ? egress::kSystemsTrust : egress::kOpenersTrust);
+  if (!opens(*list) && !authorities) return;
+  const std::string store = run + (opens(*list) ? egress::kOpenersTrust : egress::kSystemsTrust);
   for (const Binding& binding : list->bindings) policy.env.set.emplace(binding.env, binding.placeholder);
   if (trust_in(policy, store)) list->trust = store;
   policy.egress = list_bytes(*list);
 }
 
-void check_bound(const Policy& policy, const Source& source, Problems& problems) {
+void check_opened(const Policy& policy, const Source& source, Problems& problems) {
   const egress::List list = list_in(policy.egress);
+  std::size_t bytes = 0;
+  for (const std::string& host : opened_hosts(list)) bytes += host.size() + egress::kAroundName;
+  if (bytes > egress::kMaxOpenedBytes)
+    problems.add(source, "/egress",
+                 "opens TLS at too many names for one certificate: " + std::to_string(egress::kMaxOpenedBytes) + " bytes, with " +
+                     std::to_string(egress::kAroundName) + " for each: name what they have in common (\"*.example.org\")");
+  if (list.trust.empty() && std::ranges::any_of(list.rules, &egress::Rule::inspect))
+    problems.add(
+        source, "/egress",
+        "opens TLS by \"inspect\", which needs " + quote(egress::kSystemStore) + ", of which a grant shows something else");
   for (std::size_t i = 0; i < list.bindings.size(); ++i) {
     const Binding& binding = list.bindings[i];
     const auto problem = [&](const char* member, const std::string& what) {
@@ -134,7 +151,8 @@ void check_bound(const Policy& policy, const Source& source, Problems& problems)
 std::string shown_secret(const Policy& policy, const PolicySet& all) {
   const egress::List list = list_in(policy.egress);
   std::vector<std::pair<std::string, std::string>> files;
-  for (const Binding& binding : list.bindings) files.emplace_back("secret " + quote(binding.name), binding.file);
+  for (const Binding& binding : list.bindings)
+    if (!binding.file.empty()) files.emplace_back("secret " + quote(binding.name), binding.file);
   if (const auto upstream = egress::read_upstream(list.upstream); upstream && !upstream->secret.empty())
     files.emplace_back("the secret of 'upstream'", upstream->secret);
   for (const auto& [what, file] : files)
@@ -145,6 +163,24 @@ std::string shown_secret(const Policy& policy, const PolicySet& all) {
       return what + ": " + quote(file) + " lies in " + place + " of domain " + quote(domain) +
              ", whose sessions could read it: keep it elsewhere, such as in /etc/caisson/secrets";
     }
+  return {};
+}
+
+std::string fault_of_credentials(const PolicySet& all) {
+  const auto runs = [](const egress::List& list) {
+    const auto upstream = egress::read_upstream(list.upstream);
+    return list.client_commands || (upstream && !upstream->command.empty()) ||
+           std::ranges::any_of(list.bindings, [](const Binding& one) { return !one.command.empty(); });
+  };
+  const auto one = all.find(std::string(kCredentialsDomain));
+  const Policy* const own = one != all.end() ? one->second.get() : nullptr;
+  const auto shared = [own](Scope scope, const char* field) { return scope != Scope::private_ && !own->why.contains(field); };
+  if (own != nullptr && (shared(own->home, "/home") || shared(own->tmp, "/tmp")))
+    return "needs \"home\": \"private\" and \"tmp\": \"private\": other sessions of the workspace could leave files for its "
+           "commands. Where that cannot be had, say \"why\" of /home and of /tmp";
+  for (const auto& [domain, policy] : all)
+    if (one == all.end() && policy != nullptr && runs(list_in(policy->egress)))
+      return "is missing: a command that domain " + quote(domain) + " names runs in sessions of it";
   return {};
 }
 
@@ -170,9 +206,11 @@ Value secrets_json(std::string_view bytes) {
                    {"port", one.port},
                    {"path", one.path},
                    {"field", one.field},
-                   {"file", one.file},
                    {"env", one.env},
                    {"why", one.why}});
+    if (!one.file.empty()) out.back()["file"] = one.file;
+    else if (one.command.empty()) out.back()["handed"] = true;
+    if (!one.command.empty()) out.back()["command"] = one.command, out.back()["refresh_seconds"] = one.refresh_seconds;
     if (!one.methods.empty()) out.back()["methods"] = one.methods;
   }
   return out;

@@ -9,6 +9,7 @@
 #include "launcher/compiler/egress.h"
 #include "launcher/compiler/fields.h"
 #include "launcher/compiler/secrets.h"
+#include "launcher/egress/list/path.h"
 
 namespace caisson::policy {
 namespace {
@@ -64,11 +65,17 @@ std::string permission(const json::Value& rule) {
   }
   if (rule.contains("private")) out += "; may be private";
   if (rule.contains("methods")) out += "; GET, HEAD and OPTIONS only";
+  if (rule.contains("inspect")) out += "; TLS is opened there";
+  if (rule.contains("paths")) out += "; at and below " + egress::paths_text(rule["paths"].get<std::vector<std::string>>());
   if (rule.contains("sni")) out += "; TLS server name " + rule["sni"].get<std::string>();
   return out;
 }
 
-std::string scope(Scope scope) { return scope == Scope::private_ ? "of this session alone" : "shared by the workspace"; }
+std::string scope(Scope scope) {
+  return scope == Scope::private_ ? "of this session alone"
+         : scope == Scope::read   ? "the workspace's, to be read"
+                                  : "shared by the workspace";
+}
 
 template <class List, class Name>
 std::string joined(const List& list, const Name& name) {
@@ -332,7 +339,7 @@ std::string presets_text(const std::vector<std::pair<std::string, PolicySet>>& p
   for (const auto& [domain, p] : presets.front().second) {
     out += "| `" + domain + "` | " +
            (p->network == Network::none ? "nothing" : std::string(word(words(p->network), static_cast<std::size_t>(p->network))));
-    for (const Scope s : {p->home, p->tmp}) out += s == Scope::private_ ? " | private" : " | workspace";
+    for (const Scope s : {p->home, p->tmp}) out += " | " + std::string(word(words(s), static_cast<std::size_t>(s)));
     out += std::string(" | ") + (p->exec_writable ? "yes" : "no") + " | " + std::to_string(p->limits.processes) + " | " +
            amount("_bytes", p->limits.memory_bytes) + " | " + amount("_seconds", p->limits.cpu_seconds) + " | " +
            amount("_seconds", p->limits.session_seconds) + " |";

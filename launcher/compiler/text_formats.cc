@@ -4,6 +4,7 @@
 #include <ranges>
 
 #include "launcher/common/base/result.h"
+#include "launcher/common/build/mount.h"
 
 namespace caisson::policy {
 namespace {
@@ -42,6 +43,12 @@ std::optional<Fault> form_fault(Form form, std::string_view text) {
       break;
     case Form::path:
       return path_fault(text);
+    case Form::source:
+      if (text.starts_with(kOfHome)) return name_fault(text.substr(kOfHome.size()));
+      if (!text.starts_with(kOfWorkspace)) return path_fault(text);
+      for (const char* name : confine::kOfWorkspace)
+        if (text.substr(kOfWorkspace.size()) == name) return std::nullopt;
+      return Fault{"no such directory of a workspace: " + quote(text), "workspace:display"};
     case Form::name:
       return name_fault(text);
     case Form::domain:

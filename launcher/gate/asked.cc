@@ -33,6 +33,7 @@ void Gate::asked(const Lines::From& from, const json::Value& request, const Line
   if (*op == name(way::Op::asks)) return reply(entry->second.asking.shown(sys::monotonic_us()));
   for (const auto one : {way::Op::allow, way::Op::deny, way::Op::revoke})
     if (*op == name(one)) return decide(entry, from, *op, request, reply);
+  if (*op == name(way::Op::hand_over)) return hand_over(entry, from, request, reply);
   if (*op == name(way::Op::diagnose)) return diagnose(entry, request, reply);
   const auto done = entry->second.settings.change(*op, request);
   if (!done) return reply(std::unexpected(done.error()));
@@ -44,6 +45,7 @@ void Gate::asked(const Lines::From& from, const json::Value& request, const Line
 // way.
 void Gate::changed(const Entry& entry, const Settings::Changed& change) {
   if (!opens_ && needs_opener(entry->second)) tell_opener(entry);
+  forget_unbound(entry->second);
   tell_upstreams(entry);
   tell_mappings(entry);
   tell_lists(entry);

@@ -4,7 +4,9 @@
 #include <charconv>
 #include <cstring>
 
+#include "launcher/common/base/session_id.h"
 #include "launcher/common/telling/json_text.h"
+#include "launcher/egress/list/path.h"
 
 namespace caisson::gate {
 namespace {
@@ -83,16 +85,18 @@ Result<Diagnosis> Diagnosis::begin(const Settings& settings, const json::Value& 
   out.port_ = url.port;
   out.step("for sessions of the domain " + out.domain_ + ": " + egress::host_text(url.host) + ", port " +
            std::to_string(url.port));
-  if (out.lead(settings, url.path)) return out;
+  out.path_ = url.path.substr(0, url.path.find('#'));
+  if (out.lead(settings)) return out;
   out.judge(*list->second);
   if (!out.refused()) out.choose_way(settings);
   return out;
 }
 
 // True: it is over, or leads into the workspace itself.
-bool Diagnosis::lead(const Settings& settings, std::string_view path) {
+bool Diagnosis::lead(const Settings& settings) {
   const egress::List& list = *settings.lists().of.find(domain_)->second;
-  const egress::Mapping* mapping = plain_ ? find_mapping(settings.mappings(), place_, port_, path) : nullptr;
+  const egress::Mapping* mapping =
+      plain_ && domain_ != kCredentialsDomain ? find_mapping(settings.mappings(), place_, port_, path_) : nullptr;
   if (mapping == nullptr) {
     step(plain_ ? "no mapping is about it" : "mappings are about plain HTTP");
     return false;
@@ -103,8 +107,8 @@ bool Diagnosis::lead(const Settings& settings, std::string_view path) {
   out_["matched_mapping"] = mapping_json(*mapping);
   out_["resolved_target"] = egress::place_text(*mapping);
   out_["route"] = "mapping";
-  step("the mapping of " + mapping->source + " leads it to " + egress::place_text(*mapping) +
-       egress::mapped_target(*mapping, path));
+  path_ = egress::mapped_target(*mapping, path_);
+  step("the mapping of " + mapping->source + " leads it to " + egress::place_text(*mapping) + path_);
   port_ = mapping->to_port;
   if (mapping->inside) return next_ = Next::inside, true;
   place_ = mapping->to_host;
@@ -129,6 +133,15 @@ void Diagnosis::judge(const egress::List& list) {
   const auto* address = std::get_if<egress::Address>(&place_);
   if (address != nullptr && !address_permitted(list, verdict, place_, *address, port_))
     return refuse(Refusal::address, "the address is no public one, and no rule names it");
+  if (!plain_ && is_opened(list, place_, port_)) step("TLS is opened there: its requests are seen");
+  if (const egress::Rule* found = rule_of(list, rule_); found != nullptr) judge_request(*found);
+}
+
+void Diagnosis::judge_request(const egress::Rule& rule) {
+  if (rule.read_only) step("the rule permits GET, HEAD and OPTIONS");
+  if (rule.paths.empty()) return;
+  step("the rule permits what is at and below " + egress::paths_text(rule.paths));
+  if (!egress::is_at_path(path_, rule.paths)) refuse(Refusal::path, "it permits other paths than " + path_);
 }
 
 void Diagnosis::choose_way(const Settings& settings) {

@@ -34,12 +34,13 @@ class Diagnosis {
  private:
   void step(std::string text) { out_["steps"].push_back(std::move(text)); }
   void refuse(egress::Refusal refusal, const std::string& why);
-  [[nodiscard]] bool lead(const Settings& settings, std::string_view path);
+  [[nodiscard]] bool lead(const Settings& settings);
   void judge(const egress::List& list);
+  void judge_request(const egress::Rule& rule);
   void choose_way(const Settings& settings);
 
   json::Value out_;
-  std::string domain_, host_;
+  std::string domain_, host_, path_;
   egress::Host place_;
   std::uint16_t port_ = 0;
   bool plain_ = false;  // http://

@@ -22,15 +22,15 @@ constexpr std::int64_t kServeUs = 8'000'000, kLookUs = 2'000'000;
 constexpr std::size_t kMostSessions = 8192;  // twice what the door keeps
 }  // namespace
 
-Gate::Gate(Loop& loop, Fd up, const Uids& uids)
+Gate::Gate(Loop& loop, Fd up, const Uids& uids, const std::string& run)
     : loop_(loop),
       up_(std::move(up)),
       door_(loop, "door", uids.door, events(door_)),
       dialer_(loop, "dialer", uids.dialer, events(dialer_)),
       opener_(loop, "opener", uids.opener, events(opener_)),
-      lines_(loop, [this](const Lines::From& from, const json::Value& request, const Lines::Reply& reply) {
-        asked(from, request, reply);
-      }) {
+      lines_(loop, [this](const Lines::From& from, const json::Value& request,
+                          const Lines::Reply& reply) { asked(from, request, reply); }),
+      commands_(loop, run) {
   (void)tell(Told::start, JsonText().string("process", "gate").number("pid", ::getpid()).text());
 }
 
@@ -163,6 +163,7 @@ void Gate::read_lists(Workspace& workspace) {
   auto lists = bytes ? egress::read_lists(*bytes) : fail(Code::io, "");
   workspace.settings.set_lists(lists ? std::move(*lists) : egress::Lists());
   workspace.asking.set_lists(workspace.settings.lists());
+  forget_unbound(workspace);
 }
 
 // Where sessions are not told apart the door refuses everything as soon as their lists differ. Whoever wrote them is to know why.
@@ -170,7 +171,8 @@ void Gate::warn_unlike(const Workspace& workspace) {
   if (workspace.unlike())
     failed(workspace.name,
            "its domains have different lists, and here sessions are not told apart (cgroup v2 and sock_diag do it): "
-           "everything is refused until all domains with a way out have the same network, egress, egress_ask and egress_limits");
+           "everything is refused until all domains with a way out have the same network, egress, egress_ask, egress_limits, "
+           "upstream and secrets");
 }
 
 // Before any session of it is made, and again with the opener's certificate as soon as that is there.
@@ -182,7 +184,7 @@ void Gate::write_trust(const Workspace& workspace) {
       failed(workspace.name, "its authorities would stand in " + list->trust + ", which is no store");
       continue;
     }
-    Status done = trust_.write(list->trust, !list->bindings.empty());
+    Status done = trust_.write(list->trust, egress::opens(*list));
     if (done && workspace.connectors) done = show_trust(list->trust);
     if (!done) failed(workspace.name, "authorities of sessions: " + done.error().text());
     if (!std::exchange(looks_, true)) loop_.after(kLookUs, [this] { look_at_authorities(); });
@@ -208,13 +210,13 @@ void Gate::believe(std::string_view text) {
   settle();
 }
 
-bool Gate::binds(const Workspace& workspace) {
-  return std::ranges::any_of(workspace.settings.lists().of, [](const auto& one) { return !one.second->bindings.empty(); });
+bool Gate::opens(const Workspace& workspace) {
+  return std::ranges::any_of(workspace.settings.lists().of, [](const auto& one) { return egress::opens(*one.second); });
 }
 
-// For secrets, and for upstream proxies that speak TLS.
+// For hosts whose TLS is opened, and for upstream proxies that speak it.
 bool Gate::needs_opener(const Workspace& workspace) {
-  return binds(workspace) || std::ranges::any_of(workspace.settings.lists().of, [&workspace](const auto& one) {
+  return opens(workspace) || std::ranges::any_of(workspace.settings.lists().of, [&workspace](const auto& one) {
            const auto upstream = workspace.settings.upstream_of(one.first);
            return upstream && upstream->kind == egress::Upstream::Kind::https;
          });
@@ -225,7 +227,8 @@ void Gate::look_at_secrets() {
   std::set<std::string> bound, newer;
   for (const auto& [number, workspace] : workspaces_)
     for (const auto& [domain, list] : workspace.settings.lists().of)
-      for (const egress::Binding& binding : list->bindings) bound.insert(binding.file);
+      for (const egress::Binding& binding : list->bindings)
+        if (!binding.file.empty()) bound.insert(binding.file);
   std::erase_if(stamps_, [&bound](const auto& one) { return !bound.contains(one.first); });
   for (const auto& [file, stamp] : stamps_)
     if (stamp_of(file) != stamp) newer.insert(file);
@@ -245,8 +248,8 @@ void Gate::know(Workspace& workspace, const std::string& session) {
 
 void Gate::settle() {
   if (!door_.ready() || !dialer_.ready() || (opens_ && !opener_.ready())) return;
-  const bool bound = std::ranges::any_of(workspaces_, [](const auto& one) { return binds(one.second); });
-  if (bound && !trust_.believes()) return;
+  const bool opened = std::ranges::any_of(workspaces_, [](const auto& one) { return opens(one.second); });
+  if (opened && !trust_.believes()) return;
   for (auto it = workspaces_.begin(); it != workspaces_.end();)
     if (const auto at = it++; at->second.made && at->second.answer) answer(at, 0, "");
 }
@@ -293,11 +296,11 @@ void Gate::heard(const Service& of, egress::Said said, std::uint64_t number, std
   const auto entry = workspaces_.find(number);
   if (entry == workspaces_.end()) return;
   if (said == egress::Said::whose) return tell_whose(entry, text);
-  if (said == egress::Said::unauthorized) return tell_upstream(entry, std::string(text));
+  if (said == egress::Said::unauthorized) return unauthorized(entry, std::string(text));
   if (said == egress::Said::inside) return heard_inside(entry, text);
   if (said == egress::Said::used && &of == &door_) return heard_used(entry, text);
   if (said == egress::Said::probed) return heard_probed(text);
-  if (said == egress::Said::record || said == egress::Said::dropped) heard_record(of, entry->second, said, text);
+  if (said == egress::Said::record || said == egress::Said::dropped) heard_record(of, entry, said, text);
 }
 
 void Gate::tell_whose(const Entry& entry, std::string_view cgroup) {

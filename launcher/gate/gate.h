@@ -1,5 +1,5 @@
 // The launcher's hand for what goes out: holds each workspace's sockets, keeps door and dialer running, and the opener where
-// some list binds a secret, tells them what they serve, and passes on what they record. It keeps what clients set of their way
+// some list opens TLS, tells them what they serve, and passes on what they record. It keeps what clients set of their way
 // out (settings.h).
 #pragma once
 
@@ -19,6 +19,7 @@
 #include "launcher/common/telling/token_bucket.h"
 #include "launcher/common/wire/gate_protocol.h"
 #include "launcher/gate/asking.h"
+#include "launcher/gate/commands.h"
 #include "launcher/gate/connectors.h"
 #include "launcher/gate/enter.h"
 #include "launcher/gate/figures.h"
@@ -33,15 +34,32 @@ namespace caisson::gate {
 
 class Gate {
  public:
-  // up: the launcher's socket. The uids are as caisson-seal takes them.
+  // up: the launcher's socket; run: its directory. The uids are as caisson-seal takes them.
   struct Uids {
     std::string door, dialer, opener;
   };
-  Gate(Loop& loop, Fd up, const Uids& uids);
+  Gate(Loop& loop, Fd up, const Uids& uids, const std::string& run);
   // Error: the launcher is gone, or sent what is no order. Then nothing is left to do.
   [[nodiscard]] Status hear();
 
  private:
+  // A secret that is in no file: what a command has printed, or the operator has handed over. It is kept in a memory file, for
+  // an opener or a dialer that is started anew.
+  struct Held {
+    Fd value;                   // none: none has come yet
+    bool runs = false;          // its command
+    bool used = false;          // since it came
+    bool due = false;           // at its next use it is old
+    std::int64_t begun_us = 0;  // when its command began last
+    std::int64_t wait_us = 0;   // until it may begin again, where that is asked for
+    Loop* loop = nullptr;       // of `again`, when it gets old
+    Loop::TimerId again = 0;
+    Held() = default;
+    Held(const Held&) = delete;
+    ~Held() {
+      if (loop != nullptr) loop->cancel(again);
+    }
+  };
   struct Workspace {
     std::string name;
     std::uint32_t generation = 0;
@@ -59,6 +77,7 @@ class Gate {
     TokenBucket alarms{200, 50};     // besides
     Recent recent;
     Asking asking;
+    std::map<std::string, Held> held;
     bool granted = false;        // door and dialer were told of some
     Loop::TimerId next_end = 0;  // of one
     std::uint64_t dropped = 0;
@@ -71,7 +90,7 @@ class Gate {
   void listen(std::uint64_t workspace, Fd builder, bool make);
   void await(std::uint64_t workspace);  // a door and a dialer that do not come
   void entered(std::uint64_t workspace, Entered made);
-  static void read_lists(Workspace& workspace);
+  void read_lists(Workspace& workspace);
   void warn_unlike(const Workspace& workspace);
   // ports.cc: where there are no rules
   void more_ports(const Entry& entry);
@@ -87,7 +106,7 @@ class Gate {
   void say_lists(const Entry& entry);
   void tell_mappings(const Entry& entry);
   void say_mappings(const Entry& entry);
-  [[nodiscard]] static bool binds(const Workspace& workspace);
+  [[nodiscard]] static bool opens(const Workspace& workspace);
   [[nodiscard]] static bool needs_opener(const Workspace& workspace);
   static void know(Workspace& workspace, const std::string& session);
   void tell_dialer(const Entry& entry);
@@ -96,7 +115,18 @@ class Gate {
   void say_upstreams(const Entry& entry);
   void tell_upstream(const Entry& entry, const std::string& domain);
   void say_upstream(const Entry& entry, const std::string& domain);
-  [[nodiscard]] std::optional<egress::Upstream> upstream_of(const Workspace& workspace, const std::string& domain);
+  [[nodiscard]] std::optional<egress::Upstream> upstream_of(const Entry& entry, const std::string& domain);
+  // credentials.cc: secrets that are in no file
+  void forget_unbound(Workspace& workspace);
+  [[nodiscard]] Result<Fd> secret_now(const Entry& entry, const std::string& domain, const egress::Binding& binding);
+  [[nodiscard]] Status credential_now(const Entry& entry, egress::Upstream& upstream);
+  void print(const Entry& entry, const std::string& key, const std::string& command, std::uint32_t seconds);
+  void printed(const Entry& entry, const std::string& key, const std::string& command, std::uint32_t seconds,
+               Result<std::string> text);
+  void renew_later(const Entry& of, const std::string& key, const std::string& command, std::uint32_t seconds);
+  void unauthorized(const Entry& entry, const std::string& domain);
+  void used(const Entry& entry, const json::Value& record);
+  void hand_over(const Entry& entry, const Lines::From& from, const json::Value& request, const Lines::Reply& reply);
   // asked.cc: what clients want of their way out
   void asked(const Lines::From& from, const json::Value& request, const Lines::Reply& reply);
   void changed(const Entry& entry, const Settings::Changed& change);
@@ -124,7 +154,7 @@ class Gate {
   void tell_grants(const Entry& entry);
   void say_grants(Service& to, const Entry& entry);
   // told.cc: what of it goes on record, and what is counted
-  void heard_record(const Service& of, Workspace& workspace, egress::Said said, std::string_view text);
+  void heard_record(const Service& of, const Entry& entry, egress::Said said, std::string_view text);
   void heard_figures(std::uint64_t workspace, egress::Said said, std::string_view text);
   void count(Workspace& workspace);
   void tell_count_later(const std::string& workspace);
@@ -141,6 +171,7 @@ class Gate {
   Figures figures_;
   Service door_, dialer_, opener_;
   Lines lines_;
+  Commands commands_;
   std::map<std::uint32_t, std::function<void(const egress::DialAnswer&)>> probes_;  // that the dialer makes
   std::uint32_t last_probe_ = 0;
   Shares inside_{96};                          // connections to servers of workspaces that are being made

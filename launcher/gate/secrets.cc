@@ -58,6 +58,17 @@ Result<Fd> secret_of(const std::string& path) {
   return out;
 }
 
+Result<Fd> secret_in(std::string_view text) { return sealed(text); }
+
+Result<std::string> secret_text(const Fd& secret) {
+  char bytes[kMaxCredentialFile];
+  const ssize_t size = ::pread(secret.get(), bytes, sizeof bytes, 0);
+  if (size < 0) return sys_error("read a secret's memory file");
+  std::string out(bytes, static_cast<std::size_t>(size));
+  ::explicit_bzero(bytes, sizeof bytes);
+  return out;
+}
+
 Result<Fd> no_secret() { return sealed({}); }
 
 Result<Fd> new_seed() {

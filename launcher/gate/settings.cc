@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "launcher/common/base/session_id.h"
 #include "launcher/common/base/word.h"
 #include "launcher/common/capture/capture.h"
 #include "launcher/common/tables/way_ops.h"
@@ -57,16 +58,23 @@ json::Value mapping_json(const Mapping& mapping) {
           {"internal_port", capture::kDoorPort}};
 }
 
+// Clients lead the sessions of no operator: a command that prints a credential goes where the policy says.
 std::optional<Upstream> Settings::upstream_of(const std::string& domain) const {
   const auto list = lists_.of.find(domain);
   if (list != lists_.of.end() && !list->second->upstream.empty()) {
     auto named = egress::read_upstream(list->second->upstream);  // a list with one that cannot be read is none
     if (named) return std::move(*named);
   }
+  if (domain == kCredentialsDomain) return own_upstream_;
   if (!upstream_) return std::nullopt;
   Upstream out = *upstream_;
+  if (!out.of_policy && !clients_command()) out.command.clear();
   out.exclude.insert(out.exclude.end(), excludes_.begin(), excludes_.end());
   return out;
+}
+
+bool Settings::clients_command() const {
+  return std::ranges::any_of(lists_.of, [](const auto& one) { return one.second->client_commands; });
 }
 
 std::optional<Upstream> Settings::of_policy() const {
@@ -97,7 +105,13 @@ json::Value Settings::shown() const {
 Result<Settings::Changed> Settings::set_upstream(const json::Value& request) {
   TRY_ASSIGN(const std::string server, text_of(request, "server"));
   TRY_ASSIGN(Upstream upstream, egress::read_server(server));
+  TRY_ASSIGN(const auto command, json::get_string(request, "auth_cmd"));
   if (of_policy()) return fail(Code::permission_denied, kNamed);
+  if (command && !clients_command())
+    return fail(Code::permission_denied, "no policy lets clients say which command runs (\"egress_auth_cmd\": true)");
+  if (command && !egress::is_command(*command))
+    return fail(Code::invalid_argument, "'auth_cmd' must be one line of at most 1,000 bytes");
+  upstream.command = command.value_or("");
   if (!permits(lists_, upstream.host, upstream.port)) return not_permitted(server_text(upstream));
   upstream_ = std::move(upstream);
   return Changed{"upstream", server_text(*upstream_)};

@@ -37,6 +37,7 @@ class Settings {
  private:
   // The proxy that the policy of some domain names, which clients do not change.
   [[nodiscard]] std::optional<egress::Upstream> of_policy() const;
+  [[nodiscard]] bool clients_command() const;  // they may say which prints a credential
   [[nodiscard]] Result<Changed> set_upstream(const json::Value& request);
   [[nodiscard]] Result<Changed> add_exclude(const json::Value& request);
   [[nodiscard]] Result<Changed> remove_exclude(const json::Value& request);
@@ -47,6 +48,8 @@ class Settings {
 
   egress::Lists lists_;
   std::optional<egress::Upstream> upstream_;
+  // As the container's variables have them, for the sessions of operators.
+  std::optional<egress::Upstream> own_upstream_;
   std::vector<egress::Pattern> excludes_;
   egress::Mappings mappings_;
 };

@@ -51,7 +51,7 @@ void Gate::say_upstreams(const Entry& entry) {
 }
 
 void Gate::say_upstream(const Entry& entry, const std::string& domain) {
-  const auto upstream = upstream_of(entry->second, domain);
+  const auto upstream = upstream_of(entry, domain);
   dialer_.send({egress::Order::upstream, entry->second.generation, entry->first}, {},
                domain + '\n' + (upstream ? upstream_bytes(*upstream) : ""));
 }
@@ -66,15 +66,12 @@ void Gate::say_mappings(const Entry& entry) {
 }
 
 // With what its file has at this moment. Without it the proxy is asked all the same, and says that it needs a credential.
-std::optional<egress::Upstream> Gate::upstream_of(const Workspace& workspace, const std::string& domain) {
-  auto upstream = workspace.settings.upstream_of(domain);
-  if (!upstream || upstream->secret.empty()) return upstream;
-  const auto text = credential_of(upstream->secret);
-  const Status taken =
-      text ? set_credential(*upstream, text->contains(':') && upstream->user.empty() ? *text : upstream->user + ":" + *text)
-           : std::unexpected(text.error());
-  if (!taken) failed(workspace.name, "the upstream proxy's secret: " + taken.error().text());
-  upstream->secret.clear();
+std::optional<egress::Upstream> Gate::upstream_of(const Entry& entry, const std::string& domain) {
+  auto upstream = entry->second.settings.upstream_of(domain);
+  if (!upstream || (upstream->secret.empty() && upstream->command.empty())) return upstream;
+  if (const Status taken = credential_now(entry, *upstream); !taken)
+    failed(entry->second.name, "the upstream proxy's secret: " + taken.error().text());
+  upstream->secret.clear(), upstream->command.clear();
   return upstream;
 }
 
@@ -95,8 +92,7 @@ void Gate::say_opener(const Entry& entry) {
   opener_.send(head, {workspace.list.get()});
   for (const auto& [domain, list] : workspace.settings.lists().of)
     for (const egress::Binding& binding : list->bindings) {
-      stamps_[binding.file] = stamp_of(binding.file);  // before: what is written meanwhile is read once more
-      auto secret = secret_of(binding.file);
+      auto secret = secret_now(entry, domain, binding);
       if (!secret) failed(workspace.name, "secret " + binding.name + ": " + secret.error().text());
       if (!secret) secret = no_secret();
       if (secret)

@@ -50,10 +50,12 @@ void Gate::heard_figures(std::uint64_t workspace, egress::Said said, std::string
   else figures_.end(workspace);
 }
 
-void Gate::heard_record(const Service& of, Workspace& workspace, egress::Said said, std::string_view text) {
+void Gate::heard_record(const Service& of, const Entry& entry, egress::Said said, std::string_view text) {
+  Workspace& workspace = entry->second;
   const bool in_budget = workspace.records.take(sys::monotonic_us());
   json::Value record = object_of(text);
   const bool refused = said == egress::Said::record && record.contains("refusal");
+  if (said == egress::Said::record && &of == &opener_) used(entry, record);
   const Refusal refusal = refused ? refusal_of(record) : Refusal::none;
   if (refused && &of == &opener_) figures_.refused(refusal);
   const bool own_port = refused && in_budget && at_own_port(record), alarm = own_port || is_alarm(refusal);

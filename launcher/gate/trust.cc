@@ -15,7 +15,7 @@
 namespace caisson::gate {
 namespace {
 
-constexpr std::size_t kMostBytes = 4U << 20, kMostCertificate = 8192, kMostEntries = 4096, kHashDigits = 8;
+constexpr std::size_t kMostBytes = 4U << 20, kMostCertificate = 14 * 1024, kMostEntries = 4096, kHashDigits = 8;
 constexpr std::string_view kBegin = "-----BEGIN CERTIFICATE-----\n", kEnd = "-----END CERTIFICATE-----\n";
 
 bool is_certificate(std::string_view text) {

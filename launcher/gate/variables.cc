@@ -7,12 +7,17 @@
 namespace caisson::gate {
 namespace {
 
-constexpr std::string_view kServer = "PROXY_SERVER", kInclude = "PROXY_INCLUDE", kExclude = "PROXY_EXCLUDE", kMap = "PROXY_MAP";
+constexpr std::string_view kServer = "PROXY_SERVER", kCommand = "PROXY_AUTH_CMD", kInclude = "PROXY_INCLUDE",
+                           kExclude = "PROXY_EXCLUDE", kMap = "PROXY_MAP";
+
+std::string_view text_of(std::string_view variable) {
+  const char* const value = std::getenv(std::string(variable).c_str());
+  return value != nullptr ? value : "";
+}
 
 std::vector<std::string> items_of(std::string_view variable) {
   std::vector<std::string> out;
-  const char* const value = std::getenv(std::string(variable).c_str());
-  for (std::string_view rest = value != nullptr ? value : ""; !rest.empty();) {
+  for (std::string_view rest = text_of(variable); !rest.empty();) {
     const std::size_t end = std::min(rest.find(','), rest.size());
     std::string_view item = rest.substr(0, end);
     rest.remove_prefix(std::min(end + 1, rest.size()));
@@ -31,8 +36,10 @@ std::unexpected<Error> wrong(std::string_view variable, Error why) {
 
 Result<Settings> Settings::at_start() {
   Settings out;
-  const char* const server = std::getenv(kServer.data());
-  if (server != nullptr && *server != '\0') {
+  const std::string_view command = text_of(kCommand);
+  if (!command.empty() && !egress::is_command(command))
+    return wrong(kCommand, fail(Code::invalid_argument, "is not one line of at most 1,000 bytes").error());
+  if (const std::string_view server = text_of(kServer); !server.empty()) {
     auto upstream = egress::read_server(server);
     if (!upstream) return wrong(kServer, upstream.error());
     upstream->of_policy = true;  // the operator's word on where it is, as a policy's
@@ -45,12 +52,15 @@ Result<Settings> Settings::at_start() {
       return wrong(kInclude, fail(Code::limit, "has more than 64 hosts").error());
     if (patterns_size(upstream->include) > egress::kMaxPatternBytes)
       return wrong(kInclude, fail(Code::limit, "has hosts with more than 6 KiB together").error());
+    upstream->command = command;
     out.upstream_ = std::move(*upstream);
-  } else if (!items_of(kInclude).empty()) {
-    return wrong(kInclude, fail(Code::invalid_argument, "says what goes through PROXY_SERVER, which is not set").error());
+  } else if (!items_of(kInclude).empty() || !command.empty()) {
+    return wrong(command.empty() ? kInclude : kCommand,
+                 fail(Code::invalid_argument, "belongs to PROXY_SERVER, which is not set").error());
   }
   for (const std::string& text : items_of(kExclude))
     if (auto done = out.exclude(text); !done) return wrong(kExclude, done.error());
+  if ((out.own_upstream_ = out.upstream_)) out.own_upstream_->exclude = out.excludes_;
   for (const std::string& text : items_of(kMap)) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos)

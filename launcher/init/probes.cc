@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <linux/keyctl.h>
+#include <linux/netlink.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/personality.h>
@@ -20,6 +22,7 @@ namespace k = kernel;
 
 constexpr long kUnknownCall = 0x3fff;
 constexpr int kProtocolMptcp = 262;
+constexpr int kIptSetReplace = 64;  // IPT_SO_SET_REPLACE of linux/netfilter_ipv4/ip_tables.h, which does not go with netinet/in.h
 
 // Loopback refuses or takes at once; what leads elsewhere may answer never, and is not waited for.
 long connect(std::uint32_t address, std::uint32_t port) {
@@ -82,6 +85,50 @@ long x32_call() { return k::call(kX32Bit | SYS_getpid); }
 long i386_call() { return -ENOEXEC; }  // no such entry on this architecture
 long x32_call() { return -ENOEXEC; }
 #endif
+
+// What the capabilities of a process in user, PID and network namespaces of its own could reach, one call each.
+long nested_call(int number) {
+  switch (number) {
+    case 1:
+      return k::call(SYS_mount, k::word("tmpfs"), k::word("/tmp"), k::word("tmpfs"), 0, 0);
+    case 2:
+      return k::call(SYS_unshare, CLONE_NEWNS);
+    case 3:
+      return k::call(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+    case 4:
+      return k::call(SYS_setsockopt, -1, IPPROTO_IP, kIptSetReplace, 0, 0);
+    case 5:
+      return k::ioctl(-1, SIOCBRADDBR, 0);
+    case 6:
+      return k::ioctl(-1, SIOCSIFFLAGS, 0);
+    default:
+      return k::open("/proc/sys/net/ipv4/ip_forward", O_WRONLY | O_CLOEXEC);
+  }
+}
+
+// -EPERM where all are refused (/proc/sys: or read-only, or not there), else the number of the first that is not.
+long nested() {
+  constexpr int kCalls = 7;
+  alignas(16) char stack[8192];
+  long result = -ECHILD;  // as long as nothing was tried
+  const auto body = [](void* argument) {
+    long& out = *static_cast<long*>(argument);
+    out = -EPERM;
+    for (int number = 1; number <= kCalls && out == -EPERM; ++number) {
+      const long got = nested_call(number);
+      if (got != -EPERM && (number != kCalls || (got != -EROFS && got != -ENOENT))) out = number;
+    }
+    k::exit(0);
+  };
+  const long pid = k::caisson_spawn(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_VM | CLONE_VFORK | SIGCHLD,
+                                    stack + sizeof stack, body, &result);
+  __asm__ volatile("" ::: "memory");  // the child has written `result`
+  int status = 0;
+  if (pid > 0)
+    while (k::wait(static_cast<pid_t>(pid), &status, 0, nullptr) == -EINTR) {
+    }
+  return result;
+}
 
 }  // namespace
 
@@ -148,6 +195,8 @@ long run_probe(Probe probe, const Targets& targets) {
       return raise_limit();
     case Probe::no_new_privs:
       return k::prctl(PR_GET_NO_NEW_PRIVS, 0);
+    case Probe::nested:
+      return nested();
     case Probe::descriptors:
       return open_descriptors();
   }

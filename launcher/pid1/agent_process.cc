@@ -12,7 +12,7 @@ namespace caisson {
 namespace {
 
 constexpr std::int64_t kDropDelayUs = 10'000;  // what it said last is read, so that a violation is on record
-constexpr std::int64_t kFirstDelayUs = 50'000, kLongestDelayUs = 10'000'000, kSettledUs = 30'000'000;
+constexpr std::int64_t kFirstDelayUs = 50'000, kLongestDelayUs = 10'000'000, kAgentSettledUs = 30'000'000;
 constexpr std::int64_t kServedDelayUs = 1'000'000, kShortUs = 5'000'000;
 constexpr int kShortLives = 3;
 
@@ -67,7 +67,7 @@ void AgentProcess::start_courier() {
   const std::int64_t started = sys::monotonic_us();
   const auto later = [this, started](const json::Value& why) {
     operations_.record(audit::Event::courier_exit, why);
-    const bool settled = sys::monotonic_us() - started > kSettledUs;
+    const bool settled = sys::monotonic_us() - started > kAgentSettledUs;
     courier_delay_us_ = settled ? kFirstDelayUs : std::clamp(courier_delay_us_ * 2, kFirstDelayUs, kLongestDelayUs);
     loop_.after(courier_delay_us_, [this] { start_courier(); });
   };
@@ -105,7 +105,7 @@ void AgentProcess::exited(const ChildExit& exit) {
 }
 
 void AgentProcess::restart_later() {
-  const bool settled = sys::monotonic_us() - started_us_ > kSettledUs;
+  const bool settled = sys::monotonic_us() - started_us_ > kAgentSettledUs;
   delay_us_ = std::exchange(asked_, false) || settled || delay_us_ == 0
                   ? kFirstDelayUs
                   : std::min(delay_us_ * 2, operations_.took_up() ? kServedDelayUs : kLongestDelayUs);

@@ -7,9 +7,9 @@
 
 # Parts of a lane run one after the other. In one lane is what shares a kernel object: session, hostile, escape and container give
 # their sessions the same user ids, by which the kernel counts processes and pipes, and by which T0 ends them.
-LANES=("session hostile escape container" "api" "image unit guest")
+LANES=("session hostile escape container" "api browser" "image unit guest")
 # These see no process and no mount of another's, and none of theirs outlives them.
-BOXED=" session hostile escape api "
+BOXED=" session hostile escape api browser "
 # For these nobody waits from the start.
 LAST=" image unit "
 
@@ -69,16 +69,17 @@ run_lane() {
 }
 
 run_part() {
-  local part=$1 log=$STATE/logs/leg-$1.log started=$SECONDS status=0 counts argv=() pid
+  local part=$1 log=$STATE/logs/leg-$1.log started=$SECONDS status=0 counts argv=()
   [[ $LAST != *" $part "* ]] || argv+=(nice -n 10)
   [[ $BOXED != *" $part "* ]] || argv+=(unshare --pid --fork --kill-child --mount-proc)
   say "==> $part begins"
-  # The interrupt is not ignored, because pytest needs it to clear away.
-  env --default-signal=INT setsid ${argv[@]+"${argv[@]}"} "$ROOT/scripts/test" --part "$part" ${EXTRA[@]+-- "${EXTRA[@]}"} >"$log" 2>&1 &
-  pid=$!
-  echo "$pid" >"$RUNNING/$part.session"
-  wait "$pid" || status=$?
-  rm "$RUNNING/$part.session"
+  # The interrupt is not ignored, because pytest needs it to clear away. The session's leader itself writes its number and only then asks
+  # whether all is to end: stop_parts() says so before it reads the numbers, so that one of the two sees the other.
+  # shellcheck disable=SC2016  # for the shell inside
+  env --default-signal=INT setsid bash -c 'echo $$ >"$1"; [ ! -e "$2" ] || exit 143; shift 2; exec "$@"' _ \
+    "$RUNNING/$part.session" "$RUNNING/stop" ${argv[@]+"${argv[@]}"} "$ROOT/scripts/test" --part "$part" ${EXTRA[@]+-- "${EXTRA[@]}"} >"$log" 2>&1 &
+  wait $! || status=$?
+  rm -f "$RUNNING/$part.session"
   if [[ " ${LEGS[*]} " = *" $part "* ]]; then
     [ -e "$RESULTS/$part.counts" ] || echo 0 1 0 >"$RESULTS/$part.counts"
     read -r -a counts <"$RESULTS/$part.counts"
@@ -154,6 +155,8 @@ run_one_part() {
       leg_container ;;
     *) "leg_$1" ;;
   esac
-  say "    the part itself took $SECONDS s; the rest is the end of its namespace"
+  times >"$RESULTS/$1.times"  # here, because a subshell has no children yet
+  say "    the part itself took $SECONDS s; its children (containers and daemons are not among them) had processors for" \
+    "$(sed -n '2s/ / as user and /p' "$RESULTS/$1.times") as system; the rest is the end of its namespace"
   [ -z "${LEG_PASSED-}" ] || echo "$LEG_PASSED $LEG_FAILED $LEG_SKIPPED" >"$RESULTS/$1.counts"
 }

@@ -11,7 +11,7 @@ tally() {
 }
 
 # What a leg needs beside what building and pytest need: sets of scripts/lib/packages.sh.
-declare -A LEG_SETS=([api]=npm [container]='run npm' [guest]=guest)
+declare -A LEG_SETS=([api]='desktop npm' [browser]='desktop npm' [container]='run npm' [guest]=guest)
 
 # sets_of LEG...: the sets of these legs, each once.
 sets_of() {
@@ -88,7 +88,14 @@ test_python() {
 leg_api() {
   [ -d "$ROOT/tests/api" ] || { tally 0 0 0; return 0; }
   is_root || { skip_leg "the api tests start a native launcher: they need root"; return 0; }
+  page_driver "$ROOT/build/$(preset)/launcher/tools/driver" || say "    its tests are skipped"
   pytest_leg api tests/api
+}
+
+leg_browser() {
+  is_root || { skip_leg "the browser tests start Chromium as another user: they need root"; return 0; }
+  page_driver "$ROOT/build/$(preset)/launcher/tools/driver" || say "    its tests are skipped"
+  pytest_leg browser tests/browser /usr/bin/python3
 }
 
 leg_hostile() {
@@ -117,18 +124,19 @@ leg_container() {
 
 # One boot for each kernel, all at once: an emulated machine is one busy core. EXTRA replaces what pytest runs in the guest.
 leg_guest() {
-  local why kernel counts passed=0 failed=0 skipped=0 tests
+  local why kernel counts passed=0 failed=0 skipped=0 tests kernels
   if why=$(guest_why_not); then skip_leg "$why"; return 0; fi
   guest_images || { skip_leg "the guest's images could not be made (log above): no mirror with its packages?"; return 0; }
   GUEST_BUILD=${CAISSON_BUILD_DIR:-$ROOT/build/$(preset)}
-  for kernel in "${GUEST_KERNELS[@]}"; do
+  mapfile -t kernels < <(guest_kernels)
+  tests=("${GUEST_TESTS[@]}")
+  [ ${#EXTRA[@]} = 0 ] || tests=("${EXTRA[@]}")
+  for kernel in "${kernels[@]}"; do
     mkdir -p "$RESULTS/guest-$kernel"
-    mapfile -t tests < <(guest_tests "$kernel")
-    [ ${#EXTRA[@]} = 0 ] || tests=("${EXTRA[@]}")
     guest_boot "$kernel" "$RESULTS/guest-$kernel" "${tests[@]}" || touch "$RESULTS/guest-$kernel/broken" &
   done
   wait
-  for kernel in "${GUEST_KERNELS[@]}"; do
+  for kernel in "${kernels[@]}"; do
     say "    kernel $kernel: $(sed -n 's/^guest: //p' "$RESULTS/guest-$kernel/serial.log" | paste -sd ';')"
     counts=$(/usr/bin/python3 "$ROOT/scripts/lib/results.py" pytest "$RESULTS/guest-$kernel/results.xml")
     read -r LEG_PASSED LEG_FAILED LEG_SKIPPED <<<"$counts"
@@ -154,7 +162,7 @@ say_what_full_adds() {
   fi
   if [[ " $* " = *" guest "* ]]; then
     for kernel in "${GUEST_KERNELS[@]}"; do
-      ! guest_repeats "$kernel" || more+="; $(cd "$ROOT" && cases_of "${GUEST_REPEATS[@]}") cases on kernel $kernel (guest)"
+      ! guest_repeats "$kernel" || more+="; $(cd "$ROOT" && cases_of "${GUEST_TESTS[@]}") cases on kernel $kernel (guest)"
     done
   fi
   [ -z "$more" ] || say "scripts/test full, before a release, adds: ${more#; }"

@@ -32,6 +32,7 @@ native_main() {
 native_build() {
   case $(debian_version) in 12 | 13) "$ROOT/scripts/setup" --build ;; esac
   step "build with preset $(preset)" build_tree "$(preset)" launcher-programs caisson-agent session-tools
+  page_driver "$ROOT/build/$(preset)/launcher/tools/driver" || say "    /v1/browser/page is not available without it"
 }
 
 # Whether what runs is what was just built.
@@ -48,7 +49,9 @@ native_install() {
   install -d -m 0700 "$NATIVE_DIR/audit" "$NATIVE_RUN"
   install -d -m 0755 -o 1000 -g 1000 "$NATIVE_DIR/home"
   install -m 0755 "$built"/launcher/caisson{,-*} "$built"/agent/caisson-{agent,courier} "$NATIVE_DIR/bin/"
-  install -m 0755 -D -t "$NATIVE_DIR/bin/tools" "$built"/launcher/tools/*
+  rm -rf "$NATIVE_DIR/bin/tools"
+  cp -r "$built/launcher/tools" "$NATIVE_DIR/bin/"
+  chmod -R a+rX,go-w "$NATIVE_DIR/bin/tools"
   exchange_policies "$NATIVE_DIR/incoming" "$NATIVE_DIR/policies" env
 }
 

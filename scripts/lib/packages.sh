@@ -2,7 +2,7 @@
 # Which Debian packages each part needs, and how they are installed. Sourced by scripts/setup and scripts/run.
 # shellcheck disable=SC2034  # read by the scripts that source this file
 
-SETS=(build test run guest npm)
+SETS=(build test desktop run guest npm)
 
 packages_for() {
   local release
@@ -16,6 +16,9 @@ packages_for() {
       # gcc: the escape program is C; the rest is C++.
       echo ca-certificates git cmake ninja-build pkg-config gcc libc6-dev libssl-dev zlib1g-dev libzstd-dev nlohmann-json3-dev \
         libseccomp-dev libcap-ng-dev libnl-3-dev libnl-route-3-dev libgtest-dev libgmock-dev | tr ' ' '\n'
+      # caisson-display. Of libxcb only headers.
+      echo libpng-dev libjpeg62-turbo-dev x11proto-dev libxcb1-dev libxcb-xtest0-dev libxcb-shm0-dev libxcb-randr0-dev \
+        libxcb-xfixes0-dev libxcb-xkb-dev | tr ' ' '\n'
       # GCC 12 and 13 miscompile coroutines; Boost.Beast must be 1.81 or newer.
       if [ "$release" = 12 ]; then printf '%s\n' clang-19 libstdc++-12-dev libboost1.81-dev
       else printf '%s\n' g++-14 libboost-dev; fi ;;
@@ -24,6 +27,9 @@ packages_for() {
         python3-jsonschema python3-requests python3-aiohttp python3-yaml wget musl-tools ripgrep nodejs g++ esbuild lua5.4 php-cli ruby python3-ipykernel python3-jupyter-client python3-matplotlib python3-flask \
         chromium chromium-driver python3-selenium curl procps iproute2 apparmor bubblewrap \
         shellcheck clang-format-19 pyflakes3 binutils libdevmapper1.02.1 | tr ' ' '\n' ;;
+    desktop)
+      # What the sessions `desktop` and `browser` run, for scripts/run --native; the image has the same.
+      echo tigervnc-standalone-server openbox chromium ffmpeg fonts-liberation fonts-noto-cjk fonts-noto-color-emoji | tr ' ' '\n' ;;
     guest)
       echo qemu-system-x86 mmdebstrap debian-archive-keyring e2fsprogs busybox-static cpio xz-utils | tr ' ' '\n' ;;
     bench)

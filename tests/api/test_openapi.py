@@ -69,7 +69,7 @@ def types(document: dict, schema: dict) -> set:
 
 def body_of(document: dict, operation: dict) -> dict:
     (content,) = operation["requestBody"]["content"].values()
-    return resolve(document, content["schema"])
+    return Comparison({}, {}).kinds(document, content["schema"])["object"]
 
 
 def answer_of(document: dict, operation: dict) -> dict:

@@ -30,7 +30,7 @@ def publish(folder, ports, domain="bash"):
 
 def publishing(folder):
     publish(folder, [OPEN, SOCKETS])
-    publish(folder, [ELSEWHERE], "desktop")
+    publish(folder, [ELSEWHERE], "code-server")
 
 
 @pytest.fixture(scope="module")

@@ -60,6 +60,19 @@ static int read_fact(const struct attack* row) {
   return got > 0 ? EFFECT : got == 0 ? ENOENT : refused();
 }
 
+// Keys that are not the reader's own; root's own count, so that there is a control. Own ones prove nothing: the kernel keeps the keyrings
+// of a user id for ever once a process with it, in any container of the machine, has named one.
+static int read_keys(const struct attack* row) {
+  FILE* keys = fopen(row->path, "re");
+  if (keys == NULL) return refused();
+  unsigned uid, own = getuid();
+  bool found = false;
+  for (char line[512]; !found && fgets(line, sizeof line, keys) != NULL;)
+    found = sscanf(line, "%*s %*s %*s %*s %*s %u", &uid) == 1 && (uid != own || own == 0);  // keyrings(7)
+  fclose(keys);
+  return found ? EFFECT : ENOENT;
+}
+
 // Opened only: what would be written ends or changes the machine.
 static int open_knob(const struct attack* row) { return close_effect(open(row->path, O_WRONLY)); }
 
@@ -149,7 +162,7 @@ static const struct attack kRows[] = {
     {"PV-12.loginuid", "change the login user", "/require", "capabilities mount_ns", GONE " EROFS EINVAL", own_file, "/proc/self/loginuid", (long)"0"},
     {"PV-12.label", "change the security label", "/require", "mount_ns landlock", GONE " EROFS EINVAL", own_file, "/proc/self/attr/exec", (long)"unconfined",
      .control = "without a security module there is no label"},
-    FACT("keys", "/proc/keys"),
+    {"IP-09.keys", "read another's keys", "/require", "proc uid", GONE, read_keys, "/proc/keys"},
     FACT("key-users", "/proc/key-users"),
     FACT("kallsyms", "/proc/kallsyms"),
     FACT("interrupts", "/proc/interrupts"),

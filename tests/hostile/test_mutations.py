@@ -32,7 +32,7 @@ BY_THE_LAUNCHER = [
 ]  # fmt: skip
 # Nor can any see it: without these the kernel itself refuses a later step, and there is no session to look at, however blind the launcher.
 NO_SESSION_WITHOUT = [
-    "user_ns", "attach_grants", "template_proc", "pivot_root", "landlock_rules", "namespaces", "namespaces.uts", "pid_ns", "uid", "no_new_privs",
+    "user_ns", "attach_grants", "template_proc", "pivot_root", "namespaces", "namespaces.uts", "pid_ns", "uid", "no_new_privs",
 ]  # fmt: skip
 # Not with what these mutations take away: the escape program would be unbounded, or speak to the network.
 NO_ESCAPE = ("rlimits", "net_ns")

@@ -95,6 +95,17 @@ def test_an_agent_gets_its_own_sessions(hostile):
     assert [s["session"] for s in hostile.ask("session_list")["sessions"]] == [session]
 
 
+def test_an_agent_gets_no_session_for_operators(fresh, double_program):
+    """Whoever has taken it over runs nothing beside what prints credentials."""
+    (fresh.policies / "credentials.json").write_text('{"extends": "base", "home": "private", "tmp": "private"}')
+    fresh.start("--agent", double_program)
+    hostile = Double(fresh)
+    hostile.ask("hello", protocol=1)
+    answer = hostile.ask("session_create", domain="credentials")
+    assert (answer["ok"], answer["error"]["code"]) == (False, "permission_denied")
+    assert fresh.control().create("credentials")
+
+
 def test_another_clients_session_and_none_are_answered_alike(fresh, hostile):
     hostile.ask("hello", protocol=1)
     session = fresh.control().create()

@@ -79,7 +79,7 @@ AS_MOUNTED = {
     "/mnt/said": ("read-write", True),
     "/mnt/user-data/workspace": ("read-write", True),
 }
-SHARED = ("bash", "shell", "code", "code-server", "desktop", "file", "jupyter", "nodejs")
+SHARED = ("bash", "shell", "code", "code-server", "file", "jupyter", "nodejs")
 
 
 @pytest.mark.parametrize("domain", SHARED)
@@ -88,7 +88,7 @@ def test_a_domain_that_shares_the_home_has_each_volume_as_it_is_mounted(control,
     assert granted(control, domain) == {path: (access, execute and runs) for path, (access, execute) in AS_MOUNTED.items()}
 
 
-@pytest.mark.parametrize("domain", ["mcp", "browser", "run"])
+@pytest.mark.parametrize("domain", ["mcp", "browser", "desktop", "run"])
 def test_a_domain_whose_home_is_its_own_has_none(control, domain):
     assert granted(control, domain) == {}
 

@@ -40,6 +40,14 @@ Result<Config> config_from_env() {
   TRY(take(variable("CAISSON_IMPLICIT_IDLE_SECONDS"), config.implicit_idle));
   TRY(take(variable("CAISSON_OUTPUT_CAP_BYTES"), config.stream_cap_bytes));
   TRY(take(variable("CAISSON_OUTPUT_TOTAL_BYTES"), config.total_cap_bytes));
+  TRY(take(variable("DISPLAY_WIDTH"), config.display_width));
+  TRY(take(variable("DISPLAY_HEIGHT"), config.display_height));
+  config.homepage = text_from_env(variable("HOMEPAGE"));
+  config.browser_locale = text_from_env(variable("CHROME_UI_LANG"));
+  if (config.browser_locale.empty()) config.browser_locale = text_from_env(variable("BROWSER_LANG"));
+  if (config.browser_locale.empty()) config.browser_locale = variable("BROWSER_LANG").text;
+  config.browser_user_agent = text_from_env(variable("BROWSER_USER_AGENT"));
+  config.browser_extra_args = text_from_env(variable("BROWSER_EXTRA_ARGS"));
   config.max_implicit_sessions = std::min(config.max_implicit_sessions, config.max_shell_sessions);
   config.max_implicit_kernels = std::min(config.max_implicit_kernels, config.max_jupyter_sessions);
   config.prepare_at_start = !text_from_env(variable("CAISSON_KERNEL_POOL")).empty() && config.prepared_kernels > 0;

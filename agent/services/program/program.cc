@@ -58,8 +58,11 @@ task<Program::Pointer> Program::launch(bridge::LauncherClient& launcher, Program
   spec.command.pty.reset();
   spec.command.with_stdin = true;
   spec.command.keep = spec.keep;
-  CO_TRY_ASSIGN(auto session, co_await launcher.session_create(spec.domain, spec.label, spec.workspace, spec.isolated,
-                                                               spec.memory_bytes, spec.keep));
+  std::shared_ptr<bridge::SessionHandle> session = spec.session;
+  if (!session) {
+    CO_TRY_ASSIGN(session, co_await launcher.session_create(spec.domain, spec.label, spec.workspace, spec.isolated,
+                                                            spec.memory_bytes, spec.keep));
+  }
   bridge::ExecRequest command = std::move(spec.command);
   auto outcome = co_await launcher.session_exec(session, std::move(command));
   std::optional<Error> refused;
@@ -67,7 +70,8 @@ task<Program::Pointer> Program::launch(bridge::LauncherClient& launcher, Program
   else if (const auto* refusal = std::get_if<bridge::ExecRefused>(&*outcome)) refused = refusal->error;
   else if (session->ended) refused = Error(Code::io, "its session has ended: " + session->end_reason);
   if (refused) {
-    (void)co_await launcher.session_destroy(session, "the program did not start");  // the first error is the one to report
+    if (!spec.session)
+      (void)co_await launcher.session_destroy(session, "the program did not start");  // the first error is the one to report
     co_return std::unexpected(std::move(*refused).wrap("start the " + spec.name));
   }
   const Pointer self(new Program(launcher, std::move(spec), session, std::move(std::get<bridge::ExecStarted>(*outcome))));
@@ -85,11 +89,13 @@ Program::Pointer Program::adopt(bridge::LauncherClient& launcher, ProgramSpec sp
 
 void Program::run(const Pointer& self) {
   const std::weak_ptr<Program> weak = self;
-  self->session_->on_end = [weak] {
-    if (const Pointer program = weak.lock())
-      program->end(Error(Code::io, program->name() + ": its session ended: " + program->session_->end_reason),
-                   program->session_->end);
-  };
+  // Of one that has joined another's session, the exec's end tells the same.
+  if (!self->joined())
+    self->session_->on_end = [weak] {
+      if (const Pointer program = weak.lock())
+        program->end(Error(Code::io, program->name() + ": its session ended: " + program->session_->end_reason),
+                     program->session_->end);
+    };
   const asio::any_io_executor& executor = self->executor();
   if (!self->spec_.has_protocol) spawn(executor, self->name() + " output", read(self, self->out_));
   spawn(executor, self->name() + " errors", read(self, self->err_));
@@ -222,6 +228,10 @@ void Program::fail(const Pointer& self, const Error& why, bridge::End reason) {
 }
 
 task<void> Program::destroy(Pointer self, std::string reason) {
+  if (self->joined()) {
+    if (self->exec_->exit || self->session_->ended) co_return Status{};
+    co_return co_await self->launcher_.exec_signal(self->exec_, "SIGKILL");
+  }
   co_return co_await self->launcher_.session_destroy(self->session_, std::move(reason));
 }
 

@@ -1,6 +1,6 @@
-// Program: one run of a program in a confined session of its own, from its start to its end. It starts, watches and ends the
-// program; a protocol (Worker) speaks with it. The program runs among a client's own code and may be in its hands: whatever it
-// writes is untrusted and bounded.
+// Program: one run of a program in a confined session of its own, or in that of another program, from its start to its end. It
+// starts, watches and ends the program; a protocol (Worker) speaks with it. The program runs among a client's own code and may be
+// in its hands: whatever it writes is untrusted and bounded.
 #pragma once
 
 #include <functional>
@@ -19,14 +19,16 @@ class Program {
  public:
   using Pointer = std::shared_ptr<Program>;
 
-  // Makes the session and starts the program. Errors: the launcher's; Code::not_found when there is no such program.
+  // Makes the session, unless the spec names one, and starts the program. Errors: the launcher's; Code::not_found when there is
+  // no such program.
   [[nodiscard]] static task<Pointer> launch(bridge::LauncherClient& launcher, ProgramSpec spec);
   // Puts the protocol on it and returns when it is ready. After an error it has ended, and its session too.
   [[nodiscard]] static task<void> make_ready(Pointer self);
   // Continues with a program that the previous agent started.
   [[nodiscard]] static Pointer adopt(bridge::LauncherClient& launcher, ProgramSpec spec,
                                      std::shared_ptr<bridge::SessionHandle> session, bridge::ExecStarted started);
-  // Asks it to end, if the spec says so, then ends it with its session. Returns when nothing of it is left.
+  // Asks it to end, if the spec says so, then ends it with its session, or kills it where the session is another's. Returns when
+  // nothing of it is left.
   [[nodiscard]] static task<void> close(Pointer self, std::string reason);
 
   // Called once at its end, in the order of registration; at once if it has ended. A callback holds no Pointer to it.
@@ -83,6 +85,7 @@ class Program {
   [[nodiscard]] ReadEnd take(Stream& stream);
   [[nodiscard]] Error exit_error() const;
   [[nodiscard]] Error with_last_line(Code code, std::string what) const;
+  [[nodiscard]] bool joined() const { return spec_.session != nullptr; }
   // The end for whatever reason: closes the pipes and tells it. The session is the caller's to destroy.
   void end(Error why, bridge::End reason);
 

@@ -49,10 +49,11 @@ struct ProgramLimits {
 struct ProgramSpec {
   std::string name;  // "file worker", for messages and the agent's log
   std::string domain, label, workspace;
-  bridge::ExecRequest command;     // with command.tool, the agent's own program of that name
-  bool isolated = false;           // in a private session
-  std::uint64_t memory_bytes = 0;  // of the session; 0: as much as its policy allows
-  bool keep = false;               // session and program outlive the agent, for Supervisor::adopt()
+  std::shared_ptr<bridge::SessionHandle> session;  // another program's, in which it runs; absent: it has one of its own
+  bridge::ExecRequest command;                     // with command.tool, the agent's own program of that name
+  bool isolated = false;                           // in a private session
+  std::uint64_t memory_bytes = 0;                  // of the session; 0: as much as its policy allows
+  bool keep = false;                               // session and program outlive the agent, for Supervisor::adopt()
   // A protocol reads its stdout. Otherwise stdout is read like stderr: searched for Readiness::text, and dropped but for its
   // tail.
   bool has_protocol = false;

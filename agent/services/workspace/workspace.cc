@@ -10,6 +10,9 @@ Workspace::Workspace(bridge::LauncherClient& launcher, const Config& config)
       watches(file, launcher, config),
       jupyter(launcher, config),
       code(launcher, config),
+      desktop(launcher, config),
+      browser(launcher, config, desktop),
+      pages(launcher, config, browser, file),
       packages(launcher, config),
       hooks(launcher, config),
       observer(launcher, config) {}
@@ -23,6 +26,9 @@ void Workspace::become(const std::string& new_name, const std::string& home) {
   watches.serve_workspace(new_name);
   jupyter.serve_workspace(new_name, home);
   code.serve_workspace(new_name);
+  desktop.serve_workspace(new_name);
+  browser.serve_workspace(new_name);
+  pages.serve_workspace(new_name);
   packages.serve_workspace(new_name, home);
   hooks.serve_workspace(new_name);
   observer.serve_workspace(new_name);

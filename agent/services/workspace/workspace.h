@@ -5,7 +5,9 @@
 #include <memory>
 #include <string>
 
+#include "agent/services/browser/page_service.h"
 #include "agent/services/code/code_service.h"
+#include "agent/services/desktop/desktop_service.h"
 #include "agent/services/files/file_watches.h"
 #include "agent/services/notebook/jupyter_service.h"
 #include "agent/services/observe/observer.h"
@@ -33,6 +35,9 @@ struct Workspace {
   FileWatches watches;
   JupyterService jupyter;
   CodeService code;
+  DesktopService desktop;
+  BrowserService browser;
+  PageService pages;
   PackageLists packages;
   Hooks hooks;
   Observer observer;

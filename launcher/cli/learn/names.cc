@@ -22,6 +22,8 @@ std::string why_not(const std::string& refusal) {
   if (refusal == "rule") return "a rule denies it";
   if (refusal == "canary") return "an alarm: nobody has a reason to ask for it";
   if (refusal == "rebinding") return "it leads to no public address: a rule of it needs \"private\"";
+  if (refusal == "path" || refusal == "method")
+    return "a rule permits it with other requests only: see its 'paths' and 'methods'";
   return "refused as " + refusal + ", which no rule of a name would change";
 }
 

@@ -47,7 +47,6 @@ class Log {
   // The same in two steps: the slow part of a large record can be done in advance.
   [[nodiscard]] static Result<std::string> prepare(const json::Value& fields);
   [[nodiscard]] Status append_prepared(Event event, const Result<std::string>& prepared);
-  [[nodiscard]] bool poisoned() const { return poisoned_; }
   [[nodiscard]] const std::string& head() const { return head_; }  // hash of the last record
   [[nodiscard]] std::uint64_t count() const { return seq_; }
   [[nodiscard]] std::uint64_t bytes() const;  // of what is there

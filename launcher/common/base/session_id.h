@@ -1,5 +1,5 @@
-// The ids by which the launcher names sessions and their logs: "s-" and a number of 16 hexadecimal digits. Its upper half is the
-// second in which the session began, so that ids sort by time.
+// The ids by which the launcher names sessions and their logs, and the domain that operators alone have sessions of. Ids: "s-"
+// and a number of 16 hexadecimal digits. Its upper half is the second in which the session began, so that ids sort by time.
 #pragma once
 
 #include <charconv>
@@ -12,6 +12,9 @@
 namespace caisson {
 
 inline constexpr std::size_t kSessionIdSize = 18;
+// The domain in whose sessions commands that print credentials run, for caisson-gate (gate/commands.h). An agent that was taken
+// over would run commands of its own there, which could read what those may.
+inline constexpr std::string_view kCredentialsDomain = "credentials";
 
 [[nodiscard]] inline std::string session_id(std::uint64_t number) {
   char id[kSessionIdSize + 1];

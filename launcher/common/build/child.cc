@@ -73,9 +73,9 @@ namespace {
 void bound_counters(const BuildPlan& plan, StepWriter& steps) {
   constexpr struct {
     const char *path, *most;
-  } kCounters[] = {{"/proc/sys/user/max_inotify_instances", "32"},
-                   {"/proc/sys/user/max_inotify_watches", "32768"},
-                   {"/proc/sys/net/ipv4/tcp_rmem", "4096 131072 1048576"},
+  } kCounters[] = {{"/proc/sys/user/max_inotify_instances", "32"},       {"/proc/sys/user/max_inotify_watches", "32768"},
+                   {"/proc/sys/user/max_user_namespaces", "2048"},       {"/proc/sys/user/max_pid_namespaces", "2048"},
+                   {"/proc/sys/user/max_net_namespaces", "256"},         {"/proc/sys/net/ipv4/tcp_rmem", "4096 131072 1048576"},
                    {"/proc/sys/net/ipv4/tcp_wmem", "4096 16384 1048576"}};
   for (const auto& [path, most] : kCounters)
     if (!write_text(path, most) && plan.proc == Proc::full) steps.failed(Step::net_ns, errno);
@@ -309,16 +309,11 @@ void tree_child(const ChildArgs& args) {
     fds[count++] = open_ns("mnt", steps, Step::mount_ns);
     build_root(*args.plan, args.stage_dir, steps);
   }
-  if (args.plan->landlock_fs != 0) {
-    unsigned entry = 0;
-    if ((fds[count++] = make_ruleset(*args.plan, args.init_exe, &entry)) < 0)
-      steps.failed(Step::landlock_rules, errno, static_cast<std::uint16_t>(entry));
-    steps.done(Step::landlock_rules);
-  }
+  if (args.plan->landlock_fs != 0) fds[count++] = make_ruleset(args, steps);
   hand_over(fds, count, steps);
 }
 
-void session_child(const ChildArgs& args) {
+void session_child(ChildArgs args) {
   StepWriter steps(args.answer);
   if (args.plan->pid_ns && !faults::skip("pid_ns") && ::getpid() != 1) steps.failed(Step::pid, ESRCH);
   steps.done(Step::pid);
@@ -330,6 +325,10 @@ void session_child(const ChildArgs& args) {
   steps.done(Step::namespaces);
   if (args.plan->mount_ns) mount_instance(*args.plan, false, steps);
   protect_names(args, steps);
+  // A rule binds to a directory of one filesystem, and this session's /proc is one that no other has; or to one made just now.
+  bool own = args.plan->nested;
+  for (const builder::Bind& bind : args.plan->binds) own = own || bind.frozen;
+  if (own && args.landlock >= 0) args.landlock = make_ruleset(args, steps);
   confine_and_exec(args, steps);
 }
 

@@ -42,11 +42,11 @@ void enter_user_ns(const ChildArgs& args, StepWriter& steps);
 // ruleset alone.
 [[noreturn]] void tree_child(const ChildArgs& args);
 // Enters what is prepared, makes what is the session's own, executes caisson-init.
-[[noreturn]] void session_child(const ChildArgs& args);
+[[noreturn]] void session_child(ChildArgs args);
 // All of it in one child (single.cc): what `caisson run` starts, in the namespaces of single_namespaces().
 [[nodiscard]] unsigned long single_namespaces(const BuildPlan& plan);
 void start_elsewhere(pid_t pid);  // on another processor than ours, where there is one
-[[noreturn]] void single_child(const ChildArgs& args);
+[[noreturn]] void single_child(ChildArgs args);
 
 // Parts that single.cc has in common with these.
 void await_maps(const ChildArgs& args);

@@ -33,14 +33,19 @@ bool mount_proc_at(const BuildPlan& plan, Tree& tree) {
   return true;
 }
 
-void mask_proc(Tree& tree, StepWriter& steps) {
+// Of all that is mounted at `path` and below it.
+bool set_read_only(int root, const char* path, bool on) {
+  mount_attr attr{.attr_set = on ? MOUNT_ATTR_RDONLY : 0UL, .attr_clr = on ? 0UL : MOUNT_ATTR_RDONLY};
+  return ::mount_setattr(root, path + 1, AT_SYMLINK_NOFOLLOW | AT_RECURSIVE, &attr, sizeof attr) == 0;
+}
+
+void mask_proc(int root, Tree& tree, StepWriter& steps) {
   const int masks = new_mount("tmpfs", "mode=0000,size=4k,nr_inodes=2", kNoSuidNoDev | MOUNT_ATTR_NOEXEC);
   if (masks < 0 || ::mknodat(masks, "file", S_IFREG, 0) != 0 || !tree.attach(masks, kProcMaskRoot, true))
     steps.failed(Step::proc_mount, errno);
   for (std::size_t i = 0; i < std::size(kProcMasks); ++i)
     if (!tree.cover(kProcMasks[i], masks, "file", "")) steps.failed(Step::proc_mount, errno, static_cast<std::uint16_t>(i));
-  mount_attr read_only{.attr_set = MOUNT_ATTR_RDONLY};
-  if (::mount_setattr(masks, "", AT_EMPTY_PATH, &read_only, sizeof read_only) != 0) steps.failed(Step::proc_mount, errno);
+  if (!set_read_only(root, kProcMaskRoot, true)) steps.failed(Step::proc_mount, errno);
   ::close(masks);
 }
 
@@ -81,8 +86,12 @@ int mount_stage(const BuildPlan& plan, const char* stage, const char* home_stage
     if (made < 0 || ::move_mount(made, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) != 0) steps.failed(Step::mount_ns, errno);
     return made;
   };
-  ::close(mount_at(stage, "mode=1777,uid=1000,gid=1000,", plan.tmp_options));
+  const int shared = mount_at(stage, "mode=0755,uid=1000,gid=1000,", plan.tmp_options);
   const int home = *plan.home_options == '\0' ? -1 : mount_at(home_stage, "mode=0755,uid=1000,gid=1000,", plan.home_options);
+  ::umask(0);
+  bool made = become_inner();
+  for (const char* name : kOfWorkspace) made = made && ::mkdirat(shared, name, 01777) == 0;
+  if (!made) steps.failed(Step::mount_ns, errno);
   steps.done(Step::mount_ns);
   return home;
 }
@@ -128,6 +137,7 @@ void build_root(const BuildPlan& plan, const char* stage_dir, StepWriter& steps)
     for (PrivatePlace& place : places)
       if (std::strcmp(place.path, plan.binds[i].target) < 0) make_private(plan, tree, place, steps);
     const builder::Bind& bind = plan.binds[i];
+    if (bind.held && bind.frozen) continue;
     const char* target = bind.target;
     if (!faults::skip("attach_grants") && !(bind.held ? tree.hold(target) : tree.attach(trees[i], target, bind.directory)))
       steps.failed(Step::binds, errno, static_cast<std::uint16_t>(i));
@@ -169,9 +179,17 @@ void mount_instance(const BuildPlan& plan, bool proc_is_mounted, StepWriter& ste
   Tree tree(root);
   if (plan.pid_ns) {
     if (!proc_is_mounted && !mount_proc_at(plan, tree)) steps.failed(Step::proc_mount, errno);
-    if (plan.proc == Proc::full && !faults::skip("proc")) mask_proc(tree, steps);
+    if (plan.proc == Proc::full && !faults::skip("proc")) mask_proc(root, tree, steps);
     steps.done(Step::proc_mount);
   }
+  // Whoever has a user namespace of its own has the capabilities for what /proc/sys says of it and of its network.
+  const bool frozen = plan.nested && (plan.proc == Proc::full || plan.proc == Proc::shared) && !faults::skip("proc");
+  if (frozen && (!tree.hold("/proc/sys") || !set_read_only(root, "/proc/sys", true))) steps.failed(Step::proc_mount, errno);
+  // What stays writable in what is only read is made in each session: others may have removed the directory of an earlier one's.
+  for (std::uint16_t i = 0; i < plan.binds.size; ++i)
+    if (plan.binds[i].held && plan.binds[i].frozen && !tree.hold(plan.binds[i].target)) steps.failed(Step::binds, errno, i);
+  for (const builder::Bind& bind : plan.binds)
+    if (bind.frozen && !set_read_only(root, bind.target, bind.read_only)) steps.failed(Step::binds, errno);
   if (faults::skip("devices")) return steps.done(Step::devices);
   const int pts = new_mount("devpts", faults::skip("devices.max") ? "newinstance,ptmxmode=0666,mode=0620" : kPtsOptions,
                             MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);

@@ -8,11 +8,15 @@
 
 namespace caisson::confine {
 
+// Directories in the memory of a workspace: what is /tmp, and what `workspace:NAME` names in grants.
+inline constexpr const char* kOfWorkspace[] = {"tmp", "display"};
+
 using builder::BuildPlan;
 using builder::Proc;
 
 // Makes all mounts of the calling process's new mount namespace private and mounts the workspace's tmpfs at `stage`
-// (owner: the inner uid), to be shared as /tmp by every tree built from this namespace; at `home_stage` the workspace's home,
+// (owner: the inner uid, which the caller is afterwards), with the directories of kOfWorkspace, to be shared by the trees built
+// from this namespace; at `home_stage` the workspace's home,
 // where the plan has one. Returns the home's descriptor, or -1.
 int mount_stage(const BuildPlan& plan, const char* stage, const char* home_stage, StepWriter& steps);
 

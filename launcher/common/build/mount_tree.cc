@@ -93,7 +93,7 @@ int SourceCloner::clone(const builder::Bind& bind) {
   if (::fstat(tree, &st) != 0) return drop(tree), -1;
   if (bind.device ? !S_ISCHR(st.st_mode) : !bind.staged && (st.st_dev != bind.dev || st.st_ino != bind.ino))
     return drop(tree), errno = ESTALE, -1;
-  const bool read_only = bind.read_only && !faults::skip("open_grants.read_only");
+  const bool read_only = bind.read_only && !bind.frozen && !faults::skip("open_grants.read_only");
   const bool execute = bind.execute || faults::skip("open_grants.noexec");
   if (faults::skip("open_grants.nosuid")) return set_attributes(tree, read_only ? MOUNT_ATTR_RDONLY : 0U);
   return set_attributes(tree, MOUNT_ATTR_NOSUID | (bind.device ? MOUNT_ATTR_NOEXEC : MOUNT_ATTR_NODEV) |

@@ -24,37 +24,30 @@ int open_path(const builder::Rule& rule) {
 
 }  // namespace
 
-int make_ruleset(const builder::BuildPlan& plan, int init_fd, unsigned* entry) {
+int make_ruleset(const ChildArgs& args, StepWriter& steps) {
+  const BuildPlan& plan = *args.plan;
   // Where a connector connects for them sessions do it themselves nowhere: no rule grants these. Without this wall the connector
   // could let no connect(2) go on, for what it looked at may be another address by then.
   const std::uint64_t net = plan.connected ? LANDLOCK_ACCESS_NET_BIND_TCP | LANDLOCK_ACCESS_NET_CONNECT_TCP : 0;
   raw::LandlockRulesetAttr attr{plan.landlock_fs, net, plan.landlock_scoped};
   const std::size_t size = plan.landlock_scoped != 0 || net != 0 ? sizeof attr : sizeof attr.handled_access_fs;
   const int ruleset = raw::landlock_create_ruleset(&attr, size, 0);
-  if (ruleset < 0) return -1;
-  *entry = 0;
-  if (faults::skip("landlock_rules")) {
-    const int everything = ::open("/", O_PATH | O_CLOEXEC);
-    const bool added = raw::landlock_add_path(ruleset, plan.landlock_fs, everything) == 0;
-    ::close(everything);
-    return added ? ruleset : -1;
-  }
-  for (const builder::Rule& rule : plan.landlock) {
+  if (ruleset < 0) steps.failed(Step::landlock_rules, errno);
+  const builder::Rule everything{"/", plan.landlock_fs};
+  const builder::List<builder::Rule> rules = faults::skip("landlock_rules") ? builder::List{&everything, 1} : plan.landlock;
+  for (std::uint16_t entry = 0; entry < rules.size; ++entry) {
+    const builder::Rule& rule = rules[entry];
     const int fd = open_path(rule);
-    if (fd < 0 && !rule.required && errno == ENOENT) {
-      ++*entry;
-      continue;
-    }
+    if (fd < 0 && !rule.required && errno == ENOENT) continue;
     struct stat st{};
-    if (fd < 0 || ::fstat(fd, &st) != 0) return -1;
+    if (fd < 0 || ::fstat(fd, &st) != 0) steps.failed(Step::landlock_rules, errno, entry);
     const std::uint64_t access = S_ISDIR(st.st_mode) ? rule.access : rule.access & kFileRights;
-    const bool added = raw::landlock_add_path(ruleset, access & plan.landlock_fs, fd) == 0;
+    if (raw::landlock_add_path(ruleset, access & plan.landlock_fs, fd) != 0) steps.failed(Step::landlock_rules, errno, entry);
     ::close(fd);
-    if (!added) return -1;
-    ++*entry;
   }
-  if (init_fd >= 0 && raw::landlock_add_path(ruleset, LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE, init_fd) != 0)
-    return -1;
+  constexpr std::uint64_t kInit = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE;
+  if (args.init_exe >= 0 && raw::landlock_add_path(ruleset, kInit, args.init_exe) != 0) steps.failed(Step::landlock_rules, errno);
+  steps.done(Step::landlock_rules);
   return ruleset;
 }
 

@@ -70,7 +70,7 @@ class NetMaker {
 
 }  // namespace
 
-void single_child(const ChildArgs& args) {
+void single_child(ChildArgs args) {
   StepWriter steps(args.status, StepWriter::To::pipe);
   ::close(args.peer);  // else our own copy would keep us waiting when the other end dies
   prepare_for_children();
@@ -80,7 +80,6 @@ void single_child(const ChildArgs& args) {
   if (args.plan->user_ns) await_maps(args);
   steps.done(Step::namespaces);
   if (args.plan->pid_ns && ::getpid() != 1) steps.failed(Step::pid, ESRCH);
-  ChildArgs mine = args;
   if (args.plan->mount_ns) {
     if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) steps.failed(Step::mount_ns, errno);
     build_root(*args.plan, args.stage_dir, steps);
@@ -92,15 +91,10 @@ void single_child(const ChildArgs& args) {
   if (args.plan->mount_ns) mount_instance(*args.plan, true, steps);
   protect_names(args, steps);
   steps.flush();  // the mounts are as they stay: they are verified while we go on
-  if (args.plan->landlock_fs != 0) {
-    unsigned entry = 0;
-    mine.landlock = make_ruleset(*args.plan, args.init_exe, &entry);
-    if (mine.landlock < 0) steps.failed(Step::landlock_rules, errno, static_cast<std::uint16_t>(entry));
-    steps.done(Step::landlock_rules);
-  }
+  if (args.plan->landlock_fs != 0) args.landlock = make_ruleset(args, steps);
   if (args.plan->net_ns)
     if (const int error = net.reap(); error != 0) steps.failed(Step::net_ns, error);
-  confine_and_exec(mine, steps);
+  confine_and_exec(args, steps);
 }
 
 }  // namespace caisson::confine

@@ -12,8 +12,8 @@ auto list(const Rows& rows) {
 
 BuildRows::BuildRows(const Plan& p, const Program& filter) {
   for (const Bind& b : p.binds)
-    binds.push_back(
-        {b.target.c_str(), b.source.c_str(), b.dev, b.ino, b.read_only, b.execute, b.device, b.directory, b.staged, b.held});
+    binds.push_back({b.target.c_str(), b.source.c_str(), b.dev, b.ino, b.read_only, b.execute, b.device, b.directory, b.staged,
+                     b.held, b.frozen});
   for (const std::string& d : p.directories) directories.push_back(d.c_str());
   for (const std::string& h : p.hide) hide.push_back(h.c_str());
   for (const auto& [path, content] : p.files) files.push_back({path.c_str(), content.c_str()});
@@ -28,6 +28,7 @@ BuildRows::BuildRows(const Plan& p, const Program& filter) {
           .net_ns = p.net_ns,
           .cgroup_ns = p.cgroup_ns,
           .change_uid = p.change_uid,
+          .nested = p.nested,
           .root_ns = !p.system.empty(),
           .audited = p.enforces(Mechanism::denial_audit),
           .connected = p.connected,

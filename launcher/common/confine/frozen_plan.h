@@ -24,17 +24,17 @@ namespace caisson::confine {
     return archive(__VA_ARGS__);           \
   }
 CAISSON_MEMBERS(Source, present, directory, dev, ino)
-CAISSON_MEMBERS(Bind, target, source, read_only, execute, device, directory, staged, held, dev, ino)
+CAISSON_MEMBERS(Bind, target, source, read_only, execute, device, directory, staged, held, frozen, dev, ino)
 CAISSON_MEMBERS(LandlockRule, path, access, required)
 CAISSON_MEMBERS(MechanismPlan, state, reason)
 CAISSON_MEMBERS(Residual, id, what)
 CAISSON_MEMBERS(SystemCopy, directory, tops, copied, request)
 CAISSON_MEMBERS(Claim, mechanism, accepted, value)
 // subset.cc has a rule for each, in this order.
-CAISSON_MEMBERS(Plan, policy, tier, user_ns, mount_ns, pid_ns, ipc_ns, uts_ns, net_ns, cgroup_ns, cgroup, io, connected, disks,
-                single_use, inet, change_uid, observe, ungoverned, proc, binds, directories, files, links, hide, makeable, tools,
-                private_tmp_options, protect, system, home_options, landlock, landlock_fs, landlock_scoped, limits, mechanisms,
-                absent, closed, residual, claims, view, canonical)
+CAISSON_MEMBERS(Plan, policy, tier, user_ns, mount_ns, pid_ns, ipc_ns, uts_ns, net_ns, cgroup_ns, cgroup, io, connected, nested,
+                disks, single_use, inet, change_uid, observe, ungoverned, proc, binds, directories, files, links, hide, makeable,
+                tools, private_tmp_options, protect, system, home_options, landlock, landlock_fs, landlock_scoped, limits,
+                mechanisms, absent, closed, residual, claims, view, canonical)
 CAISSON_MEMBERS(Place, home_source, stage, system, init_path, disks, no_disks, tools, closed, home_staged, home_quota, own_net,
                 processes)
 CAISSON_MEMBERS(PlanRequest, policy, home, sources, place)

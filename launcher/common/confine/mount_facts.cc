@@ -132,8 +132,10 @@ Result<std::string> check_mount_tree(const Plan& plan, pid_t pid, const Protecti
   if (plan.policy->tmp == policy::Scope::private_) own.emplace_back("/tmp");
   for (const std::string& path : own)
     if (!points.contains(path)) return broken(quote(path), "not mounted");
+  // What is writable in something read-only may go with the directory: less is left.
   for (const Bind& bind : plan.binds)
-    if (!points.contains(bind.target)) return broken((bind.held ? "directory " : "grant ") + quote(bind.target), "not mounted");
+    if (!points.contains(bind.target) && !(bind.held && bind.frozen))
+      return broken((bind.held ? "directory " : "grant ") + quote(bind.target), "not mounted");
   if (protection != nullptr) TRY(check_protected(points, *protection, pid));
   std::string words = std::to_string(points.size()) + " mounts, terminals " + kPtsMax + ", " + std::to_string(plan.binds.size()) +
                       " held or granted, as planned";

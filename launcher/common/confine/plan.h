@@ -48,8 +48,10 @@ using builder::kMaxBinds;
 struct Bind {
   std::string target, source;
   bool read_only = true, execute = false, device = false, directory = true;
-  bool staged = false;  // its identity only the child can know: the workspace's own tmpfs, or what is held
-  bool held = false;    // what is at the target already, mounted there once more: nobody inside can move a mount point
+  // staged: its identity only the child can know: the workspace's own tmpfs, or what is held. held: what is at the target
+  // already, mounted there once more: nobody inside can move a mount point. frozen: home or /tmp to be read, and what is in them:
+  // each session makes it read-only or not by itself.
+  bool staged = false, held = false, frozen = false;
   dev_t dev = 0;
   ino_t ino = 0;
 };
@@ -103,10 +105,11 @@ struct Plan {
   std::shared_ptr<const policy::Policy> policy;
   Tier tier = Tier::t1;
   bool user_ns = false, mount_ns = false, pid_ns = false, ipc_ns = false, uts_ns = false, net_ns = false, cgroup_ns = false;
-  bool cgroup = false, io = false, connected = false;  // connected: TCP goes out by caisson-connector
-  std::vector<std::string> disks;                      // with io: "8:0"
-  bool single_use = false;                             // private home or /tmp: the prepared tree serves one session only
-  bool inet = false;                                   // inet sockets allowed (only ever inside an own network namespace)
+  // connected: TCP goes out by caisson-connector. nested: programs make user namespaces of their own (set nested-sandbox).
+  bool cgroup = false, io = false, connected = false, nested = false;
+  std::vector<std::string> disks;  // with io: "8:0"
+  bool single_use = false;         // private home or /tmp: the prepared tree serves one session only
+  bool inet = false;               // inet sockets allowed (only ever inside an own network namespace)
   bool change_uid = false;
   bool observe = false;  // paths: calls that name files are told of, too
   Ungoverned ungoverned = Ungoverned::nothing;

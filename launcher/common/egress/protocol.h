@@ -103,9 +103,9 @@ struct DialAnswer {
   std::uint8_t reserved[4];
 };
 
-// door -> opener: a connection to a bound host, with the session's socket and the one that the dialer has connected. Nothing is
-// answered: from then on it is the opener's. So what reads sessions' bytes first never has a secret, and what has secrets gets no
-// connection but to a server whose certificate it verifies itself.
+// door -> opener: a connection to a host whose TLS is opened, with the session's socket and the one that the dialer has
+// connected. Nothing is answered: from then on it is the opener's. So what reads sessions' bytes first never has a secret, and
+// what has secrets gets no connection but to a server whose certificate it verifies itself.
 struct OpenRequest {
   std::uint64_t workspace;
   std::uint16_t port;                                     // host order
@@ -149,11 +149,13 @@ enum class Refusal : std::uint32_t {
   certificate,
   opener,
   unidentified,
+  path,
 };
 constexpr std::string_view words(Refusal) {
   return "none rule not_listed port address rebinding unresolved no_such_name sni ech_or_fronting not_tls framing method "
          "host_differs limit rate "
-         "timeout dialer canary unregistered upstream placeholder_elsewhere placeholder_unbound certificate opener unidentified";
+         "timeout dialer canary unregistered upstream placeholder_elsewhere placeholder_unbound certificate opener unidentified "
+         "path";
 }
 // No rule says anything of it: whoever may be asked may allow it (egress/list/grant.h).
 constexpr bool is_undecided(Refusal refusal) {

@@ -25,8 +25,8 @@ inline std::vector<std::string> operators_authorities(const std::string& folder 
 }
 
 // Stores that sessions have in the place of the system's, below the launcher's own directory: with the operator's authorities as
-// well, and, for domains that bind a secret, with the opener's. caisson-options makes the directories, so that they are there
-// when plans are made; caisson-gate fills them (gate/trust.h).
+// well, and, for domains that open TLS somewhere, with the opener's. caisson-options makes the directories, so that they are
+// there when plans are made; caisson-gate fills them (gate/trust.h).
 inline constexpr const char *kTrustFolder = "/trust", *kSystemsTrust = "/trust/system", *kOpenersTrust = "/trust/opened";
 // Where the sessions of a domain with system_packages have it: nothing may be mounted in their copy of the system.
 inline constexpr const char* kApart = "/caisson-authorities";

@@ -27,7 +27,7 @@ inline constexpr std::size_t kMaxGrants = 200, kMaxProtect = 64, kMaxDescription
 // A path of the container that a session may see, at the same path unless `source` says otherwise. Longest path wins.
 struct Grant {
   std::string path;    // where the session sees it: absolute, canonical, never "/"
-  std::string source;  // where the launcher takes it from: absolute, canonical; defaults to path
+  std::string source;  // where the launcher takes it from: absolute, canonical; defaults to path; or of the workspace: planner.cc
   Access access = Access::read;
   bool execute = false;  // files below may be executed (without it: noexec)
   bool required = true;  // false: absent source is reported, not an error
@@ -35,9 +35,9 @@ struct Grant {
   std::string description;
 };
 
-// Who owns the session's home and /tmp: shared by the sessions of a workspace, or this session's alone (tmpfs).
-enum class Scope { private_, workspace };
-constexpr std::string_view words(Scope) { return "private workspace"; }
+// Whose the session's home and /tmp are: this session's alone (tmpfs), the workspace's to be read, the workspace's.
+enum class Scope { private_, read, workspace };
+constexpr std::string_view words(Scope) { return "private read workspace"; }
 
 // none: internet sockets are refused by seccomp. loopback: a network namespace with only lo up; where none can be had, as none.
 // The others have a way out by the door (egress/): to what a list names, to every public address with each connection on record,

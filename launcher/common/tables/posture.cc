@@ -47,11 +47,13 @@ class Score {
     for (const Value& m : p_.at("disable")) take(true, 15, "/disable", "switches off " + m.get<std::string>());
     const Value& sets = p_.at("syscalls").at("allow");
     take(has(sets, "debug"), 10, "/syscalls/allow", "allows ptrace, the kernel interface with the longest list of faults");
+    take(has(sets, "nested-sandbox"), 8, "/syscalls/allow", "makes user namespaces of its own, with capabilities in them");
     take(has(sets, "ipc-sysv"), 2, "/syscalls/allow", "allows System V IPC, whose objects outlive processes");
   }
 
   void files() {
     take(p_.at("home") == "workspace", 8, "/home", "shares its home: the next session may run what this one plants there");
+    take(p_.at("home") == "read", 3, "/home", "reads what other sessions of its workspace keep at home");
     take(p_.at("tmp") == "workspace", 4, "/tmp", "shares /tmp with the sessions of its workspace");
     take(p_.at("exec_writable") == true, 5, "/exec_writable", "runs programs that sessions write");
     take(p_.at("system_packages") == true, 6, "/system_packages",

@@ -12,7 +12,7 @@ inline constexpr std::size_t kMaxMessage = 64 * 1024;  // either way
 enum class Op {
   get,              // -> {upstream: {addr, username}, or null, excludes, mappings: [{source, target, source_host, source_path,
                     // internal_port}], port: the door's, where sessions ask for a proxy}
-  set_upstream,     // server -> as get
+  set_upstream,     // server, auth_cmd -> as get
   remove_upstream,  // -> as get
   add_exclude,      // pattern -> as get
   remove_exclude,   // pattern -> as get
@@ -31,10 +31,11 @@ enum class Op {
            // the rule that it takes, and nothing is allowed
   deny,    // id, who -> it is asked no more
   revoke,  // id of a grant, who -> no more connections by it
+  hand_over,  // the operator's: name, secret ("": it is taken back) -> {name, domains}: those of which a policy has it `handed`
 };
 constexpr std::string_view words(Op) {
   return "get set_upstream remove_upstream add_exclude remove_exclude add_mapping remove_mapping diagnose health "
-         "figures recent asks allow deny revoke";
+         "figures recent asks allow deny revoke hand_over";
 }
 
 }  // namespace caisson::way

@@ -31,7 +31,7 @@ constexpr std::string_view words(Proc) { return "none shared subset full"; }
 struct Bind {
   const char *target = "", *source = "";
   std::uint64_t dev = 0, ino = 0;
-  bool read_only = true, execute = false, device = false, directory = true, staged = false, held = false;
+  bool read_only = true, execute = false, device = false, directory = true, staged = false, held = false, frozen = false;
 };
 struct File {  // or a symbolic link, whose content is its target
   const char *path = "", *content = "";
@@ -48,7 +48,7 @@ struct Limit {
 
 struct BuildPlan {
   bool user_ns = false, mount_ns = false, pid_ns = false, ipc_ns = false, uts_ns = false, net_ns = false, cgroup_ns = false;
-  bool change_uid = false;
+  bool change_uid = false, nested = false;  // nested: its programs make user namespaces of their own
   bool root_ns = false;                     // one more user namespace, in which the session is root (system_packages)
   bool audited = false, connected = false;  // its filter has a listener: for the auditor; for a connector, and through it
   bool private_home = false, private_tmp = false, exec_writable = false;
@@ -66,7 +66,7 @@ struct BuildPlan {
 
 template <class V>
 void members(V& v, Bind& b) {
-  v(b.target, b.source, b.dev, b.ino, b.read_only, b.execute, b.device, b.directory, b.staged, b.held);
+  v(b.target, b.source, b.dev, b.ino, b.read_only, b.execute, b.device, b.directory, b.staged, b.held, b.frozen);
 }
 template <class V>
 void members(V& v, File& f) {
@@ -86,9 +86,9 @@ void members(V& v, sock_filter& f) {
 }
 template <class V>
 void members(V& v, BuildPlan& p) {
-  v(p.user_ns, p.mount_ns, p.pid_ns, p.ipc_ns, p.uts_ns, p.net_ns, p.cgroup_ns, p.change_uid, p.root_ns, p.audited, p.connected,
-    p.private_home, p.private_tmp, p.exec_writable, p.proc, p.umask, p.landlock_fs, p.landlock_scoped, p.hostname, p.home,
-    p.tmp_options, p.home_options, p.binds, p.directories, p.hide, p.files, p.links, p.landlock, p.limits, p.filter);
+  v(p.user_ns, p.mount_ns, p.pid_ns, p.ipc_ns, p.uts_ns, p.net_ns, p.cgroup_ns, p.change_uid, p.nested, p.root_ns, p.audited,
+    p.connected, p.private_home, p.private_tmp, p.exec_writable, p.proc, p.umask, p.landlock_fs, p.landlock_scoped, p.hostname,
+    p.home, p.tmp_options, p.home_options, p.binds, p.directories, p.hide, p.files, p.links, p.landlock, p.limits, p.filter);
 }
 
 // Numbers as they lie in memory; a string with its length and a NUL; a list with its length.

@@ -9,7 +9,7 @@
 namespace caisson::gate {
 
 // Variables of the container that are passed on to it (gate/variables.cc).
-inline constexpr std::string_view kVariables = "PROXY_SERVER PROXY_INCLUDE PROXY_EXCLUDE PROXY_MAP";
+inline constexpr std::string_view kVariables = "PROXY_SERVER PROXY_AUTH_CMD PROXY_INCLUDE PROXY_EXCLUDE PROXY_MAP";
 
 inline constexpr std::size_t kMaxName = 64, kMaxMessage = 20 * 1024;
 

@@ -35,7 +35,8 @@ enum class Probe : std::uint32_t {
   chroot,        // chroot("/")
   raise_limit,   // the hard limit of open files, by one
   no_new_privs,  // prctl(PR_GET_NO_NEW_PRIVS)
-  descriptors,   // how many of 5 to 255 are open: 0-2, the launcher's socket and a signalfd are init's own
+  nested,       // what capabilities in nested namespaces reach (init/probes.cc): EPERM if nothing, else the number of the attempt
+  descriptors,  // how many of 5 to 255 are open: 0-2, the launcher's socket and a signalfd are init's own
 };
 inline constexpr std::size_t kProbeCount = static_cast<std::size_t>(Probe::descriptors) + 1;
 // Their names in reports and statements, in this order.
@@ -43,14 +44,13 @@ inline constexpr char kProbeNames[] =
     "read_ungranted write_read_only write_root write_proc proc_sys read_init kill_launcher kill_builder read_builder "
     "parent_is_init connect_launcher "
     "connect_metadata socket_vsock socket_mptcp unshare_user keyctl io_uring personality tiocsti unknown_call i386_call x32_call "
-    "set_uid_0 chroot raise_limit no_new_privs descriptors";
+    "set_uid_0 chroot raise_limit no_new_privs nested descriptors";
 
 struct Targets {
   std::int32_t launcher;  // pid, as the launcher sees itself
   std::int32_t builder;   // the same, of what made this session
-  std::uint32_t reserved;
-  std::uint32_t port;  // where the launcher or its agent listens
-  char outside[512];   // NUL-terminated
+  std::uint32_t port;     // where the launcher or its agent listens
+  char outside[512];      // NUL-terminated
 };
 
 }  // namespace caisson::init

@@ -99,7 +99,6 @@ struct StepRecord {
 // A message of records (init::Type::steps): as many as its size says.
 struct Steps {
   init::Type type = init::Type::steps;
-  std::uint32_t reserved = 0;
   StepRecord records[kStepCount] = {};
   static constexpr std::size_t size(std::size_t count) { return offsetof(Steps, records) + count * sizeof(StepRecord); }
 };

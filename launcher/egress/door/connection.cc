@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "launcher/common/base/session_id.h"
 #include "launcher/egress/door/talk.h"
 
 namespace caisson::egress {
@@ -113,6 +114,11 @@ bool Connection::connected(Dialed dialed) {
   upstream = std::make_unique<Stream>(workspace.house.poll, std::move(dialed.fd));
   send_at_once(*upstream);
   return true;
+}
+
+const Mappings& Connection::mappings() const {
+  static const Mappings kNone;
+  return whose.way && whose.way->domain == kCredentialsDomain ? kNone : *workspace.mappings;
 }
 
 Task<bool> Connection::reach(Host host, std::uint16_t to_port) {

@@ -34,6 +34,8 @@ class Connection {
   // Asks the list, or the dialer, which asks it again. False: `facts` says why not, nothing is told yet.
   [[nodiscard]] bool permitted(const Host& host, std::uint16_t port);
   [[nodiscard]] Task<bool> dial(Host host, std::uint16_t port);
+  // Where requests are led: by clients, so not those of an operator's session.
+  [[nodiscard]] const Mappings& mappings() const;
   // To a server of the workspace's own, where a mapping leads.
   [[nodiscard]] Task<bool> enter(std::uint16_t port);
   [[nodiscard]] Task<bool> reach(Host host, std::uint16_t port);  // both, one after the other

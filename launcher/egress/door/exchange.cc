@@ -25,13 +25,14 @@ void put_host(std::string& out, const HostPort& place) {
 
 }  // namespace
 
-std::string request_text(const RequestHead& head, const HostPort& place) {
+std::string request_text(const RequestHead& head, const HostPort& place, bool last) {
   std::string out(head.method);
   ((out += " ") += head.target) += head.minor == 1 ? " HTTP/1.1\r\n" : " HTTP/1.0\r\n";
   put_host(out, place);
   put_fields(out, head.fields);
   if (head.body.kind == BodyKind::chunked) out += "Transfer-Encoding: chunked\r\n";
   if (head.websocket) out += "Connection: Upgrade\r\nUpgrade: websocket\r\n";
+  else if (last) out += "Connection: close\r\n";
   return out += "\r\n";
 }
 

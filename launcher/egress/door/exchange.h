@@ -13,8 +13,8 @@
 
 namespace caisson::egress {
 
-// The head to be sent on: what was judged, and no field that is of the client's connection alone.
-[[nodiscard]] std::string request_text(const RequestHead& head, const HostPort& place);
+// The head to be sent on: what was judged, and no field that is of the client's connection alone. last: is_last().
+[[nodiscard]] std::string request_text(const RequestHead& head, const HostPort& place, bool last);
 [[nodiscard]] std::string answer_text(const AnswerHead& head, int client_minor, bool keep_alive);
 
 class Exchange {
@@ -35,11 +35,14 @@ class Exchange {
     Framing body;
     int minor = 1;
     bool keep_alive = true, to_head = false, websocket = false, kept = false;  // kept: over a connection that was used before
+    bool last = false;                                                         // is_last()
   };
   Exchange(Connection& connection, Asked asked);
   [[nodiscard]] Task<End> run();
 
-  [[nodiscard]] bool server_stays() const { return request_.done() && answer_head_.keep_alive && from_server_.empty(); }
+  [[nodiscard]] bool server_stays() const {
+    return !asked_.last && request_.done() && answer_head_.keep_alive && from_server_.empty();
+  }
   [[nodiscard]] bool client_stays() const { return client_stays_ && request_.done(); }
   [[nodiscard]] std::uint64_t up() const { return request_.moved(); }
   [[nodiscard]] std::uint64_t down() const { return answer_.moved(); }

@@ -3,6 +3,7 @@
 
 #include "launcher/egress/door/exchange.h"
 #include "launcher/egress/door/talk.h"
+#include "launcher/egress/parse/request_rule.h"
 
 namespace caisson::egress {
 namespace {
@@ -55,9 +56,9 @@ bool find_place(Connection& connection, const RequestHead& head, const std::opti
 
 bool may_ask(Connection& connection, const RequestHead& head, const HostPort& place) {
   if (!connection.permitted(place.host, place.port)) return false;
-  const bool writes = connection.verdict.read_only && !only_reads(head.method);
-  if (writes) connection.refuse(Refusal::method, "the rule permits GET, HEAD and OPTIONS");
-  return !writes;
+  const Objection objection = objection_to(head, *connection.list, connection.verdict);
+  if (objection.refusal != Refusal::none) connection.refuse(objection.refusal, objection.detail);
+  return objection.refusal == Refusal::none;
 }
 
 // Where a mapping leads a request.
@@ -152,15 +153,16 @@ Task<bool> establish(Connection& connection, HostPort place) {
 
 // Its target becomes the mapping's.
 std::optional<Led> find_led(const Connection& connection, const HostPort& place, RequestHead& head) {
-  const Mapping* mapping = find_mapping(*connection.workspace.mappings, place.host, place.port, head.target);
+  const Mapping* mapping = find_mapping(connection.mappings(), place.host, place.port, head.target);
   if (mapping == nullptr) return std::nullopt;
   head.target = mapped_target(*mapping, head.target);
   return Led{mapping->inside, {mapping->to_host, mapping->to_port}};
 }
 
-Exchange::Asked asked_of(const RequestHead& head, const HostPort& place) {
+Exchange::Asked asked_of(const Connection& connection, const RequestHead& head, const HostPort& place) {
   Exchange::Asked out;
-  out.text = request_text(head, place);
+  out.last = is_last(head, *connection.list, connection.verdict);
+  out.text = request_text(head, place, out.last);
   out.body = head.body;
   out.minor = head.minor;
   out.keep_alive = head.keep_alive;
@@ -193,7 +195,7 @@ Task<bool> talk_http(Connection& connection, std::optional<HostPort> only) {
     const std::optional<Led> led = find_led(connection, place, head);
     const bool may = led ? may_be_led(connection, head, place, *led) : may_ask(connection, head, place);
     if (!may) co_return co_await turn_away_http(connection, !to_head);
-    Exchange::Asked asked = asked_of(head, place);
+    Exchange::Asked asked = asked_of(connection, head, place);
     connection.ahead.erase(0, size);
     const After after = co_await answer(connection, std::move(asked), std::move(place), led, repeatable);
     if (after != After::next) co_return after == After::relay;

@@ -1,5 +1,5 @@
-// The door's line to the opener, which takes over connections to hosts that a secret is bound to. It is not there where no policy
-// binds one.
+// The door's line to the opener, which takes over connections to hosts whose TLS is opened. It is not there where no policy has
+// one.
 #pragma once
 
 #include <memory>

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "launcher/egress/parse/client_hello.h"
+#include "launcher/egress/parse/request_rule.h"
 #include "launcher/egress/parse/socks5.h"
 
 namespace caisson::egress {
@@ -12,8 +13,10 @@ namespace {
 
 constexpr std::uint16_t kHttpPort = 80, kTlsPort = 443;
 
-// Each of its requests is read: what port 80 is for, and what a rule that permits some methods only can hold for.
-bool is_plain(const Connection& connection, std::uint16_t port) { return port == kHttpPort || connection.verdict.read_only; }
+// Each of its requests is read: what port 80 is for, and what a rule that permits some methods or paths only can hold for.
+bool is_plain(const Connection& connection, std::uint16_t port) {
+  return port == kHttpPort || limits_requests(*connection.list, connection.verdict);
+}
 
 // What a server may take for TLS. Some look at no more of a record's version than that it is below 16.
 bool may_be_tls(std::string_view ahead) {
@@ -22,6 +25,10 @@ bool may_be_tls(std::string_view ahead) {
 
 bool same_server(Connection& connection, const ClientHello& hello, const HostPort& place) {
   const auto* name = std::get_if<Name>(&place.host);
+  const bool other = hello.server && (name == nullptr || *hello.server != *name);
+  // By its address, or by another name, its requests would not be seen.
+  if (other && decide(*connection.list, *hello.server, place.port).inspect)
+    return connection.refuse(Refusal::sni, "the ClientHello names a server that is inspected: ask for it by this name"), false;
   if (connection.verdict.sni == Sni::optional && (!hello.server || name == nullptr)) return true;
   // Where the mode permits every host, it permits every server name as well but the denied ones.
   const bool by_mode = connection.verdict.rule < 0 && connection.verdict.grant == 0;
@@ -135,11 +142,13 @@ Task<bool> hello_agrees(Connection& connection, HostPort place) {
   }
 }
 
-bool is_opened(const Connection& connection, const HostPort& place) { return is_bound(*connection.list, place.host, place.port); }
+bool is_opened(const Connection& connection, const HostPort& place) {
+  return is_opened(*connection.list, place.host, place.port);
+}
 
 Task<bool> hand_over(Connection& connection, HostPort place) {
   const bool taken = connection.workspace.house.opener.hand_over(connection, place);
-  if (!taken) connection.refuse(Refusal::opener, "the process that uses secrets does not serve");
+  if (!taken) connection.refuse(Refusal::opener, "the process that opens TLS does not serve");
   if (!taken) co_return co_await turn_away(connection);
   connection.facts = Facts();  // the record is the opener's
   co_return false;
@@ -160,7 +169,7 @@ Task<bool> talk_transparent(Connection& connection) {
   if (auto name = connection.workspace.host_at(connection.to)) place.host = std::move(*name);
   const bool synthetic = is_synthetic(connection.to) && std::holds_alternative<Address>(place.host);
   // Each request says then where it leads.
-  const bool mapped = place.port == kHttpPort && may_be_mapped(*connection.workspace.mappings, place.host, place.port);
+  const bool mapped = place.port == kHttpPort && may_be_mapped(connection.mappings(), place.host, place.port);
   if (mapped) co_return co_await talk_http(connection, std::move(place));
   const bool permitted = connection.permitted(place.host, place.port);
   if (synthetic) connection.refuse(Refusal::no_such_name, "the address belongs to no name that was asked for within the hour");

@@ -5,6 +5,7 @@
 #include "launcher/common/base/word.h"
 #include "launcher/egress/door/permitted.h"
 #include "launcher/egress/door/talk.h"
+#include "launcher/egress/list/path.h"
 #include "launcher/egress/parse/client_hello.h"
 
 namespace caisson::egress {
@@ -39,8 +40,10 @@ std::string text_of(const Connection& connection) {
   out += word(words(Refusal{}), static_cast<std::size_t>(facts.refusal));
   if (!facts.detail.empty()) (out += ": ") += facts.detail;
   if (facts.status != 0) out += ": it answers " + std::to_string(facts.status);
-  if (const auto why = why_of(*connection.list, facts.rule); !why.empty())
-    (out += " (rule " + std::to_string(facts.rule) + ": ").append(why) += ')';
+  if (const Rule* rule = rule_of(*connection.list, facts.rule); rule != nullptr) {
+    if (facts.refusal == Refusal::path) out += ": " + paths_text(rule->paths);
+    if (!rule->why.empty()) out += " (rule " + std::to_string(facts.rule) + ": " + rule->why + ')';
+  }
   if (is_asked(*connection.list, facts.refusal)) out += "; the operator may allow it: try again in a while";
   return out + "\n";
 }

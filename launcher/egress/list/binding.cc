@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "launcher/egress/list/path.h"
+
 namespace caisson::egress {
 namespace {
 
@@ -28,6 +30,11 @@ bool is_field(std::string_view text) {
 
 bool is_secret(std::string_view text) { return text.size() >= kLeastSecret && text.size() <= kMaxSecret && printable(text); }
 
+bool is_command(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxCommand &&
+         std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f; });
+}
+
 std::string_view fault_of(const Binding& binding) {
   const auto host = read_host(binding.host);
   const auto* name = host ? std::get_if<Name>(&*host) : nullptr;
@@ -39,12 +46,14 @@ std::string_view fault_of(const Binding& binding) {
   if (name == nullptr || name->text != binding.host) return "its host is no name in canonical form";
   if (binding.port == 0) return "its port is 0";
   if (binding.methods.size() > kMaxMethods || !std::ranges::all_of(binding.methods, is_method)) return "a method is none";
-  if (!binding.path.starts_with('/') || binding.path.size() > kMaxBindingText || !printable(binding.path) ||
-      binding.path.find_first_of("?#%\\") != std::string::npos)
-    return "its path is no plain path that begins with '/'";
+  if (!fault_of_path(binding.path).empty()) return "its path is no plain path that begins with '/'";
   if (!is_field(binding.field)) return "its field is none that may carry a secret";
-  if (!binding.file.starts_with('/') || binding.file.size() > kMaxBindingText || !printable(binding.file))
+  if (!binding.file.empty() &&
+      (!binding.file.starts_with('/') || binding.file.size() > kMaxBindingText || !printable(binding.file)))
     return "its file is no absolute path";
+  if (!binding.command.empty() && !is_command(binding.command)) return "its command is not one line of at most 1,000 bytes";
+  if (!binding.file.empty() && !binding.command.empty()) return "it has a file and a command";
+  if (binding.refresh_seconds < kLeastRefresh || binding.refresh_seconds > kMostRefresh) return "its refresh_seconds are none";
   return {};
 }
 

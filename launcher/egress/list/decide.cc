@@ -59,7 +59,7 @@ Verdict judge(const List& list, const Host& host, const Counts& counts) {
     const std::size_t exact = rule.deny ? 0 : matches(rule, host);
     if (exact <= best) continue;
     best = exact;
-    verdict = {Kind::allow, static_cast<int>(i), rule.private_, rule.read_only, rule.sni};
+    verdict = {Kind::allow, static_cast<int>(i), rule.private_, rule.read_only, rule.sni, rule.inspect};
   }
   return verdict;
 }

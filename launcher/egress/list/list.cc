@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "launcher/egress/list/path.h"
 #include "launcher/egress/list/prefix.h"
 #include "launcher/egress/list/upstream.h"
 
@@ -11,10 +12,11 @@ namespace {
 
 // Numbers in native order: the same build writes and reads them. Each list has one form in bytes, so that PID 1, which only
 // compares bytes, tells equal lists from different ones.
-constexpr std::string_view kMark = "egress3\n";
+constexpr std::string_view kMark = "egress4\n";
 
 enum class Kind : std::uint8_t { name, suffix, address };
-enum : std::uint8_t { kDeny = 1, kPrivate = 2, kReadOnly = 4, kSniOptional = 8, kAlarm = 16, kAllFlags = 31 };
+enum : std::uint8_t { kDeny = 1, kPrivate = 2, kReadOnly = 4, kSniOptional = 8, kAlarm = 16, kInspect = 32, kAllFlags = 63 };
+constexpr std::uint16_t kHttpPort = 80;
 
 template <class T>
 void put(std::string& out, T value) {
@@ -30,7 +32,8 @@ void put_text(std::string& out, std::string_view text) {
 
 void put_rule(std::string& out, const Rule& rule) {
   put(out, static_cast<std::uint8_t>((rule.deny ? kDeny : 0) | (rule.private_ ? kPrivate : 0) | (rule.read_only ? kReadOnly : 0) |
-                                     (rule.sni == Sni::optional ? kSniOptional : 0) | (rule.alarm ? kAlarm : 0)));
+                                     (rule.sni == Sni::optional ? kSniOptional : 0) | (rule.alarm ? kAlarm : 0) |
+                                     (rule.inspect ? kInspect : 0)));
   put(out, rule.address ? Kind::address : rule.name.empty() ? Kind::suffix : Kind::name);
   if (rule.address) {
     put(out, static_cast<std::uint8_t>(rule.address->v6));
@@ -41,6 +44,8 @@ void put_rule(std::string& out, const Rule& rule) {
   }
   put(out, static_cast<std::uint8_t>(rule.ports.size()));
   for (const Ports& ports : rule.ports) put(out, ports.first), put(out, ports.last);
+  put(out, static_cast<std::uint8_t>(rule.paths.size()));
+  for (const std::string& path : rule.paths) put_text(out, path);
   put_text(out, rule.why);
 }
 
@@ -48,8 +53,10 @@ void put_binding(std::string& out, const Binding& binding) {
   for (const std::string* text :
        {&binding.name, &binding.placeholder, &binding.host, &binding.path, &binding.field, &binding.file, &binding.env})
     put_text(out, *text);
+  put_text(out, binding.command);
   put_text(out, binding.why);
   put(out, binding.port);
+  put(out, binding.refresh_seconds);
   put(out, static_cast<std::uint8_t>(binding.methods.size()));
   for (const std::string& method : binding.methods) put_text(out, method);
 }
@@ -112,6 +119,7 @@ Rule read_rule(Reader& in) {
   rule.private_ = (flags & kPrivate) != 0;
   rule.read_only = (flags & kReadOnly) != 0;
   rule.alarm = (flags & kAlarm) != 0;
+  rule.inspect = (flags & kInspect) != 0;
   rule.sni = (flags & kSniOptional) != 0 ? Sni::optional : Sni::required;
   switch (static_cast<Kind>(in.number<std::uint8_t>(0, static_cast<std::uint8_t>(Kind::address)))) {
     case Kind::name:
@@ -129,6 +137,14 @@ Rule read_rule(Reader& in) {
     ports.first = in.number<std::uint16_t>(1);
     ports.last = in.number<std::uint16_t>(ports.first);
   }
+  rule.paths.resize(in.number<std::uint8_t>(0, kMaxRulePaths));
+  for (std::string& path : rule.paths) {
+    path = in.text(kMaxPathBytes);
+    in.check(fault_of_path(path).empty());
+  }
+  // An address or no name at all in the ClientHello: the opener would have nothing to certify.
+  in.check(!rule.inspect || (!rule.deny && !rule.address && rule.sni == Sni::required));
+  in.check(rule.paths.empty() || (!rule.deny && !rule.address));
   rule.why = in.text(kMaxRuleWhy);
   in.check(is_line(rule.why));
   return rule;
@@ -139,9 +155,11 @@ Binding read_binding(Reader& in) {
   for (std::string* text :
        {&binding.name, &binding.placeholder, &binding.host, &binding.path, &binding.field, &binding.file, &binding.env})
     *text = in.text(kMaxBindingText);
+  binding.command = in.text(kMaxCommand);
   binding.why = in.text(kMaxRuleWhy);
   in.check(is_line(binding.why));
   binding.port = in.number<std::uint16_t>();
+  binding.refresh_seconds = in.number<std::uint32_t>();
   binding.methods.resize(in.number<std::uint8_t>(0, kMaxMethods));
   for (std::string& method : binding.methods) method = in.text(kMaxBindingText);
   in.check(in.good() && fault_of(binding).empty());
@@ -150,15 +168,31 @@ Binding read_binding(Reader& in) {
 
 }  // namespace
 
-bool is_bound(const List& list, const Host& host, std::uint16_t port) {
+bool is_opened(const List& list, const Host& host, std::uint16_t port) {
   const auto* name = std::get_if<Name>(&host);
-  return name != nullptr &&
-         std::ranges::any_of(list.bindings, [&](const Binding& one) { return one.host == name->text && one.port == port; });
+  if (name == nullptr) return false;
+  const auto bound = [&](const Binding& one) { return one.host == name->text && one.port == port; };
+  return std::ranges::any_of(list.bindings, bound) || (port != kHttpPort && decide(list, host, port).inspect);
+}
+
+bool opens(const List& list) { return !list.bindings.empty() || std::ranges::any_of(list.rules, &Rule::inspect); }
+
+std::set<std::string> opened_hosts(const List& list) {
+  std::set<std::string> out;
+  for (const Binding& binding : list.bindings) out.insert(binding.host);
+  for (const Rule& rule : list.rules)
+    if (rule.inspect) out.insert(rule.name.empty() ? "*." + rule.suffix : rule.name);
+  return out;
+}
+
+const Rule* rule_of(const List& list, int rule) {
+  const auto number = static_cast<std::size_t>(rule);
+  return rule >= 0 && number < list.rules.size() ? &list.rules[number] : nullptr;
 }
 
 std::string_view why_of(const List& list, int rule) {
-  const auto number = static_cast<std::size_t>(rule);
-  return rule >= 0 && number < list.rules.size() ? std::string_view(list.rules[number].why) : std::string_view();
+  const Rule* found = rule_of(list, rule);
+  return found != nullptr ? std::string_view(found->why) : std::string_view();
 }
 
 std::string list_bytes(const List& list) {
@@ -175,6 +209,7 @@ std::string list_bytes(const List& list) {
   put(out, static_cast<std::uint8_t>(list.bindings.size()));
   for (const Binding& binding : list.bindings) put_binding(out, binding);
   put_text(out, list.trust);
+  put(out, static_cast<std::uint8_t>(list.client_commands));
   return out;
 }
 
@@ -201,6 +236,7 @@ Result<List> read_list(std::string_view bytes) {
   for (std::uint8_t i = 0; i < bindings && in.good(); ++i) list.bindings.push_back(read_binding(in));
   list.trust = in.text(kMaxBindingText);
   in.check(list.trust.empty() || (list.trust.starts_with('/') && is_line(list.trust)));
+  list.client_commands = in.number<std::uint8_t>(0, 1) == 1;
   if (!in.good() || !in.at_end()) return wrong();
   return list;
 }

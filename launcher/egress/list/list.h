@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,7 +15,10 @@
 
 namespace caisson::egress {
 
-inline constexpr std::size_t kMaxRules = 1024, kMaxListBytes = 256 * 1024, kMaxRulePorts = 16, kMaxRuleWhy = 1000;
+inline constexpr std::size_t kMaxRules = 1024, kMaxListBytes = 256 * 1024, kMaxRulePorts = 16, kMaxRulePaths = 16,
+                             kMaxRuleWhy = 1000;
+// What the opener's authority can name, of opened_hosts(): kAroundName for each, and its text.
+inline constexpr std::size_t kMaxOpenedBytes = 8 * 1024, kAroundName = 8;
 
 // What is permitted of hosts that no rule names.
 enum class Mode {
@@ -48,8 +52,10 @@ struct Rule {
       ports;  // empty: 443 and 80 for names, none for addresses (compile refuses an address rule without ports); deny: every port
   bool private_ = false;  // the rule's name may resolve to private and shared addresses. An address rule permits what it names
   Sni sni = Sni::required;
-  bool read_only = false;  // plain HTTP: GET, HEAD and OPTIONS only
-  bool alarm = false;      // deny: nobody has a reason to ask for it
+  bool read_only = false;  // GET, HEAD and OPTIONS only, wherever requests are seen: in plain HTTP, and in TLS that is opened
+  bool inspect = false;    // of a name that is allowed: the opener ends the session's TLS there, at every port but 80
+  std::vector<std::string> paths;  // likewise: requests at one of these and below it only, wherever requests are seen; none: any
+  bool alarm = false;              // deny: nobody has a reason to ask for it
   std::string why;
 };
 
@@ -67,8 +73,9 @@ struct List {
   std::vector<Rule> rules;
   std::vector<Binding> bindings = {};
   Limits limits;
-  // Where sessions read whose certificates to believe: caisson-gate keeps there the system's authorities and that of bound hosts.
-  // Empty: nowhere.
+  bool client_commands = false;  // clients may say which command prints the credential of the proxy that they set
+  // Where sessions read whose certificates to believe: caisson-gate keeps there the system's authorities and that of opened
+  // hosts. Empty: nowhere.
   std::string trust = {};
   std::string upstream =
       {};  // the proxy that the policy names, as upstream_bytes() of upstream.h, without a password; empty: none
@@ -86,14 +93,21 @@ struct Verdict {
   int rule = -1;  // which one decided; -1: the mode
   bool private_ = false, read_only = false;
   Sni sni = Sni::required;
+  bool inspect = false;
   bool alarm = false;       // of deny
   std::uint32_t grant = 0;  // which one permits it (grant.h); 0: none
 };
 [[nodiscard]] Verdict decide(const List& list, const Host& host, std::uint16_t port);
 // Whether some port of that name is permitted: then it gets an address.
 [[nodiscard]] Verdict decide_name(const List& list, const Name& name);
-// Whether some secret is bound to it: then the opener ends the session's TLS there.
-[[nodiscard]] bool is_bound(const List& list, const Host& host, std::uint16_t port);
+// Whether the opener ends the session's TLS there: because a secret is bound to it, or the rule that allows it says so.
+[[nodiscard]] bool is_opened(const List& list, const Host& host, std::uint16_t port);
+// Whether there is such a host: then the domain's sessions believe the opener's authority.
+[[nodiscard]] bool opens(const List& list);
+// The hosts that the authority certifies for this list: names, and "*.example.org" for the names below one.
+[[nodiscard]] std::set<std::string> opened_hosts(const List& list);
+// nullptr where none decided.
+[[nodiscard]] const Rule* rule_of(const List& list, int rule);
 // A rule's reason; "" where none decided.
 [[nodiscard]] std::string_view why_of(const List& list, int rule);
 // Whether the connection to this address is permitted for what `verdict` permitted: global ones; private and shared ones where

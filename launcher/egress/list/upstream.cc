@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <utility>
 
 #include "launcher/common/base/word.h"
 
@@ -110,12 +111,14 @@ Result<Upstream> read_server(std::string_view text) {
 }
 
 Status set_credential(Upstream& upstream, std::string_view text) {
-  const std::size_t colon = text.find(':');
-  if (colon == std::string_view::npos || colon == 0) return fail(Code::invalid_argument, "a credential is user:password");
-  const std::string_view user = text.substr(0, colon), password = text.substr(colon + 1);
+  const std::size_t colon = upstream.user.empty() ? text.find(':') : std::string_view::npos;
+  if (upstream.user.empty() && (colon == std::string_view::npos || colon == 0))
+    return fail(Code::invalid_argument, "a credential is user:password");
+  std::string user(colon != std::string_view::npos ? text.substr(0, colon) : std::string_view(upstream.user));
+  const std::string_view password = colon != std::string_view::npos ? text.substr(colon + 1) : text;
   if (!is_text(user) || !is_text(password))
     return fail(Code::invalid_argument, "user and password have at most 255 bytes each, and no control characters");
-  upstream.user = user;
+  upstream.user = std::move(user);
   upstream.password = password;
   return {};
 }
@@ -161,6 +164,7 @@ std::string upstream_bytes(const Upstream& upstream) {
   put(out, "user", upstream.user);
   put(out, "password", upstream.password);
   put(out, "secret", upstream.secret);
+  put(out, "command", upstream.command);
   put(out, "resolve", upstream.resolve_here ? "here" : "there");
   put(out, "of", upstream.of_policy ? "policy" : "client");
   for (const Pattern& pattern : upstream.include) put(out, "include", pattern.text);
@@ -172,18 +176,18 @@ Result<Upstream> read_upstream(std::string_view bytes) {
   const auto wrong = [] { return fail(Code::protocol, "an upstream is malformed"); };
   Upstream out;
   const auto name = take(bytes, "kind"), text = take(bytes, "host"), digits = take(bytes, "port"), user = take(bytes, "user"),
-             password = take(bytes, "password"), secret = take(bytes, "secret"), resolve = take(bytes, "resolve"),
-             of = take(bytes, "of");
+             password = take(bytes, "password"), secret = take(bytes, "secret"), command = take(bytes, "command"),
+             resolve = take(bytes, "resolve"), of = take(bytes, "of");
   const auto kind = name ? kind_of(*name) : std::nullopt;
-  if (!kind || !text || !digits || !user || !password || !secret || !resolve || !of) return wrong();
+  if (!kind || !text || !digits || !user || !password || !secret || !command || !resolve || !of) return wrong();
   const auto host = read_host(*text);
   const auto port = read_port(*digits);
   if (!host || !port || !is_text(*user) || !is_text(*password) || (*resolve != "here" && *resolve != "there") ||
-      (*of != "policy" && *of != "client"))
+      (*of != "policy" && *of != "client") || (!command->empty() && !is_command(*command)))
     return wrong();
   out.kind = *kind;
   out.host = *host, out.port = *port, out.user = *user, out.password = *password;
-  out.secret = *secret;
+  out.secret = *secret, out.command = *command;
   out.resolve_here = *resolve == "here", out.of_policy = *of == "policy";
   TRY(take_patterns(bytes, "include", out.include));
   TRY(take_patterns(bytes, "exclude", out.exclude));

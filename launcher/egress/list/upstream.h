@@ -24,16 +24,17 @@ struct Upstream {
   std::uint16_t port = 0;
   std::string user, password;             // none: both are empty
   std::vector<Pattern> include, exclude;  // what goes through it: without the first all, but never the second
-  std::string secret;                     // where caisson-gate reads the password, or user:password; empty: nowhere
-  bool resolve_here = false;              // names are resolved before they are handed to it; else by it
-  bool of_policy = false;                 // the policy names it; else the address must be one that the list permits
+  // Where caisson-gate has the password from, or user:password: a file, or what a command of /bin/sh prints. Both empty: nowhere.
+  std::string secret, command;
+  bool resolve_here = false;  // names are resolved before they are handed to it; else by it
+  bool of_policy = false;     // the policy names it; else the address must be one that the list permits
 };
 constexpr std::string_view words(Upstream::Kind) { return "http https socks5"; }
 
 // "[http://|https://|socks5://][user:password@]host:port". In the form with a scheme, user and password are written with percent
 // signs.
 [[nodiscard]] Result<Upstream> read_server(std::string_view text);
-// "user:password", as a credential command prints it.
+// "user:password"; where `upstream` has a user already, the password alone, which may have colons.
 [[nodiscard]] Status set_credential(Upstream& upstream, std::string_view text);
 [[nodiscard]] std::string server_text(const Upstream& upstream);  // "host:port", with its scheme before it if that is not http
 [[nodiscard]] bool goes_through(const Upstream& upstream, const Host& host);

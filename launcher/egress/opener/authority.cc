@@ -6,9 +6,12 @@
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <span>
 #include <utility>
+
+#include "launcher/egress/list/list.h"
 
 namespace caisson::egress {
 namespace {
@@ -16,6 +19,7 @@ namespace {
 constexpr std::int64_t kDayUs = 86'400'000'000;
 constexpr long kHour = 3'600, kDay = 24 * kHour;
 constexpr long kAuthorityDays = 3650;  // as long as a launcher may run
+constexpr std::size_t kMostLeaves = 256;
 
 bool add_extension(X509* to, X509* issuer, int which, const std::string& value) {
   X509V3_CTX context;
@@ -53,6 +57,11 @@ std::string authority_name(X509* certificate) {
   return out;
 }
 
+// "example.org" permits that name and what is below it: nothing narrower is in RFC 5280 4.2.1.10. OpenSSL and Go would leave out
+// the name itself where it has a dot before it, but a client that goes by the RFC may then take nothing for permitted. The name
+// itself is not certified all the same (certifies()).
+std::string constraint_of(const std::string& host) { return host.starts_with("*.") ? host.substr(2) : host; }
+
 }  // namespace
 
 Result<Authority> Authority::create(std::string_view seed) {
@@ -69,7 +78,14 @@ bool Authority::certify(std::set<std::string> hosts) {
   Certificate made(X509_new());
   X509* const certificate = made.get();
   std::string constraints;
-  for (const std::string& host : hosts) constraints += (constraints.empty() ? "" : ",") + ("permitted;DNS:" + host);
+  std::set<std::string> named;
+  std::size_t left = kMaxOpenedBytes;
+  for (const std::string& host : hosts) {
+    if (host.size() + kAroundName > left) continue;
+    left -= host.size() + kAroundName;
+    constraints += (constraints.empty() ? "" : ",") + ("permitted;DNS:" + constraint_of(host));
+    named.insert(host);
+  }
   // Names alone leave addresses permitted, all of them (RFC 5280 4.2.1.10).
   constraints += ",excluded;IP:0.0.0.0/0.0.0.0,excluded;IP:0:0:0:0:0:0:0:0/0:0:0:0:0:0:0:0";
   const bool done = certificate != nullptr && X509_set_pubkey(certificate, key_.get()) == 1 &&
@@ -82,7 +98,7 @@ bool Authority::certify(std::set<std::string> hosts) {
                     X509_sign(certificate, key_.get(), EVP_sha256()) > 0;
   if (!done) return false;
   certificate_ = std::move(made);
-  hosts_ = std::move(hosts);
+  hosts_ = std::move(hosts), named_ = std::move(named);
   return true;
 }
 
@@ -117,11 +133,22 @@ TlsContext Authority::make_leaf(const std::string& host) const {
   return done ? std::move(context) : nullptr;
 }
 
+bool Authority::certifies(const std::string& host) const {
+  if (host.contains('*')) return false;  // no host, and a certificate for it would be one for many
+  if (named_.contains(host)) return true;
+  for (std::size_t dot = host.find('.'); dot != std::string::npos; dot = host.find('.', dot + 1))
+    if (named_.contains("*" + host.substr(dot))) return true;
+  return false;
+}
+
 SSL_CTX* Authority::context_for(const std::string& host, std::int64_t now_us) {
   if (!certifies(host)) return nullptr;
+  if (leaves_.size() >= kMostLeaves && !leaves_.contains(host))
+    leaves_.erase(std::ranges::min_element(leaves_, {}, [](const auto& leaf) { return leaf.second.used_us; }));
   Leaf& leaf = leaves_[host];
+  leaf.used_us = now_us;
   if (leaf.context && now_us - leaf.made_us < kDayUs) return leaf.context.get();
-  leaf = {.context = make_leaf(host), .made_us = now_us};
+  leaf.context = make_leaf(host), leaf.made_us = now_us;
   return leaf.context.get();
 }
 

@@ -28,6 +28,7 @@ class Bindings {
  private:
   std::vector<Bound> all_;
   mutable std::map<std::string, Forms> forms_;
+  Forms no_forms_{{}};
 };
 
 }  // namespace caisson::egress

@@ -133,7 +133,7 @@ OpenExchange::Next OpenExchange::read_answer() {
 
 OpenExchange::Next OpenExchange::take_head(const Outcome& read) {
   const bool misread = asked_.minor == 0 && (head_.body.kind == BodyKind::chunked || head_.interim);
-  if (read.refused() || misread || (head_.switches && !asked_.websocket) || !is_readable(head_))
+  if (read.refused() || misread || (head_.switches && !asked_.websocket) || (asked_.searched && !is_readable(head_)))
     return over(passed_on_ ? End::broken : End::bad_answer);
   answered_ = !head_.interim;
   status_ = head_.status;

@@ -30,6 +30,7 @@ class OpenExchange {
     Framing body;
     int minor = 1;
     bool keep_alive = true, to_head = false, websocket = false;
+    bool searched = true;  // the answer has to be one that can be searched
   };
   // ahead: what was read of the session behind the head; what is left of it is the next request's. forms: of what the server may
   // know. bytes: of the domain.

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "launcher/common/base/word.h"
+#include "launcher/common/telling/json_text.h"
 #include "launcher/egress/opener/visit.h"
 #include "launcher/egress/opener/wrapped.h"
 
@@ -64,8 +66,8 @@ bool Opener::open(const OrderHead& order, const Fd& file) {
   return certify();
 }
 
-// For the hosts that are bound now, with the key that it has once and for all. What believes the certificate from before goes on,
-// but for hosts that it does not name.
+// For the hosts that are opened now, with the key that it has once and for all. What believes the certificate from before goes
+// on, but for hosts that it does not name.
 bool Opener::certify() {
   std::set<std::string> hosts;
   for (const auto& [id, place] : places_) place->add_hosts(hosts);
@@ -157,7 +159,15 @@ bool Opener::handed(std::string_view message, std::vector<Fd> fds) {
   for (const auto& [id, one] : places_) all += one->visits();
   const auto list = place.list_of(to.domain);
   // Beyond the limit the sockets are closed; the door counts what it has, this one what it was given.
-  if (!list || place.visits_of(to.domain) >= list->limits.connections || all >= most_connections_) return true;
+  if (!list || place.visits_of(to.domain) >= list->limits.connections || all >= most_connections_) {
+    JsonText told;
+    told.string("domain", to.domain).string("event", "refusal").string("via", "opened").string("host", to.host);
+    told.number("port", to.place.port).string("refusal", word(words(Refusal{}), static_cast<std::size_t>(Refusal::limit)));
+    told.string("detail", "too many connections to opened hosts at once");
+    if (!to.session.empty()) told.string("session", to.session);
+    if (place.records.take(poll_.now_us())) (void)launcher_.tell(Said::record, place.id, told.text());
+    return true;
+  }
   place.add(std::make_unique<Visit>(place, std::move(to), std::move(fds[0]), std::move(fds[1])));
   return true;
 }

@@ -1,7 +1,7 @@
-// The opener: what ends the TLS of sessions to hosts that a secret is bound to, and begins it anew to the server, whose
-// certificate it verifies. It alone has secrets and the keys of the workspaces' authorities. Its connections come from the door,
-// which it does not trust: it asks the list again, and sends a secret to nobody but the host that the secret is bound to. It
-// speaks TLS to upstream proxies for the dialer, too, and sees what goes through these.
+// The opener: what ends the TLS of sessions to hosts that a secret is bound to or a rule inspects, and begins it anew to the
+// server, whose certificate it verifies. It alone has secrets and the keys of the workspaces' authorities. Its connections come
+// from the door, which it does not trust: it asks the list again, and sends a secret to nobody but the host that the secret is
+// bound to. It speaks TLS to upstream proxies for the dialer, too, and sees what goes through these.
 #pragma once
 
 #include <list>

@@ -28,9 +28,8 @@ void Place::set_lists(Lists lists, std::uint32_t generation_) {
   std::erase_if(bindings_, [this](const auto& one) { return !lists_.of.contains(one.first); });
 }
 
-void Place::add_hosts(std::set<std::string>& bound) const {
-  for (const auto& [domain, list] : lists_.of)
-    for (const Binding& binding : list->bindings) bound.insert(binding.host);
+void Place::add_hosts(std::set<std::string>& opened) const {
+  for (const auto& [domain, list] : lists_.of) opened.merge(opened_hosts(*list));
 }
 
 bool Place::set_secret(std::string_view domain, std::string_view name, std::string secret) {

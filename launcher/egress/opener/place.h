@@ -25,7 +25,7 @@ class Visit;
 
 class Place {
  public:
-  // authority: of all workspaces, there as soon as a list binds something.
+  // authority: of all workspaces, there as soon as a list opens something.
   Place(Poll& poll, LauncherLine& launcher, const Trust& trust, std::optional<Authority>& authority, std::uint64_t id);
   ~Place();
   Place(const Place&) = delete;
@@ -36,7 +36,7 @@ class Place {
   // "": it is gone. False: it is no secret, or no such binding is there.
   [[nodiscard]] bool set_secret(std::string_view domain, std::string_view name, std::string secret);
   void add(std::unique_ptr<Visit> visit);
-  void add_hosts(std::set<std::string>& bound) const;
+  void add_hosts(std::set<std::string>& opened) const;
   void end(Visit& visit);  // deleted at the end of the turn
 
   [[nodiscard]] std::shared_ptr<const Bindings> bindings_of(std::string_view domain) const;  // nullptr: it has none

@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "launcher/common/base/word.h"
+#include "launcher/egress/list/path.h"
 #include "launcher/egress/opener/open_exchange.h"
+#include "launcher/egress/parse/request_rule.h"
 
 namespace caisson::egress {
 namespace {
@@ -87,6 +89,7 @@ Visit::Visit(Place& place, To to, Fd client, Fd server)
     : place_(place),
       to_(std::move(to)),
       list_(place.list_of(to_.domain)),
+      verdict_(list_ ? decide(*list_, to_.place.host, to_.place.port) : Verdict()),
       bytes_(place.bytes_of(to_.domain)),
       client_stream_(place.poll, std::move(client)),
       server_stream_(place.poll, std::move(server)),
@@ -106,9 +109,8 @@ Task<bool> Visit::talk() {
 
 // The server first: a session whose server is not the one that it asked for is told so in HTTP, and no secret has gone anywhere.
 Task<bool> Visit::meet() {
-  const bool permitted = list_ && decide(*list_, to_.place.host, to_.place.port).kind == Verdict::Kind::allow &&
-                         is_bound(*list_, to_.place.host, to_.place.port);
-  if (!permitted) co_return co_await turn_away(Refusal::not_listed, "no secret is bound to it", "");
+  const bool permitted = verdict_.kind == Verdict::Kind::allow && is_opened(*list_, to_.place.host, to_.place.port);
+  if (!permitted) co_return co_await turn_away(Refusal::not_listed, "no policy opens it", "");
   SSL_CTX* const ours = place_.authority ? place_.authority->context_for(to_.host, now_us()) : nullptr;
   if (ours == nullptr) co_return co_await turn_away(Refusal::certificate, "the workspace's authority is not for this host", "");
   server_ = place_.trust.connect(server_stream_, to_.host);
@@ -132,7 +134,8 @@ Task<bool> Visit::read_head(RequestHead& head, std::size_t& size) {
   for (;;) {
     const Outcome read = ahead_.empty() ? need_more() : read_request_head(ahead_, scan, head);
     size = read.size;
-    if (read.done()) co_return true;
+    // An answer that nobody has asked for would be taken for that to this request.
+    if (read.done()) co_return server_is_quiet();
     if (read.refused()) co_return co_await turn_away(read.refusal, std::string(read.why), "400 Bad Request");
     static std::array<char, 4096> buffer;  // nothing of it is used after a wait
     const ssize_t got = client_->read(buffer);
@@ -166,18 +169,22 @@ Task<bool> Visit::one_request() {
   const bool here = head.form == RequestHead::Form::origin && head.host && *head.host == to_.place.host;
   asked_.method = head.method, asked_.path = path_of(head);
   if (!here) co_return co_await turn_away(Refusal::host_differs, "the request is for another host", kForbidden);
-  const bool writes = decide(*list_, to_.place.host, to_.place.port).read_only && !only_reads(head.method);
-  if (writes) co_return co_await turn_away(Refusal::method, "the rule permits only to read", kForbidden);
+  const Objection objection = objection_to(head, *list_, verdict_);
+  if (objection.refusal != Refusal::none)
+    co_return co_await turn_away(objection.refusal, std::string(objection.detail), kForbidden);
   Replaced replaced = replace(head, to_.place, bindings->all());
   asked_.secrets = names_of(replaced.used);
   if (replaced.refusal != Refusal::none) co_return co_await turn_away(replaced.refusal, std::string(replaced.detail), kForbidden);
   OpenExchange::Asked request;
+  const bool last = is_last(head, *list_, verdict_);
   request.text = std::move(replaced.text);
+  if (last) request.text.insert(request.text.size() - 2, "Connection: close\r\n");
   request.body = head.body;
   request.minor = head.minor;
-  request.keep_alive = head.keep_alive && !may_be_misread(head);
+  request.keep_alive = head.keep_alive && !last && !may_be_misread(head);
   request.to_head = head.method == "HEAD";
   request.websocket = head.websocket;
+  request.searched = replaced.searched;
   ahead_.erase(0, size);
   OpenExchange exchange(*client_, *server_, ahead_, std::move(request), bindings->forms_of(to_.host), *bytes_);
   std::optional<Use> use(std::in_place, *this, exchange, since_us);
@@ -198,8 +205,8 @@ JsonText Visit::record(std::string_view event) const {
   if (!to_.session.empty()) out.string("session", to_.session);
   out.string("domain", to_.domain).string("event", event).string("via", "opened").string("host", to_.host);
   out.number("port", to_.place.port);
-  if (list_) out.number("rule", decide(*list_, to_.place.host, to_.place.port).rule);
-  out.number("generation", place_.generation);
+  out.number("rule", verdict_.rule).number("generation", place_.generation);
+  if (const Rule* rule = list_ ? rule_of(*list_, verdict_.rule) : nullptr; rule != nullptr) out.string("why", rule->why);
   if (!asked_.method.empty()) out.string("method", asked_.method).string("path", asked_.path);
   if (!asked_.secrets.empty()) out.raw("secrets", asked_.secrets);
   return out;
@@ -221,7 +228,12 @@ Task<bool> Visit::turn_away(Refusal refusal, std::string detail, std::string sta
   (void)place_.launcher.tell(Said::record, place_.id, told.text());
   if (status.empty() || !client_ || SSL_is_init_finished(client_->ssl()) == 0) co_return false;
   std::string text = "caisson: " + to_.host + ":" + std::to_string(to_.place.port) + ": refused: ";
-  text.append(what).append(": ").append(detail) += "\n";
+  text.append(what).append(": ").append(detail);
+  if (const Rule* rule = rule_of(*list_, verdict_.rule); rule != nullptr) {
+    if (refusal == Refusal::path) text += ": " + paths_text(rule->paths);
+    text += " (rule " + std::to_string(verdict_.rule) + ": " + rule->why + ")";
+  }
+  text += "\n";
   const bool sent = co_await send(answer_text(status, text));
   if (sent) co_await linger();
   co_return false;

@@ -1,4 +1,5 @@
-// One connection of a session to a bound host, between the session's TLS and the server's: requests one after the other.
+// One connection of a session to a host whose TLS is opened, between the session's TLS and the server's: requests one after the
+// other.
 #pragma once
 
 #include <cstdint>
@@ -52,6 +53,7 @@ class Visit {
   Place& place_;
   const To to_;
   const std::shared_ptr<const List> list_;
+  const Verdict verdict_;  // its own, whatever the door decided
   const std::shared_ptr<ByteBudget> bytes_;
   Stream client_stream_, server_stream_;
   std::unique_ptr<Tls> client_, server_;

@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "launcher/egress/parse/http_head.h"
+
 namespace caisson::egress {
 namespace {
 
@@ -116,6 +118,7 @@ Outcome BodyEnd::end_trailer() {
   for (const std::string_view name : {"content-length", "transfer-encoding", "host", "connection", "upgrade", "trailer",
                                       "authorization", "cookie", "content-encoding", "content-type", "content-range", "expect"})
     if (same_word(field.name, name)) return malformed("a trailer is no trailer");
+  if (is_override(field.name)) return malformed("a trailer could make it another request");
   trailer_.clear();
   at_ = At::trailer;
   return need_more();

@@ -9,6 +9,10 @@ namespace {
 using Form = RequestHead::Form;
 constexpr std::size_t kMaxMethod = 32;
 constexpr std::string_view kScheme = "http://";
+constexpr std::string_view kOverrides[] = {"x-http-method",    "x-http-method-override", "x-method-override",
+                                           "x-original-url",   "x-original-uri",         "x-rewrite-url",
+                                           "x-forwarded-path", "x-forwarded-prefix",     "x-forwarded-uri",
+                                           "x-forwarded-url",  "x-forwarded-host",       "x-forwarded-method"};
 
 Outcome malformed(std::string_view why) { return refuse(Refusal::framing, why); }
 
@@ -109,6 +113,17 @@ std::optional<HostPort> read_host_port(std::string_view text, std::uint16_t othe
 }
 
 bool only_reads(std::string_view method) { return method == "GET" || method == "HEAD" || method == "OPTIONS"; }
+
+// CGI, WSGI, Rack and PHP have one name for '-' and '_'.
+bool is_override(std::string_view name) {
+  std::string spelled(name);
+  std::ranges::replace(spelled, '_', '-');
+  return std::ranges::any_of(kOverrides, [&spelled](std::string_view one) { return same_word(spelled, one); });
+}
+
+bool has_override(const RequestHead& head) {
+  return std::ranges::any_of(head.fields, [](const Field& field) { return is_override(field.name); });
+}
 
 Outcome read_request_head(std::string_view bytes, HeadScan& scan, RequestHead& head) {
   const Outcome found = find_head_end(bytes, scan);

@@ -34,6 +34,10 @@ Outcome read_request_head(std::string_view bytes, HeadScan& scan, RequestHead& h
 // Whether the method only reads (RFC 9110 9.2.1, without TRACE): what `read_only` rules permit.
 [[nodiscard]] bool only_reads(std::string_view method);
 
+// Whether it has a field by which some servers take a request for one with another method or path.
+[[nodiscard]] bool has_override(const RequestHead& head);
+[[nodiscard]] bool is_override(std::string_view field);
+
 struct HostPort {
   Host host;
   std::uint16_t port = 0;

@@ -14,19 +14,19 @@ namespace caisson::egress {
 
 struct Bound {
   Binding binding;
-  std::string secret;  // "": it has not come yet
+  std::string secret;                    // "": it has not come yet
+  std::vector<std::string> before = {};  // the last ones, which a server may still say, and take
 };
 
 struct Replaced {
   Refusal refusal = Refusal::none;  // placeholder_elsewhere, placeholder_unbound, framing
   std::string_view detail;          // of it, a literal
+  bool searched = false;            // a secret is bound to the host: its answer is asked for in a form that can be searched
   std::vector<const Bound*> used;   // whose secrets are in `text`; of a refusal, whose placeholder it is
   std::string text;                 // the head to be sent on; of a refusal nothing
 };
 
 // bounds: all of the session's domain, for whichever host. place: where the request goes, whose certificate was verified.
 [[nodiscard]] Replaced replace(const RequestHead& head, const HostPort& place, std::span<const Bound> bounds);
-// Whether the path is one that a server cannot take for another: no "..", no empty segment, nothing that stands for '/' or '.'.
-[[nodiscard]] bool is_plain_path(std::string_view target);
 
 }  // namespace caisson::egress

@@ -136,6 +136,7 @@ void Forms::link() {
 }
 
 void Scrubber::take(std::string_view bytes, std::string& out) {
+  if (forms_.empty()) return out += bytes, void();
   for (const char c : bytes) {
     held_ += c;
     state_ = forms_.after(state_, static_cast<unsigned char>(c));

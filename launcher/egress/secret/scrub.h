@@ -18,6 +18,7 @@ namespace caisson::egress {
 class Forms {
  public:
   explicit Forms(std::span<const std::string> secrets);
+  [[nodiscard]] bool empty() const { return nodes_.size() == 1; }
 
  private:
   friend class Scrubber;

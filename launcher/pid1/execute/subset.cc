@@ -150,7 +150,7 @@ bool lost(const Bind& carved, const Plans& p) {
 constexpr auto kBinds = [](const std::vector<Bind>& n, const std::vector<Bind>& d, const Plans& p) {
   for (const Bind& bind : n)
     if (const Bind* outer = shown_by(bind.held ? p.narrowed : p.domain, bind.target); outer == nullptr || !within(bind, *outer))
-      return false;
+      if (std::ranges::none_of(d, [&bind](const Bind& same_place) { return bind.held && same(bind, same_place); })) return false;
   return std::ranges::none_of(d, [&p](const Bind& carved) { return lost(carved, p); });
 };
 
@@ -229,6 +229,7 @@ constexpr std::tuple kRules{
     CAISSON_RULE(cgroup, kSame),
     CAISSON_RULE(io, kIo),
     CAISSON_RULE(connected, kInet),
+    CAISSON_RULE(nested, kSame),
     CAISSON_RULE(disks, kOurs),
     CAISSON_RULE(single_use, kNoLess),
     CAISSON_RULE(inet, kInet),

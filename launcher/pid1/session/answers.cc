@@ -2,6 +2,7 @@
 // sizes, states and ownership are checked here, whatever the agent has checked before.
 #include <algorithm>
 
+#include "launcher/common/base/session_id.h"
 #include "launcher/pid1/session/operations.h"
 #include "launcher/pid1/session/requests.h"
 
@@ -18,6 +19,8 @@ constexpr std::int64_t kMaxTimeoutMs = 7LL * 24 * 3600 * 1000;
 Result<json::Value> Operations::answer_create(ipc::Connection& c, const ipc::Connection::Request& request) {
   TRY_ASSIGN(const auto keep, json::get_bool(request.body, "keep"));
   TRY_ASSIGN(const std::string name, need_string(request.body, "domain"));
+  if (name == kCredentialsDomain && clients_.role(c.number()) != Role::operator_)
+    return fail(Code::permission_denied, "sessions of domain 'credentials' are for operators alone");
   TRY_ASSIGN(const auto label, json::get_string(request.body, "label"));
   if (label && label->size() > kMaxLabel)
     return fail(Code::invalid_argument, "'label' is over " + std::to_string(kMaxLabel) + " bytes");
@@ -49,9 +52,8 @@ Task<Result<Entry*>> Operations::find_place(Created& wanted, Workspace& workspac
   wanted.digest = domain->plan->policy->digest;
   const bool narrows = !wanted.narrow.is_null();
   if (!wanted.alone && !narrows && !domain->prepared->plan->single_use) {
-    Entry* entry = nullptr;
-    if (workspace.is_default()) entry = sessions_.ready_entry(wanted.domain), sessions_.refill_later(wanted.domain);
-    if (entry != nullptr) co_return entry;
+    Entry* const ready = workspace.is_default() ? sessions_.ready_entry(wanted.domain) : nullptr;
+    if (ready != nullptr) co_return ready;
     co_return sessions_.start(workspace, wanted.domain, domain->prepared, workspace.place);
   }
   // The domain may be another's after the next wait.

@@ -35,9 +35,10 @@ std::shared_ptr<const policy::Policy> without_volumes(std::shared_ptr<const poli
   return out;
 }
 
-// Unless the home moves, the policy in force equals the policy that was read: it is kept once.
+// Unless the home moves, or a connector needs variables, the policy in force equals the policy that was read: it is kept once.
+// Else it has not the digest that it carries, and nothing could be planned by it again.
 void put_plan(const Workspace& workspace, Domain& domain, std::shared_ptr<const confine::Plan> plan) {
-  if (!workspace.in_place) domain.policy = plan->policy;
+  if (!workspace.in_place && !plan->connected) domain.policy = plan->policy;
   domain.plan = std::move(plan);
 }
 

@@ -15,7 +15,7 @@
 namespace caisson::session {
 namespace {
 
-constexpr std::int64_t kAnswerUs = 15'000'000, kSettledUs = 10'000'000, kRestartUs = 1'000'000;
+constexpr std::int64_t kAnswerUs = 15'000'000, kGateSettledUs = 10'000'000, kGateRestartUs = 1'000'000;
 constexpr json::Bounds kRecord{.max_bytes = gate::kMaxMessage, .max_depth = 4, .max_values = 512};
 
 // Nobody can change it: what it is checked by is what was sent.
@@ -95,10 +95,10 @@ Status Egress::send(gate::Op op, const Workspace& of, const Way& way, std::initi
 }
 
 Status Egress::launch() {
-  const auto uid = [this](uid_t more) { return features_.change_uid.ok() ? std::to_string(door_ + more) : "-"; };
+  const auto uid = [this](uid_t more) { return features_.change_uid.ok() ? std::to_string(settings_.door_uid + more) : "-"; };
   TRY_ASSIGN(auto pair, sys::seqpacket_pair());
   TRY_ASSIGN(auto running, confine::start_helper({.file = "caisson-gate",
-                                                  .argv = {uid(0), uid(1)},
+                                                  .argv = {uid(0), uid(1), settings_.run_dir},
                                                   .env = confine::passed_on(gate::kVariables),
                                                   .fd3 = pair.second.get()}));
   pid_ = running.pid;
@@ -139,8 +139,8 @@ void Egress::hear() {
 }
 
 void Egress::restart_later() {
-  const bool settled = sys::monotonic_us() - started_us_ > kSettledUs;
-  loop_.after(settled ? 0 : kRestartUs, [this] {
+  const bool settled = sys::monotonic_us() - started_us_ > kGateSettledUs;
+  loop_.after(settled ? 0 : kGateRestartUs, [this] {
     const Status done = pid_ != 0 || ways_.empty() ? Status() : launch();
     if (done) return;
     sys::say("caisson-launcher: caisson-gate cannot be started: " + done.error().text());

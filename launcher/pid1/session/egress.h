@@ -11,6 +11,7 @@
 #include "launcher/common/audit/log.h"
 #include "launcher/common/base/task.h"
 #include "launcher/common/wire/gate_protocol.h"
+#include "launcher/pid1/session/settings.h"
 #include "launcher/pid1/session/workspace.h"
 
 namespace caisson::session {
@@ -18,9 +19,8 @@ namespace caisson::session {
 class Egress {
  public:
   using Record = std::function<void(audit::Event event, json::Value fields)>;
-  // door: its uid; the dialer's is the next.
-  Egress(Loop& loop, const confine::Features& features, uid_t door, Record record)
-      : loop_(loop), features_(features), door_(door), record_(std::move(record)) {}
+  Egress(Loop& loop, const confine::Features& features, const Settings& settings, Record record)
+      : loop_(loop), features_(features), settings_(settings), record_(std::move(record)) {}
   ~Egress();
   Egress(const Egress&) = delete;
 
@@ -46,7 +46,7 @@ class Egress {
 
   Loop& loop_;
   const confine::Features& features_;
-  const uid_t door_;
+  const Settings& settings_;
   const Record record_;
   Fd socket_, pidfd_;
   pid_t pid_ = 0;

@@ -94,7 +94,7 @@ Task<Status> Operations::prepare() {
 }
 
 void Operations::start_auditor() {
-  host_.egress = std::make_unique<Egress>(loop_, host_.features, settings_.door_uid, [this](auto event, json::Value fields) {
+  host_.egress = std::make_unique<Egress>(loop_, host_.features, settings_, [this](auto event, json::Value fields) {
     const auto id = json::get_string(fields, "session");
     if (id && sessions_.find(id->value_or("")) != nullptr) sessions_.on_denial(**id, event, fields, false);
     record(event, std::move(fields));

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "launcher/common/base/session_id.h"
 
@@ -61,6 +62,7 @@ Result<Entry*> Sessions::start(Workspace& workspace, const std::string& domain, 
 }
 
 Entry* Sessions::ready_entry(const std::string& domain) {
+  refill_later(domain);
   for (auto& [id, entry] : entries_)
     // Without PID namespaces others of its uid may have killed it a moment ago.
     if (entry->owner == 0 && entry->domain == domain && entry->session->state() == State::idle &&
@@ -77,12 +79,8 @@ void Sessions::refill_all() {
 void Sessions::refill_later(const std::string& domain) {
   if (host_.settings.ready_sessions == 0 || shut_down_) return;
   refill_.insert(domain);
-  if (refill_scheduled_) return;
-  refill_scheduled_ = true;
-  host_.loop.after(kRefillDelayUs, [this] {
-    refill_scheduled_ = false;
-    refill();
-  });
+  if (std::exchange(refill_scheduled_, true)) return;
+  host_.loop.after(kRefillDelayUs, [this] { refill_scheduled_ = false, refill(); });
 }
 
 // One session a turn, so that requests come in between.

@@ -35,8 +35,8 @@ class Sessions : private Events {
   // prepared, place: of that workspace, or made for this session alone. It belongs to nobody yet.
   [[nodiscard]] Result<Entry*> start(Workspace& workspace, const std::string& domain,
                                      std::shared_ptr<const confine::Template> prepared, const confine::Workspace& place);
+  // One that was made ahead, and another is made in its place; nullptr: none is ready.
   [[nodiscard]] Entry* ready_entry(const std::string& domain);
-  void refill_later(const std::string& domain);
   void refill_all();                          // of every domain that is in use
   [[nodiscard]] Status assign(Entry& entry);  // log, lifetime; the session runs from here on
   // Those that nobody was given; of this workspace and domain alone, if one is given.
@@ -73,6 +73,7 @@ class Sessions : private Events {
   void record_end(Entry& entry);
 
   void refill();
+  void refill_later(const std::string& domain);
   [[nodiscard]] bool leave_behind(Entry& entry) const;
   void end_left();
 

@@ -1,11 +1,13 @@
-import sys
 import pathlib
+import sys
+import tempfile
 
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import stage  # noqa: E402
 import world  # noqa: E402
+from bound import Bound  # noqa: E402
 from connected import t0, t1, there  # noqa: E402, F401
 
 
@@ -26,6 +28,18 @@ def gate(tmp_path, double):
     one = stage.Gate(tmp_path, double)
     yield one
     one.close()
+
+
+@pytest.fixture
+def kept():
+    """A directory for secrets, in none that sessions see."""
+    with tempfile.TemporaryDirectory(prefix="caisson-secrets-", dir="/var/lib") as folder:
+        yield pathlib.Path(folder)
+
+
+@pytest.fixture
+def bound(fresh, internet, tmp_path, kept):
+    return Bound(fresh, internet, tmp_path, kept)
 
 
 @pytest.fixture

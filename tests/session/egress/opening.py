@@ -54,7 +54,7 @@ def read_request(connection):
 class Opening:
     """`internet` with an opener. answer(head, body): what the server at api.test says, as bytes."""
 
-    def __init__(self, internet, folder, bindings=None, answer=None, port=443):
+    def __init__(self, internet, folder, bindings=None, answer=None, port=443, rules=None):
         self.internet, self.folder, self.port = internet, folder, port
         self.by = authority(folder, "servers")
         self.heads, self.bodies, self.records, self.connections, self.closes = [], [], [], 0, False
@@ -62,8 +62,8 @@ class Opening:
         self.context = server_context(folder, self.by, "api.test")
         internet.names.zone.update({"api.test": [world.PUBLIC], "other.test": [world.OTHER]})
         internet.serve(world.PUBLIC, port, self.serve)
-        self.bindings = bindings or [world.binding("token", HELD, "api.test", port=port)]
-        self.rules = [world.rule("api.test", ports=[port]), world.rule("other.test", ports=[port])]
+        self.bindings = [world.binding("token", HELD, "api.test", port=port)] if bindings is None else bindings
+        self.rules = rules or [world.rule("api.test", ports=[port]), world.rule("other.test", ports=[port])]
         internet.start_dialer()
         internet.start_door()
         self.opener = world.Service("opener", internet.out, {"/etc/ssl/certs/ca-certificates.crt": self.by[1]})

@@ -1,6 +1,7 @@
 """What real clients fetch, as files of a web server with TLS: a page, a repository of git, a package for each of pip, npm and apt.
 The certificates are made anew for each run."""
 
+import contextlib
 import functools
 import hashlib
 import http.server
@@ -98,12 +99,19 @@ class Server(http.server.ThreadingHTTPServer):
     """On a socket that listens already, in whatever namespace."""
 
     daemon_threads = True
+    timeout = 0.5
 
     def __init__(self, listening, folder, context=None):
         super().__init__(listening.getsockname(), functools.partial(Handler, directory=str(folder)), bind_and_activate=False)
         self.socket.close()
         self.socket, self.context = listening, context
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        """Until whoever made the socket closes it. serve_forever() would then ask for it again and again, and never end."""
+        with contextlib.suppress(OSError, ValueError):
+            while self.socket.fileno() >= 0:
+                self.handle_request()
 
     def finish_request(self, request, client_address):
         """In the connection's own thread: a client that never begins its handshake holds up nobody."""

@@ -181,7 +181,7 @@ class Gate:
             resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
 
         self.process = subprocess.Popen(
-            [folder / "caisson-gate", "993", "994"],
+            [folder / "caisson-gate", "993", "994", "/run/caisson"],
             preexec_fn=prepare,
             pass_fds=[3],
             stdin=subprocess.DEVNULL,

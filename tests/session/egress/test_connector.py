@@ -1,18 +1,37 @@
 """Sessions without a network namespace (T0, T1) whose policy goes out: their TCP connections are made on their behalf. What their
 programs see of it, and what not."""
 
+import json
 import os
 import shutil
 
+import places
 import pytest
+from connected import NAMED, prepared
 from harness import eventually
-from outgoing import reaches_what_the_rules_permit, records
+from outgoing import RULES, reach, reaches_what_the_rules_permit, records
 from world import OTHER, PUBLIC
 
 def test_a_session_reaches_what_its_list_permits_and_nothing_else(t0, internet):
     session = reaches_what_the_rules_permit(t0, internet)
     eventually(lambda: records(t0, "egress_connection", host="api.test", session=session, domain="bash"), 10, "the connection is on record")
     eventually(lambda: records(t0, "egress_refused", refusal="canary", session=session), 10, "the refusal is on record")
+
+
+def test_a_domain_that_is_used_later_goes_out_too(fresh, internet):
+    """It is planned again when somebody asks for it first."""
+    other = {"extends": "base", **RULES, "egress": NAMED}
+    (prepared(fresh, internet).policies / "other.json").write_text(json.dumps(other))
+    fresh.start(wrapper=[*internet.wrapper(), *places.wrapper("T0", fresh.home)], CAISSON_READY_SESSIONS="0")
+    control = fresh.control()
+    assert [reach(control, control.create(domain), "api.test") for domain in ("other", "bash")] == ["served"] * 2
+
+
+def test_files_are_linked_and_renamed_between_directories(t0):
+    """What npm, pnpm and git do in their stores: the connector's own walls are around the session's, and do not stand in the way."""
+    control = t0.control()
+    program = "cd && mkdir -p one two && echo kept > one/a && ln one/a two/b && mv one/a two/c && stat -c %h two/b"
+    assert control.output(control.create(), "/bin/sh", "-c", program) == "2\n"
 
 
 def test_curl_does_by_itself_and_by_the_variables(t0):

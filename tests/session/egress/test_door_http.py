@@ -140,6 +140,32 @@ def test_a_rule_that_reads_only(web):
     assert ask(web.connect("other.test", 80), "other.test")[0] == 200
     status, _, body = ask(web.connect("other.test", 80), "other.test", method="DELETE")
     assert status == 403 and b"method" in body and len(web.elsewhere.requests) == 1
+    status, _, body = ask(web.connect("other.test", 80), "other.test", extra="X-HTTP-Method-Override: DELETE\r\n")
+    assert status == 403 and b"method" in body and len(web.elsewhere.requests) == 1
+
+
+@pytest.mark.parametrize("proxied", [False, True])
+def test_a_rule_with_paths_permits_no_others(internet, proxied):
+    internet.names.zone["api.test"] = [PUBLIC]
+    server = Server(internet, PUBLIC, "api")
+    internet.open(rule("api.test", ports=[80, 8080], paths=["/pub", "/x/"], why="a mirror"), port=80)
+    whole = "http://api.test" if proxied else ""
+
+    def asked(path, **members):
+        with internet.connect("127.0.0.1" if proxied else "api.test", 80) as client:
+            return ask(client, "api.test", target=whole + path, **members)
+
+    for path in ("/pub", "/pub/a?b=/../", "/x/"):
+        assert asked(path)[0] == 200
+    for path in ("/", "/public", "/x", "/pub/../y", "/pub/%2e%2e/y", "/pub%2f..%2fy", "/pub//y"):
+        status, _, body = asked(path)
+        assert status == 403 and b"refused: path: " in body and b": /pub, /x/ (rule 0: a mirror)" in body, path
+    assert asked("/pub", extra="X-Original-URL: /y\r\n")[0] == 403
+    assert len(server.requests) == 3
+    assert internet.record(event="refusal")["refusal"] == "path"
+    with internet.connect("api.test", 80) as client:
+        assert ask(client, "api.test", "/pub/1")[0] == 200
+        assert ask(client, "api.test", "/other")[0] == 403 and read_all(client) == b""
 
 
 def test_a_proxy_serves_each_host_of_one_connection(web):

@@ -298,7 +298,7 @@ def test_what_is_no_order_ends_the_process(relayed, name, message):
     ended([service.pid])
 
 
-@pytest.mark.parametrize("bytes_", [b"\n", b"bash\n8\negress3\n", list_of(*RULES)[:-1], list_of(*RULES) + b"x", b"x" * 300_000], ids=range(5))
+@pytest.mark.parametrize("bytes_", [b"\n", b"bash\n8\negress4\n", list_of(*RULES)[:-1], list_of(*RULES) + b"x", b"x" * 300_000], ids=range(5))
 def test_a_list_that_is_none_ends_the_process(relayed, bytes_):
     stage.send(relayed.door.socket, struct.pack("IIQ", stage.OPEN, 2, 1), [stage.memory_file(bytes_)])
     ended([relayed.door.pid])

@@ -19,6 +19,7 @@ def whole(internet):
     if not shutil.which("curl"):
         pytest.skip("curl is not installed")
     internet.names.zone.update({"api.test": [PUBLIC], "aside.test": [PUBLIC], "inside.test": [PRIVATE], "proxy.test": [PRIVATE], "closed.test": [OTHER]})
+    internet.names.zone["narrow.test"] = [PUBLIC]
 
     def handle(connection):
         connection.recv(4096)
@@ -34,6 +35,7 @@ def whole(internet):
         rule("closed.test", ports=[81]),
         rule("denied.test", deny=True, why="never"),
         rule("proxy.test", ports=[3128], private=True),
+        rule("narrow.test", ports=[80], paths=["/pub"], why="a mirror"),
     ]
     one = Whole(internet, list_of(*rules))
     yield one
@@ -93,6 +95,19 @@ def test_it_may_lead_to_another_host_that_the_policy_permits(whole):
     assert record["host"] == "api.test" and record["rule"] == 0
     whole.set_lists(list_of(rule("aside.test")), 2)  # what is permitted now counts
     assert "403" in whole.curl("-o", os.devnull, "-w", "%{http_code}", "http://myapp.com/")[1]
+
+
+def test_the_paths_of_a_rule_hold_where_it_leads(whole):
+    whole.ask("add_mapping", source="myapp.com/x/*", target="narrow.test:80/pub/")
+    whole.ask("add_mapping", source="myapp.com/y/*", target="narrow.test:80/other/")
+    assert whole.curl("http://myapp.com/x/a") == (0, "served")
+    for path in ("/y/pub", "/x/../y", "/x/%2e%2e/other"):
+        assert "refused: path" in whole.curl("--path-as-is", f"http://myapp.com{path}")[1], path
+    assert len(whole.internet.direct) == 1
+    assert whole.ask("diagnose", url="http://myapp.com/x/a")["route"] == "mapping"
+    found = whole.ask("diagnose", url="http://myapp.com/y/pub")
+    assert (found["route"], found["refusal"], found["why"]) == ("denied", "path", "a mirror")
+    assert "the rule permits what is at and below /pub" in found["steps"]
 
 
 def test_another_workspaces_mappings_are_not_its_own(whole):

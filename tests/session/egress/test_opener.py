@@ -85,6 +85,14 @@ def sized(body, fields=b""):
     return b"HTTP/1.1 200 OK\r\n%bContent-Length: %d\r\n\r\n%b" % (fields, len(body), body)
 
 
+def test_the_last_secret_is_searched_for_too(bound):
+    """A server may have kept it, and still take it."""
+    bound.bind(secret="another-secret-0000000000")
+    bound.answer = lambda *_: sized(b"before: " + SECRET + b", now: another-secret-0000000000")
+    code, said = bound.curl(URL)
+    assert code == 0 and "before: *" in said and TOKEN not in said and "another-secret" not in said
+
+
 SECRET = TOKEN.encode()
 ANSWERS = {
     "with a length": sized(b"you sent " + SECRET + b"!"),

@@ -1,68 +1,22 @@
 """Secrets that a policy binds: sessions of a launcher use them at their host, and have placeholders."""
 
-import base64
 import json
 import os
 import pathlib
 import shutil
 import signal
-import tempfile
 
 import places
 import pytest
 import shelf
+from bound import BEARER, URL, placeholder, run, used
 from connected import REQUIRED, process
 from harness import edit, eventually
-from opening import TOKEN, authority, read_request, server_context
-from outgoing import RULES, records
+from opening import TOKEN, server_context
+from outgoing import records
 from test_clients import JAVA
-from world import PUBLIC
 
 pytestmark = pytest.mark.skipif(not (shutil.which("curl") and shutil.which("openssl")), reason="needs curl and openssl")
-URL = "https://api.test/x"
-BEARER = f'curl -sS --max-time 60 -H "Authorization: Bearer $API_TOKEN" {URL}'
-BEGIN = "-----BEGIN CERTIFICATE-----"
-EGRESS = [{"host": "api.test", "why": "what a test needs"}, {"host": "later.test", "why": "what a test needs"}]
-
-
-def is_openers(certificate):
-    return b"Caisson " in base64.b64decode(certificate.partition("-----END")[0] or "")
-
-
-class Bound:
-    """A launcher, not yet started, whose bash binds a secret, and the server that it is for, which says what it was told."""
-
-    def __init__(self, launcher, internet, folder, kept):
-        self.launcher, self.internet, self.folder, self.file, self.heads = launcher, internet, folder, kept / "token", []
-        self.by = authority(folder, "servers")
-        internet.names.zone.update({"api.test": [PUBLIC], "later.test": [PUBLIC]})
-        self.context = server_context(folder, self.by, "api.test")
-        internet.serve(PUBLIC, 443, self.serve)
-        files = internet.files
-        internet.files = lambda: {**files(), "/etc/ssl/certs/ca-certificates.crt": self.by[1]}
-        self.file.write_text(TOKEN + "\n")
-        self.file.chmod(0o600)
-        self.secret = {"name": "token", "host": "api.test", "file": str(self.file), "env": "API_TOKEN", "why": "what a test needs"}
-        edit(launcher.policies / "bash.json", **{**RULES, "egress": EGRESS}, secrets=[self.secret])
-
-    def serve(self, connection):
-        with self.context.wrap_socket(connection, server_side=True) as tls:
-            while request := read_request(tls):
-                self.heads.append(request[0])
-                body = f"you sent {request[0]}".encode()
-                tls.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
-
-    def start(self, *wrapper):
-        self.launcher.start(wrapper=[*self.internet.wrapper(), *wrapper])
-        trust = self.launcher.run / "trust" / "opened" / "ca-certificates.crt"
-        eventually(lambda: trust.exists() and is_openers(trust.read_text().rpartition(BEGIN)[2]), 60, "the opener's authority is known")
-        return self.launcher.control()
-
-
-@pytest.fixture
-def bound(fresh, internet, tmp_path):
-    with tempfile.TemporaryDirectory(prefix="caisson-secrets-", dir="/var/lib") as kept:
-        yield Bound(fresh, internet, tmp_path, pathlib.Path(kept))
 
 
 @pytest.fixture
@@ -71,18 +25,6 @@ def control(bound):
     if one.hello["tier"] not in ("T2", "T3"):
         pytest.skip("without a network namespace: see the test of that tier")
     return one
-
-
-def placeholder(control, session):
-    return control.output(session, "/bin/sh", "-c", 'printf %s "$API_TOKEN"')
-
-
-def run(control, session, line):
-    return control.output(session, "/bin/bash", "-c", f"{line} 2>&1; true")
-
-
-def used(bound):
-    return f"Authorization: Bearer {TOKEN}" in bound.heads[-1]
 
 
 def test_a_session_uses_what_it_does_not_have(bound, control):

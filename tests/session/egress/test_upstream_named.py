@@ -106,7 +106,7 @@ def test_with_an_include_nothing_else_goes_through(out, start):
 
 @pytest.mark.parametrize(
     "variables",
-    [{"PROXY_SERVER": "ftp://proxy.test:21"}, {"PROXY_INCLUDE": "api.test"}, {"PROXY_EXCLUDE": "a b"}, {"PROXY_MAP": "app.test"}, {"PROXY_MAP": "app.test=:312"}],
+    [{"PROXY_SERVER": "ftp://proxy.test:21"}, {"PROXY_INCLUDE": "api.test"}, {"PROXY_AUTH_CMD": "x"}, {"PROXY_AUTH_CMD": "x\n", "PROXY_SERVER": "proxy.test:1"}, {"PROXY_EXCLUDE": "a b"}, {"PROXY_MAP": "app.test"}, {"PROXY_MAP": "app.test=:312"}],
 )
 def test_a_variable_that_cannot_be_read_lets_nothing_out(start, variables):
     with pytest.raises(AssertionError) as failed:

@@ -247,6 +247,35 @@ def test_without_cgroups_as_well_both_are_stated_and_no_more_is_lost(launcher):
     eventually(lambda: reach(control, session, "api.test") == "served", 60, "they are alike again")
 
 
+# Of each field of a list another value than bash has.
+OTHERWISE = {
+    "network": "monitor",
+    "egress": RULES["egress"],
+    "egress_ask": "operator",
+    "egress_limits": {"connections": 100},
+    "upstream": {"server": f"{OTHER}:3128"},
+    "secrets": [{"name": "one", "host": "api.test", "port": PORT, "file": "/etc/caisson/secrets/one", "env": "ONE", "why": "what a test needs"}],
+}
+
+
+def test_every_field_of_a_list_that_differs_closes_the_way_and_the_report_names_it(launcher):
+    control = launcher.control()
+    session = control.create()
+    if not (said := stated(control, session).get("ways-alike")):
+        pytest.skip("there is a cgroup v2 here")
+    same = {**RULES, "egress": json.loads((launcher.policies / "bash.json").read_text())["egress"]}
+    shell, before = launcher.policies / "shell.json", (launcher.policies / "shell.json").read_text()
+    for field, value in OTHERWISE.items():
+        edit(shell, **{**same, field: value})
+        launcher.reload()
+        eventually(lambda: reach(control, session, "api.test") != "served", what=f"{field} counts")
+        assert field in said.replace(",", " ").split(), said
+        shell.write_text(before)
+        edit(shell, **same)
+        launcher.reload()
+        eventually(lambda: reach(control, session, "api.test") == "served", what=f"without {field} they are alike again")
+
+
 def test_the_probe_says_which_step_failed_and_that_ports_work(here):
     from harness import CLI, subprocess
 

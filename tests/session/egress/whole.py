@@ -18,7 +18,7 @@ class Whole:
         self.socket, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(60)
         self.process = subprocess.Popen(
-            [world.BUILD / "launcher" / "caisson-gate", "993", "994"],
+            [world.BUILD / "launcher" / "caisson-gate", "993", "994", "/run/caisson"],
             preexec_fn=lambda: (internet.as_container(), prepare(), os.dup2(child.fileno(), 3)),
             pass_fds=[3],
             stdin=subprocess.DEVNULL,

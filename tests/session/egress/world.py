@@ -25,18 +25,21 @@ CLONE_NEWNS, MS_BIND, MS_REC_PRIVATE = 0x20000, 0x1000, 0x4000 | 0x40000
 IP_TRANSPARENT, IPV6_TRANSPARENT, IPV6_RECVPKTINFO = 19, 75, 49
 PUBLIC, PUBLIC6, OTHER, PRIVATE, METADATA = "93.184.216.34", "2a00:2::34", "93.184.216.99", "10.9.9.9", "169.254.169.254"
 OUT, SERVER = "11.0.0.1", "11.0.0.254"
+RESOLV_CONF = f"nameserver {SERVER}\n"
 UIDS = {"door": "993", "dialer": "994", "opener": "995"}
 
 
 class Net:
-    """A network namespace, held by a process in it."""
+    """A network namespace, held by a process in it, or that of a process that is there."""
 
-    def __init__(self):
-        self.holder = subprocess.Popen(["unshare", "--net", "sleep", "3600"])
-        own = os.stat("/proc/self/ns/net").st_ino
-        while os.stat(f"/proc/{self.holder.pid}/ns/net").st_ino == own:
-            time.sleep(0.005)
-        self.fd = os.open(f"/proc/{self.holder.pid}/ns/net", os.O_RDONLY)
+    def __init__(self, pid=None):
+        self.holder = None
+        if pid is None:
+            self.holder = subprocess.Popen(["unshare", "--net", "sleep", "3600"])
+            own, pid = os.stat("/proc/self/ns/net").st_ino, self.holder.pid
+            while os.stat(f"/proc/{pid}/ns/net").st_ino == own:
+                time.sleep(0.005)
+        self.fd = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
         self.ip("link set lo up")
 
     def ip(self, command):
@@ -63,12 +66,14 @@ class Net:
 
     def close(self):
         os.close(self.fd)
-        self.holder.kill()
-        self.holder.wait()
+        if self.holder:
+            self.holder.kill()
+            self.holder.wait()
 
 
-def rule(name=None, suffix=None, address=None, prefix=None, ports=(), deny=False, private=False, read_only=False, sni_optional=False, alarm=False, why="a test"):
-    flags = deny | private << 1 | read_only << 2 | sni_optional << 3 | alarm << 4
+def rule(name=None, suffix=None, address=None, prefix=None, ports=(), deny=False, private=False, read_only=False, sni_optional=False, alarm=False, inspect=False,
+         paths=(), why="a test"):  # fmt: skip
+    flags = deny | private << 1 | read_only << 2 | sni_optional << 3 | alarm << 4 | inspect << 5
     if address is not None:
         v6 = ":" in address
         packed = socket.inet_pton(socket.AF_INET6 if v6 else socket.AF_INET, address).ljust(16, b"\0")
@@ -77,27 +82,28 @@ def rule(name=None, suffix=None, address=None, prefix=None, ports=(), deny=False
         text = (name or suffix).encode()
         host = bytes([name is None]) + struct.pack("=H", len(text)) + text
     ranges = b"".join(struct.pack("=HH", *(p if isinstance(p, tuple) else (p, p))) for p in ports)
-    return bytes([flags]) + host + bytes([len(ports)]) + ranges + struct.pack("=H", len(why)) + why.encode()
+    texts = b"".join(struct.pack("=H", len(text)) + text.encode() for text in (*paths, why))
+    return bytes([flags]) + host + bytes([len(ports)]) + ranges + bytes([len(paths)]) + texts
 
 
-def binding(name, placeholder, host, port=443, methods=(), path="/", field="authorization", file="/etc/caisson/secrets/one", env="TOKEN", why="what a test needs"):
-    texts = b"".join(struct.pack("=H", len(text)) + text.encode() for text in (name, placeholder, host, path, field, file, env, why))
-    return texts + struct.pack("=HB", port, len(methods)) + b"".join(struct.pack("=H", len(m)) + m.encode() for m in methods)
+def binding(name, placeholder, host, port=443, methods=(), path="/", field="authorization", file="/etc/caisson/secrets/one", env="TOKEN", command="", why="what a test needs"):
+    texts = b"".join(struct.pack("=H", len(text)) + text.encode() for text in (name, placeholder, host, path, field, file, env, command, why))
+    return texts + struct.pack("=HIB", port, 3600, len(methods)) + b"".join(struct.pack("=H", len(m)) + m.encode() for m in methods)
 
 
-def upstream(server="", user="", secret="", resolve="there", include=(), exclude=()):
+def upstream(server="", user="", secret="", command="", resolve="there", include=(), exclude=()):
     """The proxy that a policy names, as upstream_bytes() of launcher/egress/list writes it."""
     kind, _, place = server.rpartition("://")
     host, _, port = place.rpartition(":")
-    lines = [("kind", kind or "http"), ("host", host), ("port", port), ("user", user), ("password", ""), ("secret", secret), ("resolve", resolve), ("of", "policy")]
+    lines = [("kind", kind or "http"), ("host", host), ("port", port), ("user", user), ("password", ""), ("secret", secret), ("command", command), ("resolve", resolve), ("of", "policy")]
     return "".join(f"{key} {value}\n" for key, value in [*lines, *(("include", p) for p in include), *(("exclude", p) for p in exclude)]).encode()
 
 
-def list_of(*rules, domain="bash", mode=0, ask=0, connections=512, per_second=500, bytes_per_second=0, idle=300, through=b"", bindings=(), trust=""):
+def list_of(*rules, domain="bash", mode=0, ask=0, connections=512, per_second=500, bytes_per_second=0, idle=300, through=b"", bindings=(), trust="", client_commands=False):
     """A domain's list as list_bytes() of launcher/egress/list writes it, and as PID 1 joins it to others."""
-    list_ = b"egress3\n" + struct.pack("=BBIIQII", mode, ask, connections, per_second, bytes_per_second, idle, len(rules)) + b"".join(rules)
+    list_ = b"egress4\n" + struct.pack("=BBIIQII", mode, ask, connections, per_second, bytes_per_second, idle, len(rules)) + b"".join(rules)
     list_ += struct.pack("=H", len(through)) + through
-    list_ += bytes([len(bindings)]) + b"".join(bindings) + struct.pack("=H", len(trust)) + trust.encode()
+    list_ += bytes([len(bindings)]) + b"".join(bindings) + struct.pack("=H", len(trust)) + trust.encode() + bytes([client_commands])
     return f"{domain}\n{len(list_)}\n".encode() + list_
 
 
@@ -160,9 +166,10 @@ def next_record(service, seen, wanted):
 
 
 class World:
-    def __init__(self, folder):
+    def __init__(self, folder, out=None):
+        """out: where the dialer stands, if that is there already."""
         self.folder = folder
-        self.workspace, self.out, self.world = self.nets = [Net(), Net(), Net()]
+        self.workspace, self.out, self.world = self.nets = [Net(), out or Net(), Net()]
         for family in ("-4", "-6"):
             self.workspace.ip(f"{family} route add local default dev lo")
         self.out.ip(f"link add v0 type veth peer name v1 netns {self.world.holder.pid}")
@@ -170,13 +177,13 @@ class World:
             net.ip(f"addr add 11.0.0.{own}/24 dev {device}")
             net.ip(f"addr add 2a00:1::{own}/64 dev {device} nodad")
             net.ip(f"link set {device} up")
-        self.out.ip("route add default via 11.0.0.254")
+        self.out.ip("route replace default via 11.0.0.254")
         self.out.ip("-6 route add default via 2a00:1::254")
         for address in (PUBLIC, OTHER, PRIVATE, METADATA, "100.64.0.9"):
             self.world.ip(f"addr add {address}/32 dev lo")
         self.world.ip(f"addr add {PUBLIC6}/128 dev lo nodad")
         self.names = NameServer(self.world.socket(socket.AF_INET, socket.SOCK_DGRAM), self.listener(SERVER, 53))
-        (folder / "resolv.conf").write_text(f"nameserver {SERVER}\n")
+        (folder / "resolv.conf").write_text(RESOLV_CONF)
         (folder / "hosts").write_text(f"127.0.0.1 localhost\n{PUBLIC} from-hosts.test\n")
         self.door = self.dialer = None
         self.records, self.servers = [], []

@@ -96,6 +96,10 @@ class Client final : public http::WebSocket::Transport {
   }
   task<std::optional<http::WebSocketMessage>> receive_message() override { co_return fail(Code::internal, "not of this test"); }
   task<void> send_message(http::WebSocketMessage) override { co_return fail(Code::internal, "not of this test"); }
+  task<std::optional<http::WebSocketPiece>> receive_piece(std::uint64_t) override {
+    co_return fail(Code::internal, "not of this test");
+  }
+  task<void> send_piece(http::WebSocketPiece) override { co_return fail(Code::internal, "not of this test"); }
   task<void> close(std::uint16_t code, std::string) override {
     close_code = code;
     co_return Status{};

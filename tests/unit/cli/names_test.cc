@@ -76,11 +76,13 @@ TEST_F(LearnNames, NoAddressNoDeniedNameAndNoAlarmIsProposed) {
   refused("bait.test", 443, "canary");
   refused("inside.test", 443, "rebinding");
   refused("odd.test", 443, "sni");
+  refused("seen.test", 443, "path");
   refused("known.test", 443);  // of an older list
   EXPECT_TRUE(names->empty());
   EXPECT_FALSE(file().contains("egress"));
-  for (const char* part : {"10.0.0.1: an address", "denied.test: a rule denies it", "bait.test: an alarm",
-                           "inside.test: it leads", "odd.test: refused as sni"})
+  for (const char* part :
+       {"10.0.0.1: an address", "denied.test: a rule denies it", "bait.test: an alarm", "inside.test: it leads",
+        "odd.test: refused as sni", "seen.test: a rule permits it with other requests only"})
     EXPECT_TRUE(says(part)) << part;
 }
 
@@ -123,6 +125,21 @@ TEST_F(LearnNamesOfMonitor, WhatWasReachedBecomesTheList) {
   EXPECT_EQ(learnt["network"], "allowlist");
   EXPECT_EQ(learnt["egress"].size(), 1U);
   EXPECT_EQ(learnt["egress"][0]["why"], "learnt, reached once in a test");
+}
+
+struct LearnNamesOfInspected : LearnNames {
+  LearnNamesOfInspected()
+      : LearnNames(R"({"extends": "base", "network": "allowlist", "weaken": [{"field": "/network", "why": "a test needs it"}],
+          "egress": [{"host": "*.seen.test", "inspect": true, "paths": ["/api"], "why": "a test needs it"}]})") {}
+};
+
+TEST_F(LearnNamesOfInspected, WhatIsInspectedStaysSo) {
+  refused("a.seen.test", 443, "path");
+  refused("packages.test", 443);
+  const Value rules = file()["egress"];
+  ASSERT_EQ(rules.size(), 2U);
+  EXPECT_EQ(rules[0]["inspect"], true);
+  EXPECT_EQ(rules[0]["paths"], Value::array({"/api"}));
 }
 
 }  // namespace

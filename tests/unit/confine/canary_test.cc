@@ -55,7 +55,7 @@ TEST_P(Canary, NoticesEveryProbeThatSucceeds) {
     }
   }
   EXPECT_EQ(noticed, claimed.size());
-  EXPECT_GE(noticed, GetParam() == Tier::t3 ? init::kProbeCount : 20U);
+  EXPECT_GE(noticed, GetParam() == Tier::t3 ? init::kProbeCount - 1 : 20U);  // `nested` is claimed with its set alone
 }
 
 TEST_P(Canary, TakesNoErrnoOfABrokenProbeForAWall) {

@@ -326,7 +326,7 @@ TEST(Plan, Flaw04WhatIsAboveSomethingHiddenOrGrantedInsideAWritableGrantIsHeld) 
   for (const Tier tier : {Tier::t2, Tier::t3})
     EXPECT_EQ(held(bench, tier),
               (std::vector<std::string>{"/home/gem/x /srv/home/x", "/srv/data/a /data/a", "/srv/data/a/b /data/a/b",
-                                        "/srv/data/c /data/c", "/tmp/y /run/stage/y"}));
+                                        "/srv/data/c /data/c", "/tmp/y /run/stage/tmp/y"}));
   bench.policy.home = bench.policy.tmp = policy::Scope::private_;
   EXPECT_EQ(held(bench, Tier::t3).size(), 3U) << "what is made for one session nobody else can move";
 }

@@ -173,6 +173,7 @@ Mutations plan_mutations() {
       {"cgroup", [](Plan& p) { p.cgroup = false; }},
       {"io", [](Plan& p) { p.io = false; }},
       {"connected", [](Plan& p) { p.connected = true; }},
+      {"nested", [](Plan& p) { p.nested = true; }},
       {"single_use", [](Plan& p) { p.single_use = false; }},
       {"inet", [](Plan& p) { p.inet = true; }},
       {"change_uid", [](Plan& p) { p.change_uid = false; }},

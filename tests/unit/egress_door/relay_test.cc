@@ -216,7 +216,7 @@ TEST(ExchangeText, NothingOfTheClientsConnectionIsSentOn) {
       "trailers\r\nConnection: close, X-Mine\r\n"
       "X-Mine: 1\r\nTransfer-Encoding: chunked\r\nCookie: a=b\r\nUpgrade: h2c\r\n\r\n";
   ASSERT_TRUE(read_request_head(bytes, scan, head).done());
-  EXPECT_EQ(request_text(head, {*head.host, head.port}),
+  EXPECT_EQ(request_text(head, {*head.host, head.port}, false),
             "POST /x?y HTTP/1.1\r\nHost: api.test:8080\r\nCookie: a=b\r\nTransfer-Encoding: chunked\r\n\r\n");
 }
 

@@ -51,6 +51,24 @@ TEST(Decide, ASuffixIsWhatIsBelow) {
     EXPECT_EQ(kind(list, other, 443), Kind::none) << other;
 }
 
+TEST(Decide, TheMostExactRuleSaysWhetherTlsIsOpened) {
+  List list{.rules = {suffix_rule("example.org"), name_rule("api.example.org"), name_rule("web.test")}};
+  EXPECT_FALSE(opens(list) || is_opened(list, host("a.example.org"), 443));
+  list.rules[0].inspect = true;
+  EXPECT_TRUE(opens(list) && is_opened(list, host("a.example.org"), 443) && decide(list, host("a.example.org"), 443).inspect);
+  for (const char* other : {"api.example.org", "example.org", "web.test", "no.test", "8.8.8.8"})
+    EXPECT_FALSE(is_opened(list, host(other), 443)) << other;
+  EXPECT_FALSE(is_opened(list, host("a.example.org"), 80)) << "plain HTTP is not opened";
+  EXPECT_FALSE(is_opened(list, host("a.example.org"), 8443)) << "not allowed";
+  list.rules[2].inspect = true;
+  list.rules[2].ports = {{8443, 8443}};
+  EXPECT_TRUE(is_opened(list, host("web.test"), 8443));
+  EXPECT_FALSE(is_opened(list, host("web.test"), 443));
+  EXPECT_EQ(opened_hosts(list), (std::set<std::string>{"*.example.org", "web.test"}));
+  list.rules.push_back(deny(name_rule("a.example.org")));
+  EXPECT_FALSE(is_opened(list, host("a.example.org"), 443));
+}
+
 TEST(Decide, DenyWinsWhereverItStands) {
   for (const bool first : {false, true}) {
     List list{.rules = {suffix_rule("example.org"), name_rule("bad.example.org")}};
@@ -201,8 +219,11 @@ List sample() {
   rule.why = "h\xc3\xa9, because";
   Rule bait = deny(address_rule("10.0.0.0", 8, {}));
   bait.alarm = true;
+  Rule seen = name_rule("a.b");
+  seen.inspect = true;
+  seen.paths = {"/api/", "/repos/acme"};
   return {.mode = Mode::monitor,
-          .rules = {rule, bait, address_rule("2a00::", 17, {{1, 65535}}), name_rule("a.b")},
+          .rules = {rule, bait, address_rule("2a00::", 17, {{1, 65535}}), seen},
           .limits = {.connections = 7, .connections_per_second = 8, .bytes_per_second = 1ULL << 40, .idle_seconds = 9}};
 }
 
@@ -221,6 +242,8 @@ TEST(ListBytes, ComeBackAsTheyWere) {
   EXPECT_TRUE(read->rules[1].deny && read->rules[1].alarm && !rule.alarm);
   EXPECT_EQ(read->rules[1].address, address("10.0.0.0"));
   EXPECT_EQ(read->rules[2].prefix, 17U);
+  EXPECT_TRUE(read->rules[3].inspect && !rule.inspect && rule.paths.empty());
+  EXPECT_EQ(read->rules[3].paths, list.rules[3].paths);
   EXPECT_EQ(read->limits.bytes_per_second, 1ULL << 40);
   EXPECT_EQ(read->limits.idle_seconds, 9U);
 }
@@ -256,6 +279,22 @@ TEST(ListBytes, OnlyCanonicalRulesAreRead) {
   EXPECT_TRUE(refused(why));
   why.why.assign(kMaxRuleWhy + 1, 'a');
   EXPECT_TRUE(refused(why));
+}
+
+TEST(ListBytes, WhatCouldNotBeInspectedIsRefused) {
+  const auto refused = [](Rule rule, auto change) {
+    change(rule);
+    return !read_list(list_bytes({.rules = {std::move(rule)}}));
+  };
+  const auto inspect = [](Rule& rule) { rule.inspect = true; };
+  const auto paths = [](Rule& rule) { rule.paths = {"/api"}; };
+  EXPECT_FALSE(refused(name_rule("a.b"), inspect) || refused(suffix_rule("a.b"), paths));
+  for (const Rule& other : {deny(name_rule("a.b")), address_rule("10.0.0.0", 8, {{443, 443}})})
+    EXPECT_TRUE(refused(other, inspect) && refused(other, paths));
+  EXPECT_TRUE(refused(name_rule("a.b"), [](Rule& rule) { rule.inspect = true, rule.sni = Sni::optional; }));
+  for (const char* path : {"", "api", "/a/../b", "/a?b", "/%41", "/a\nb"})
+    EXPECT_TRUE(refused(name_rule("a.b"), [path](Rule& rule) { rule.paths = {path}; })) << path;
+  EXPECT_TRUE(refused(name_rule("a.b"), [](Rule& rule) { rule.paths.assign(kMaxRulePaths + 1, "/a"); }));
 }
 
 TEST(ListBytes, ListsOfTooManyRulesOrBytesAreRefused) {
@@ -305,8 +344,8 @@ TEST(ListBytes, AnyBytesAreAListOrNone) {
   for (int round = 0; round < 20000; ++round) {
     std::string bytes(random() % 200, '\0');
     for (char& c : bytes) c = static_cast<char>(random());
-    const auto list = read_list("egress3\n" + bytes);
-    if (list) ASSERT_EQ(list_bytes(*list), "egress3\n" + bytes);
+    const auto list = read_list("egress4\n" + bytes);
+    if (list) ASSERT_EQ(list_bytes(*list), "egress4\n" + bytes);
   }
 }
 
@@ -323,9 +362,9 @@ TEST(Bindings, AreBytesAndBack) {
   EXPECT_EQ(read->bindings, list.bindings);
   EXPECT_EQ(read->trust, list.trust);
   EXPECT_FALSE(read_list(list_bytes({.bindings = {binding}, .trust = "relative"})));
-  EXPECT_TRUE(is_bound(*read, host("api.test"), 8443));
-  EXPECT_FALSE(is_bound(*read, host("api.test"), 443) || is_bound(*read, host("a.api.test"), 8443) ||
-               is_bound(*read, host("8.8.8.8"), 8443));
+  EXPECT_TRUE(is_opened(*read, host("api.test"), 8443) && opens(*read));
+  EXPECT_FALSE(is_opened(*read, host("api.test"), 443) || is_opened(*read, host("a.api.test"), 8443) ||
+               is_opened(*read, host("8.8.8.8"), 8443));
 }
 
 TEST(Bindings, ThatAreNoneMakeNoList) {
@@ -350,6 +389,11 @@ TEST(Bindings, ThatAreNoneMakeNoList) {
   for (const char* field : {"", "Authorization", "host", "content-length", "transfer-encoding", "a:b"})
     with([field](Binding& one) { one.field = field; });
   with([](Binding& one) { one.file = "secrets"; });
+  with([](Binding& one) { one.command = "print it"; });
+  with([](Binding& one) { one.file = "", one.command = "two\nlines"; });
+  with([](Binding& one) { one.file = "", one.command = std::string(kMaxCommand + 1, 'x'); });
+  with([](Binding& one) { one.refresh_seconds = kLeastRefresh - 1; });
+  with([](Binding& one) { one.refresh_seconds = kMostRefresh + 1; });
 }
 
 }  // namespace

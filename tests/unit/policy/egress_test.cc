@@ -147,8 +147,10 @@ TEST(Egress, MistakesAreToldWithWhatIsMeant) {
             "d.json:2 /egress/0/private: goes with names: a rule of addresses permits those that it names");
   EXPECT_EQ(problem(R"({"host": "a.org", "deny": true, "sni": "optional", "why": "for the tests"})"),
             "d.json:2 /egress/0/sni: goes with rules that allow: this one denies");
-  EXPECT_EQ(problem(R"({"host": "a.org", "methods": "read", "why": "for the tests"})"),
-            "d.json:2 /egress/0/methods: \"read\" holds for plain HTTP, and port 443 carries TLS: say \"ports\": [80]");
+  EXPECT_EQ(
+      problem(R"({"host": "a.org", "methods": "read", "why": "for the tests"})"),
+      "d.json:2 /egress/0/methods: \"read\" holds for plain HTTP, and port 443 carries TLS: say \"ports\": [80], or open it by "
+      "\"inspect\": true");
   EXPECT_EQ(problem(R"({"host": "a.org", "why": "two\nlines, no"})"),
             "d.json:2 /egress/0/why: has a control character: a reason is one line");
   EXPECT_EQ(problem(R"({"host": "a.org", "alarm": true, "why": "for the tests"})"),
@@ -165,6 +167,127 @@ TEST(Egress, MistakesAreToldWithWhatIsMeant) {
     EXPECT_EQ(problem(R"({"host": "a.org", "why": "for the tests", "ports": [)" + std::string(port) + "]}"),
               "d.json:2 /egress/0/ports/0: must be a port (443) or a range of them (\"8000-8010\"), from 1 to 65535")
         << port;
+}
+
+TEST(Egress, TlsThatIsOpenedIsPartOfTheList) {
+  Directory dir;
+  ASSERT_EQ(dir.with(out_with(R"([
+    {"host": "api.example.org", "inspect": true, "methods": "read", "paths": ["/repos/acme", "/user/"], "why": "what is read"},
+    {"host": "*.example.org", "ports": [8443], "inspect": true, "why": "our own hosts"},
+    {"host": "files.example.com", "ports": [80], "paths": ["/pub"], "why": "plain files"},
+    {"host": "plain.example.com", "inspect": false, "why": "not looked into"}])")),
+            Texts{});
+  const auto policy = dir.policy();
+  const egress::List list = list_of_policy(*policy);
+  EXPECT_TRUE(list.rules[0].inspect && list.rules[0].read_only && list.rules[1].inspect);
+  EXPECT_FALSE(list.rules[2].inspect || list.rules[3].inspect);
+  EXPECT_EQ(list.rules[0].paths, (std::vector<std::string>{"/repos/acme", "/user/"}));
+  const json::Value json = to_json(*policy);
+  EXPECT_EQ(json["egress"][0]["paths"], json::Value({"/repos/acme", "/user/"}));
+  const std::string text = explain_text(*policy);
+  for (const char* said : {"GET, HEAD and OPTIONS only; TLS is opened there; at and below /repos/acme, /user/  # what is read",
+                           "allowed at 80; at and below /pub  # plain files"})
+    EXPECT_TRUE(text.contains(said)) << said << "\n" << text;
+  // Its sessions believe the opener, as those that use a secret.
+  EXPECT_TRUE(list.trust.ends_with("/trust/opened"));
+  ASSERT_EQ(dir.with(out_with(R"([{"host": "a.org", "ports": [80], "paths": ["/x"], "why": "for the tests"}])")), Texts{});
+  EXPECT_EQ(list_of_policy(*dir.policy()).trust, "");
+}
+
+TEST(Egress, WhatNobodyCouldLookIntoIsAMistake) {
+  Directory dir;
+  const auto problem = [&dir](const std::string& members) {
+    const Texts found = dir.with(out_with("[{" + members + R"(, "why": "for the tests"}])"));
+    return found.size() == 1 ? found[0] : std::to_string(found.size()) + " problems";
+  };
+  const std::string at = "d.json:2 /egress/0/";
+  const std::string unseen =
+      "paths: hold where requests are seen, and nobody sees them in TLS: say \"ports\": [80], or open it by \"inspect\": true";
+  EXPECT_EQ(problem(R"("host": "a.org", "paths": ["/x"])"), at + unseen);
+  EXPECT_EQ(problem(R"("host": "a.org", "ports": ["79-80"], "paths": ["/x"])"), at + unseen);
+  EXPECT_EQ(problem(R"("host": "a.org", "ports": [8080], "inspect": false, "paths": ["/x"])"), at + unseen);
+  EXPECT_EQ(problem(R"("host": "a.org", "ports": [80], "inspect": true)"),
+            at + "inspect: opens TLS, and port 80 carries plain HTTP, whose requests are seen anyway");
+  EXPECT_EQ(problem(R"("host": "a.org", "sni": "optional", "inspect": true)"),
+            at + "inspect: needs the name that a TLS client asks for, and \"sni\": \"optional\" goes without one");
+  EXPECT_EQ(problem(R"("host": "10.0.0.1", "ports": [443], "inspect": true)"),
+            at + "inspect: goes with names: this rule names addresses");
+  EXPECT_EQ(problem(R"("host": "10.0.0.1", "ports": [80], "paths": ["/x"])"),
+            at + "paths: goes with names: this rule names addresses");
+  EXPECT_EQ(problem(R"("host": "a.org", "deny": true, "inspect": true)"),
+            at + "inspect: goes with rules that allow: this one denies");
+  EXPECT_EQ(problem(R"("host": "a.org", "deny": true, "paths": ["/x"])"),
+            at + "paths: goes with rules that allow: this one denies");
+  const auto path = [&](const std::string& text) {
+    return problem(R"("host": "a.org", "inspect": true, "paths": [")" + text + "\"]");
+  };
+  EXPECT_EQ(path("/api/"), "0 problems");
+  EXPECT_EQ(path("api"), at + "paths/0: 'api' is no plain path that begins with '/'");
+  EXPECT_EQ(path("/a/../b"), at + "paths/0: '/a/../b' is no plain path that begins with '/'");
+  EXPECT_EQ(path("/repos/acme/*"),
+            at + "paths/0: '/repos/acme/*' has a '*': a path permits what is below it, too; meant '/repos/acme/'?");
+  EXPECT_TRUE(problem(R"("host": "a.org", "inspect": true, "paths": [])").contains("has 0 elements"));
+  std::string many;
+  for (int i = 0; i < 17; ++i) many += (i > 0 ? "\", \"/" : "/") + std::to_string(i);
+  EXPECT_TRUE(path(many).contains("has 17 elements"));
+  // Not into a store that the policy itself shows.
+  const Texts found = dir.with(R"("network": "allowlist", "egress": [{"host": "a.org", "inspect": true, "why": "for the tests"}],
+    "grants": [{"path": "/etc/ssl/certs", "source": "/srv/certs"}], "weaken": [{"field": "/network", "why": "for the tests"},
+    {"field": "/grants/etc/ssl/certs", "why": "for the tests"}])");
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_TRUE(found[0].contains("/egress: opens TLS by \"inspect\", which needs '/etc/ssl/certs'")) << found[0];
+}
+
+TEST(Egress, NoMoreNamesAreOpenedThanACertificateNames) {
+  Directory dir;
+  const auto rules = [](int count) {
+    std::string out = "[";
+    for (int i = 0; i < count; ++i)
+      out += (i > 0 ? "," : "") + (R"({"host": "h)" + std::to_string(100 + i) + "." + std::string(60, 'x') + "." +
+                                   std::string(60, 'y') + R"(.org", "inspect": true, "why": "for the tests"})");
+    return out + "]";
+  };
+  EXPECT_EQ(dir.with(out_with(rules(58))), Texts{});  // of 138 bytes each
+  const Texts found = dir.with(out_with(rules(60)));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_TRUE(found[0].contains("/egress: opens TLS at too many names for one certificate: 8192 bytes")) << found[0];
+}
+
+struct Limits : testing::Test {
+  // Whether a domain with `child` needs a reason, where it extends one with `parent`.
+  bool more(const std::string& parent, const std::string& child) {
+    dir.write("base.json", std::string("{") + kOut + R"(, "syscalls": {"allow": ["io"]}, "egress": [)" + parent + "]}");
+    const Texts found = dir.with(R"("egress": [)" + child + "]");
+    for (const std::string& text : found) EXPECT_TRUE(text.contains("/egress: gives more than base")) << text;
+    return !found.empty();
+  }
+  static std::string rule(const std::string& members, const std::string& host = "a.org") {
+    return R"({"host": ")" + host + "\", " + members + R"("why": "for the tests"})";
+  }
+  Directory dir;
+};
+
+TEST_F(Limits, FewerPathsAreNarrowerAndMoreNeedAReason) {
+  const std::string seen = rule(R"("inspect": true, )"), at = rule(R"("inspect": true, "paths": ["/api", "/user"], )");
+  EXPECT_FALSE(more(at, at) || more(seen, at) || more(rule(""), at) || more(rule(""), seen));
+  EXPECT_FALSE(more(at, rule(R"("inspect": true, "paths": ["/api"], )")));
+  EXPECT_FALSE(more(at, rule(R"("inspect": true, "paths": ["/api/v1", "/user"], )")));
+  EXPECT_TRUE(more(at, seen)) << "at any path";
+  EXPECT_TRUE(more(seen, rule(""))) << "without a look into it";
+  EXPECT_TRUE(more(at, rule(R"("inspect": true, "paths": ["/api", "/other"], )")));
+  EXPECT_TRUE(more(at, rule(R"("inspect": true, "paths": ["/"], )")));
+  EXPECT_TRUE(more(at, rule(R"("inspect": true, "paths": ["/api"], "ports": [443], )"))) << "in other words";
+}
+
+TEST_F(Limits, ALimitIsNotLostToALessExactRule) {
+  const std::string below = rule("", "*.a.org"), at = rule(R"("inspect": true, "paths": ["/api"], )", "b.a.org");
+  EXPECT_FALSE(more(below + "," + at, below + "," + at));
+  EXPECT_TRUE(more(below + "," + at, below)) << "which permits any path of b.a.org";
+  EXPECT_FALSE(more(below + "," + at, at));
+  EXPECT_FALSE(more(below + "," + at, below + "," + rule(R"("inspect": true, "paths": ["/api/v1"], )", "b.a.org")));
+  const std::string read = rule(R"("ports": [80], "methods": "read", )", "10.1.0.0/16"),
+                    all = rule(R"("ports": [80], )", "10.0.0.0/8");
+  EXPECT_TRUE(more(all + "," + read, all));
 }
 
 TEST(Egress, AllowingWithoutAWayOutIsAMistake) {
@@ -251,6 +374,53 @@ TEST_F(UnderPreset, ItLeavesWhatBothAllow) {
   EXPECT_TRUE(allows(*policy, "b.org"));
   EXPECT_EQ(list_of_policy(*policy).rules.size(), 2U);
   EXPECT_EQ(with("", preset)->egress, "") << "a list alone opens nothing";
+}
+
+TEST_F(UnderPreset, ALimitHoldsWhereEveryHostIsPermitted) {
+  const std::string limit = R"({"host": "a.org", "inspect": true, "methods": "read", "paths": ["/api"], "why": "for the tests"})";
+  const std::string monitor = R"(, "network": "monitor", "weaken": [{"field": "/network", "why": "for the tests"}])";
+  for (const auto& [domains, presets] : {std::pair(monitor, R"({"egress": [)" + limit + "]}"),
+                                         {monitor + R"(, "egress": [)" + limit + "]", std::string(R"({"egress": []})")}}) {
+    const egress::List both = list_of_policy(*with(domains, presets));
+    const egress::Verdict verdict = decide(both, *egress::read_host("a.org"), 443);
+    EXPECT_TRUE(verdict.inspect && verdict.read_only) << presets;
+    EXPECT_EQ(decide(both, *egress::read_host("b.org"), 443).kind, Verdict::Kind::allow);
+  }
+}
+
+TEST_F(UnderPreset, TheStricterLimitHolds) {
+  const auto list = [](const std::string& rules) { return ", " + out_with("[" + rules + "]"); };
+  const auto preset = [](const std::string& rules) { return R"({"egress": [)" + rules + "]}"; };
+  const std::string any = R"({"host": "a.org", "why": "for the tests"})",
+                    below = R"({"host": "*.a.org", "why": "for the tests"})";
+  const std::string seen = R"({"host": "a.org", "inspect": true, "paths": ["/api"], "why": "for the tests"})";
+  const std::string seen_below = R"({"host": "b.a.org", "inspect": true, "paths": ["/api"], "why": "for the tests"})";
+  for (const auto& [domains, presets] : {std::pair(any, seen), {seen, any}}) {
+    const egress::List both = list_of_policy(*with(list(domains), preset(presets)));
+    ASSERT_EQ(both.rules.size(), 1U);
+    EXPECT_TRUE(both.rules[0].inspect);
+    EXPECT_EQ(both.rules[0].paths, std::vector<std::string>{"/api"});
+  }
+  for (const auto& [domains, presets] : {std::pair(below, below + "," + seen_below), {below + "," + seen_below, below}}) {
+    const egress::List both = list_of_policy(*with(list(domains), preset(presets)));
+    EXPECT_EQ(decide(both, *egress::read_host("c.a.org"), 443).kind, Verdict::Kind::allow);
+    EXPECT_TRUE(decide(both, *egress::read_host("b.a.org"), 443).inspect);
+  }
+  const std::string more = R"({"host": "b.a.org", "private": true, "inspect": true, "why": "for the tests"})";
+  const egress::List less = list_of_policy(*with(list(below + "," + more), preset(below)));
+  EXPECT_NE(decide(less, *egress::read_host("b.a.org"), 443).kind, Verdict::Kind::allow)
+      << "neither more than one says, nor unseen";
+}
+
+TEST_F(UnderPreset, AHostThatIsNoneIsAMistakeAlsoBesideALimit) {
+  dir.write("base.json", std::string("{") + kOut + R"(, "syscalls": {"allow": ["io"]},
+    "egress": [{"host": "b.a.org", "inspect": true, "why": "for the tests"}]})");
+  dir.write("d.json", R"({"extends": "base"})");
+  std::filesystem::create_directories(dir.path() + "/presets");
+  dir.write("presets/p.json", R"({"egress": [{"host": "*.A.org", "why": "for the tests"}]})");
+  const auto loaded = load_directory(dir.path(), {.only = "d", .preset = "p"});
+  ASSERT_FALSE(loaded.problems.empty());
+  EXPECT_TRUE(loaded.problems[0].text().contains("'*.A.org' is not canonical")) << loaded.problems[0].text();
 }
 
 TEST_F(UnderPreset, ItOpensAWayOutWithAReason) {

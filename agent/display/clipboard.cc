@@ -1,0 +1,142 @@
+#include "agent/display/clipboard.h"
+
+#include "agent/frames/display_protocol.h"
+
+namespace caisson::display {
+namespace {
+
+constexpr std::int64_t kFetchUs = 3'000'000;     // of a text that was asked for
+constexpr std::int64_t kFormerUs = 1'000'000;    // of the text that a paste replaces
+constexpr std::int64_t kTakenUs = 2'000'000;     // from Control and v to the taking of the text
+constexpr std::int64_t kTransferUs = 5'000'000;  // more, for a text in parts
+constexpr std::int64_t kByAnotherUs = 200'000;   // after another program than the focused one took it
+constexpr std::int64_t kAskedAgainUs = 30'000;   // some programs ask twice
+constexpr std::int64_t kTimeUs = 5'000'000;
+
+}  // namespace
+
+Task<Status> Clipboard::start() {
+  CO_TRY_ASSIGN(names_, co_await SelectionNames::intern(server_));
+  window_ = server_.link().new_id();
+  xcb_create_window_request_t request{};
+  request.wid = window_;
+  request.parent = server_.root();
+  request.width = 1;
+  request.height = 1;
+  request._class = XCB_WINDOW_CLASS_INPUT_ONLY;
+  request.value_mask = XCB_CW_EVENT_MASK;
+  const std::uint32_t mask = XCB_EVENT_MASK_PROPERTY_CHANGE;
+  CO_TRY(co_await server_.link().check(core_request(XCB_CREATE_WINDOW, request, bytes_of(mask))));
+  offer_ = std::make_unique<Offer>(server_, names_, window_, [this](std::uint32_t requestor) {
+    if (server_.link().is_servers(requestor)) return;  // Xvnc itself, for a viewer
+    focused_took_ = focused_took_ || server_.link().owner(requestor) == focused_;
+    taken_.put(requestor);
+  });
+  fetch_ = std::make_unique<Fetch>(server_, names_, window_);
+  co_return Status();
+}
+
+void Clipboard::on_event(std::string_view event) {
+  if (offer_ == nullptr || fetch_ == nullptr) return;
+  offer_->on_event(event);
+  fetch_->on_event(event);
+  if ((read_at<std::uint8_t>(event) & 0x7F) != XCB_PROPERTY_NOTIFY) return;
+  const auto notice = read_at<xcb_property_notify_event_t>(event);
+  if (notice.window == window_ && notice.atom == names_.time) time_.put(notice.time);
+}
+
+// From the notice of a property that is appended nothing to (ICCCM, 2.1).
+Task<Result<std::uint32_t>> Clipboard::server_time() {
+  time_.clear();
+  xcb_change_property_request_t request{};
+  request.mode = XCB_PROP_MODE_APPEND;
+  request.window = window_;
+  request.property = names_.time;
+  request.type = XCB_ATOM_INTEGER;
+  request.format = 8;
+  server_.link().send(core_request(XCB_CHANGE_PROPERTY, request));
+  const std::optional<std::uint32_t> time = co_await time_.next(sys::monotonic_us() + kTimeUs);
+  if (!time) co_return fail(Code::timeout, "the X server did not answer in time");
+  co_return *time;
+}
+
+Task<Status> Clipboard::offer(std::shared_ptr<const std::string> text) {
+  CO_TRY_ASSIGN(const std::uint32_t time, co_await server_time());
+  co_return co_await offer_->begin(std::move(text), time);
+}
+
+Task<Result<std::optional<std::string>>> Clipboard::fetch(std::int64_t limit_us) {
+  const std::int64_t deadline_us = sys::monotonic_us() + limit_us;
+  CO_TRY_ASSIGN(const std::uint32_t time, co_await server_time());
+  co_return co_await fetch_->text(frames::kMostText, time, deadline_us);
+}
+
+Task<Result<std::string>> Clipboard::get() {
+  const Turns::Turn turn = co_await turns_.take();
+  CO_TRY(server_.link().ready());
+  if (offer_->text()) co_return *offer_->text();
+  CO_TRY_ASSIGN(auto text, co_await fetch(kFetchUs));
+  co_return text.value_or(std::string());
+}
+
+Task<Status> Clipboard::set(std::string text) {
+  const Turns::Turn turn = co_await turns_.take();
+  CO_TRY(server_.link().ready());
+  co_return co_await offer(std::make_shared<const std::string>(std::move(text)));
+}
+
+Task<Result<std::uint32_t>> Clipboard::focused_client() {
+  const xcb_get_input_focus_request_t request{};
+  CO_TRY_ASSIGN(const std::string reply, co_await server_.link().ask(core_request(XCB_GET_INPUT_FOCUS, request)));
+  co_return server_.link().owner(read_at<xcb_get_input_focus_reply_t>(reply).focus);
+}
+
+// What the focused program takes ends the wait; another that takes it may be the one that is typed into, or one that looks on.
+Task<bool> Clipboard::wait_taken(std::uint32_t client) {
+  const std::int64_t last_us = sys::monotonic_us() + kTakenUs + kTransferUs;
+  std::int64_t deadline_us = sys::monotonic_us() + kTakenUs;
+  bool taken = false;
+  while (true) {
+    if (co_await taken_.next(std::min(deadline_us, last_us))) {
+      taken = true;
+      const bool is_over = client == 0 || focused_took_;
+      deadline_us = std::min(deadline_us, sys::monotonic_us() + (is_over ? kAskedAgainUs : kByAnotherUs));
+      if (is_over) deadline_us = sys::monotonic_us() + kAskedAgainUs;
+    } else if (offer_->is_sending() && sys::monotonic_us() < last_us) {
+      deadline_us = last_us;
+    } else {
+      co_return taken;
+    }
+  }
+}
+
+Task<Result<bool>> Clipboard::paste(std::string text, Keyboard& keyboard) {
+  const Turns::Turn turn = co_await turns_.take();
+  CO_TRY(server_.link().ready());
+  std::shared_ptr<const std::string> former = offer_->text();
+  if (former == nullptr) {
+    auto fetched = co_await fetch(kFormerUs);
+    if (fetched && *fetched) former = std::make_shared<const std::string>(std::move(**fetched));
+  }
+  const auto ours = std::make_shared<const std::string>(std::move(text));
+  CO_TRY(co_await offer(ours));
+  CO_TRY_ASSIGN(focused_, co_await focused_client());
+  focused_took_ = false;
+  taken_.clear();
+  const Status pressed = co_await keyboard.paste();
+  bool taken = false;
+  if (pressed) taken = co_await wait_taken(focused_);
+  // Unless another program has it by now.
+  if (offer_->text() == ours) {
+    if (former != nullptr) {
+      CO_TRY(co_await offer(former));
+    } else {
+      CO_TRY_ASSIGN(const std::uint32_t time, co_await server_time());
+      offer_->end(time);
+    }
+  }
+  CO_TRY(pressed);
+  co_return taken;
+}
+
+}  // namespace caisson::display

@@ -1,0 +1,47 @@
+// DesktopService: the screen of one workspace. Three programs share one session of the domain `desktop`: the X server (Xvnc),
+// whose end is the end of the session; the window manager (openbox); and caisson-display, which takes pictures and moves the
+// mouse. They start at the first request. The last two are started again when they end.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "agent/frames/display_protocol.h"
+#include "agent/services/common/service_limits.h"
+#include "agent/services/program/supervisor.h"
+#include "agent/services/program/worker.h"
+
+namespace caisson::services {
+
+class DesktopService {
+ public:
+  static constexpr std::string_view kDisplay = ":99";
+
+  DesktopService(bridge::LauncherClient& launcher, const Config& config);
+  ~DesktopService();
+  DesktopService(const DesktopService&) = delete;
+  DesktopService& operator=(const DesktopService&) = delete;
+
+  // From now on the screen of this workspace. Its predecessor's programs have ended.
+  void serve_workspace(std::string name);
+
+  // Starts the X server unless it runs. Sessions of the domain `browser` reach its socket.
+  [[nodiscard]] task<Program::Pointer> screen() { return server_.program(); }
+  // One operation of caisson-display. `seconds` are the operation's own, such as those of a WAIT. Errors: invalid_argument (what
+  // the request says is wrong; the text says what), the supervisor's, and what the worker says.
+  [[nodiscard]] task<frames::Frame> call(frames::DisplayOp op, json::Value head, std::string body = "", double seconds = 0);
+
+ private:
+  [[nodiscard]] task<Worker::Pointer> worker();
+  // Starts the window manager in the session of this X server, again when it ends.
+  static task<void> manage_windows(std::shared_ptr<Supervisor> windows, Program::Pointer server);
+
+  const std::shared_ptr<OutputBudget> budget_;
+  Supervisor server_;
+  const std::shared_ptr<Supervisor> windows_;  // shared with what starts it again
+  Supervisor display_;
+  Program::Pointer managed_;  // the X server whose windows are managed
+  Worker::Pointer worker_;    // of the caisson-display that runs
+};
+
+}  // namespace caisson::services
