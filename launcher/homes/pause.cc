@@ -68,15 +68,17 @@ bool signal_to(pid_t pid, int signal, const Seen& seen) {
 
 }  // namespace
 
-// Who has a stop pending forks no more, so a look at /proc that began after the last one was sent, and finds nobody new, has seen
-// all. Parents first, and each before its children: a shell that still runs would take a child's stop for the user's Ctrl-Z. One
-// that waits in vfork cannot stop before its child has gone on; after kOrderly passes nobody is waited for.
+// A process that stands does not fork, but a stop does not end a fork that has begun (copy_process in kernel/fork.c looks for signals
+// once, at its start). So a look at /proc has seen all when it began after all stood, and finds no new process. Parents first, and
+// each before its children: a shell that still runs would take a child's stop for the user's Ctrl-Z. One that waits in vfork cannot
+// stop before its child has gone on; after kOrderly passes no process is waited for.
 Result<json::Value> stop_all(const std::vector<pid_t>& roots) {
   std::set<std::pair<pid_t, unsigned long>> sent;
   std::set<pid_t> swept;
   std::vector<pid_t> left;
   const std::set<pid_t> first(roots.begin(), roots.end());
   const std::int64_t until = sys::monotonic_us() + kMostUs;
+  bool stood = false;  // all of them, before this look
   for (int pass = 0; sys::monotonic_us() < until; ++pass) {
     TRY_ASSIGN(const Table table, read_table());
     bool done = true;
@@ -95,9 +97,8 @@ Result<json::Value> stop_all(const std::vector<pid_t>& roots) {
       else (void)signal_to(pid, SIGSTOP, one);
       sent.insert(key);
     }
-    if (done) {
-      return json::Value{{"stopped", sent.size() - left.size()}, {"left", listed(left)}};
-    }
+    if (done && stood) return json::Value{{"stopped", sent.size() - left.size()}, {"left", listed(left)}};
+    stood = done;
     // Who forks and ends is gone before such a look is over; its child is an orphan, and so the first process's.
     for (int sweep = 0; pass > 0 && sweep < kSweeps; ++sweep)
       for (const pid_t root : roots)
