@@ -60,6 +60,18 @@ OriginRule::OriginRule(std::string_view allowed, bool auth_off, std::string_view
       hosts_.emplace_back(host_of(std::string_view(origin).substr(scheme + 3)));
 }
 
+std::string OriginRule::sources() const {
+  std::string out;
+  for (const std::string& origin : allowed_) {
+    const std::size_t scheme = origin.find("://");
+    if (scheme == std::string::npos || host_of(std::string_view(origin).substr(scheme + 3)).empty()) continue;
+    // A space or semicolon would begin another source or directive.
+    if (origin.find_first_of(" \t;,'\"") != std::string::npos) continue;
+    out.append(out.empty() ? "" : " ").append(origin);
+  }
+  return out;
+}
+
 // An attacker can make a name of his resolve to us; he cannot own an address or localhost.
 // Where a trusted proxy says another name than the Host header, both must be known: the page of a rebound name can send any
 // header to its own server, so a proxy that passes X-Forwarded-Host on unread must not weaken this.

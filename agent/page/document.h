@@ -10,18 +10,27 @@
 
 namespace caisson::routes::page {
 
-// The answer with a page, with the headers that every page of ours has. Must be made for each request: the token is that of its
-// own cookie. The HTML must have a line <head>.
-[[nodiscard]] http::Response page_response(std::string html, std::string content_security_policy, Call& call);
-
 class Document {
  public:
   // Style and script replace the texts @STYLE@ and @SCRIPT@ of the HTML.
   Document(std::string_view html, std::string_view style, std::string_view script);
-  [[nodiscard]] http::Response response(Call& call) const { return page_response(html_, policy_, call); }
+  [[nodiscard]] http::Response response(Call& call) const;
 
  private:
   std::string html_, policy_;
+};
+
+// A page with third parties' scripts. They make style elements whose text is known only in the browser, so a nonce permits what
+// the page has, not hashes; the texts @NONCE@ of the HTML become it. Not 'self' either, because /proxy/ and downloads answer with
+// what sessions wrote, from the same origin.
+class NonceDocument {
+ public:
+  NonceDocument(std::string_view html, std::string_view style, std::string_view script);
+  // `ancestors`: origins of pages that may frame it, separated by spaces; "": none may.
+  [[nodiscard]] http::Response response(Call& call, std::string_view ancestors = "") const;
+
+ private:
+  std::string html_;
 };
 
 }  // namespace caisson::routes::page

@@ -1,12 +1,13 @@
 // GET / and /caisson/: the home page, for people; it begins with the overview or with the sessions. GET /terminal: a shell
-// session in the browser. GET /v1/docs: the API with a form for each operation, which the page makes from /v1/openapi.json. They
-// answer without a key and ask for it themselves. /static/: third parties' files for them.
+// session in the browser; /vnc/: the screen. GET /v1/docs: the API with a form for each operation, which the page makes from
+// /v1/openapi.json. They answer without a key and ask for it themselves. /static/: third parties' files for them.
 #include <docs_files.h>  // generated: kHtml, kStyle, kScript of each
 #include <page_files.h>
 
 #include "agent/page/document.h"
 #include "agent/page/static.h"
 #include "agent/page/terminal.h"
+#include "agent/page/vnc.h"
 #include "agent/routes/table.h"
 
 namespace caisson::routes {
@@ -34,6 +35,12 @@ constexpr Route kPages[] = {
     {Method::get, "/v1/docs", "docs", Scope::system, kHidden | kPage, Unknown::ignore, "This API as a page", bind<get_docs>()},
     {Method::get, "/terminal", "terminal_page", Scope::system, kHidden | kPage, Unknown::ignore, "A terminal as a page",
      bind<page::get_terminal>()},
+    {Method::get, "/vnc/", "screen_page", Scope::system, kHidden | kPage, Unknown::ignore, "The screen as a page",
+     bind<page::get_vnc>()},
+    {Method::get, "/vnc/index.html", "screen_page_by_name", Scope::system, kHidden | kPage, Unknown::ignore, "The same",
+     bind<page::get_vnc>()},
+    {Method::get, "/vnc/vnc.html", "screen_page_as_novnc", Scope::system, kHidden | kPage, Unknown::ignore,
+     "The same, by the name that noVNC gives it", bind<page::get_vnc>()},
     {Method::get, "/static/{package}/{file}", "static_file", Scope::system, kHidden | kPublic, Unknown::ignore,
      "A third party's file for a page", bind<page::get_static>()},
 };

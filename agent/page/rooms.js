@@ -61,6 +61,7 @@ function output(one) {
 }
 
 function watchRooms() {
+  byId('open-screen').addEventListener('click', () => openPage('/vnc/').catch(say));
   byId('new-terminal').addEventListener('click', () => openPage('/terminal').catch(say));
   byId('find-ports').addEventListener('click', () => findPorts().catch(say));
   byId('open-port').addEventListener('submit', (event) => {

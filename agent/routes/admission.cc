@@ -7,6 +7,7 @@
 #include "agent/http/failure.h"
 #include "agent/routes/app.h"
 #include "agent/services/workspace/workspaces.h"
+#include "launcher/common/base/sys.h"
 
 namespace caisson::routes {
 namespace {
@@ -29,7 +30,7 @@ std::span<const App::Check> App::checks() {
   static constexpr Check kChecks[] = {&App::check_rate,       &App::check_host,  &App::check_origin,        &App::find_target,
                                       &App::answer_preflight, &App::await_key,   &App::exchange_credential, &App::check_identity,
                                       &App::check_port,       &App::check_route, &App::check_scope,         &App::find_workspace,
-                                      &App::wake_workspace,   &App::check_ended};
+                                      &App::wake_workspace,   &App::check_ended, &App::check_takeover};
   return kChecks;
 }
 
@@ -138,6 +139,18 @@ asio::awaitable<App::Answer> App::wake_workspace(Arrival& arrival) {
 asio::awaitable<App::Answer> App::check_ended(Arrival& arrival) {
   if (!arrival.principal.is_over()) co_return std::nullopt;
   co_return http::credential_ended();
+}
+
+// What a person types, a client must not see while it is typed, nor disturb.
+asio::awaitable<App::Answer> App::check_takeover(Arrival& arrival) {
+  if (arrival.match.route == nullptr || (arrival.match.route->flags & kHands) == 0 || services_.workspace == nullptr)
+    co_return std::nullopt;
+  const services::Workspace& workspace = arrival.workspace ? *arrival.workspace : *services_.workspace;
+  const auto taken = workspace.takeover.current();
+  if (!taken || !taken->exclusive) co_return std::nullopt;
+  co_return http::fail(
+      "A person has the browser", nullptr,
+      "A person has the browser until " + sys::rfc3339(taken->until * 1'000'000'000) + ", and may give it back earlier");
 }
 
 http::Pairs App::cors_headers(const http::Request& head) const {

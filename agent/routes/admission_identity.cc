@@ -5,8 +5,8 @@
 #include "agent/http/token.h"
 #include "agent/proxy/published.h"
 #include "agent/routes/app.h"
+#include "agent/routes/page_sockets.h"
 #include "agent/routes/refuse.h"
-#include "agent/routes/terminal_page.h"
 #include "agent/services/workspace/workspaces.h"
 
 namespace caisson::routes {
@@ -269,13 +269,14 @@ asio::awaitable<App::Answer> App::check_scope(Arrival& arrival) {
   if (is_keyless(route)) co_return std::nullopt;
   const http::Request& head = arrival.head;
   const auth::Bounds& bounds = arrival.principal.bounds;
-  if (bounds.path && !bounds.path->holds(head.segments) && !is_part_of_terminal_page(arrival.principal, head.segments))
+  if (bounds.path && !bounds.path->holds(head.segments) && !is_part_of_its_page(arrival.principal, head.segments))
     co_return not_permitted("this path");
   if (is_another_session(arrival)) co_return not_permitted("another session than that of its terminal");
   if (bounds.port) co_return not_permitted("anything but its port");
   if (route.scope == Scope::auth) co_return std::nullopt;  // tickets, which have the same bounds
   if (bounds.terminal && !watches_its_terminal(arrival)) co_return not_permitted("anything but watching its terminal");
-  const bool reads = route.endpoint.websocket == nullptr && route.method == http::Method::get && (route.flags & kMakes) == 0;
+  const bool looks = route.endpoint.websocket == nullptr || (route.flags & kViews) != 0;
+  const bool reads = looks && route.method == http::Method::get && (route.flags & kMakes) == 0;
   if (!bounds.scopes.permits(scope_name(route.scope), reads ? auth::Access::read : auth::Access::all))
     co_return not_permitted("this operation; it needs the scope " + std::string(scope_name(route.scope)));
   if (!bounds.workspace) co_return std::nullopt;

@@ -105,6 +105,7 @@ App::App(Services& services, const AppSettings& settings, const std::vector<cons
       rates_(settings.requests_per_second),
       router_(table) {
   services_.gate = &gate_;
+  services_.frame_ancestors = origins_.sources();
 }
 
 bool App::is_probe(const http::Request& head) const {

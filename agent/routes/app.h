@@ -71,6 +71,7 @@ class App final : public http::Application {
   asio::awaitable<Answer> find_workspace(Arrival& arrival);
   asio::awaitable<Answer> wake_workspace(Arrival& arrival);
   asio::awaitable<Answer> check_ended(Arrival& arrival);
+  asio::awaitable<Answer> check_takeover(Arrival& arrival);
 
   // The workspace whose port the request is for, if a policy opens that port to requests without a credential. A credential that
   // the request names is judged instead, wherever it goes.

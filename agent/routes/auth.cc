@@ -3,9 +3,9 @@
 #include "agent/auth/unauthorized.h"
 #include "agent/http/target.h"
 #include "agent/routes/auth_types.h"
+#include "agent/routes/page_sockets.h"
 #include "agent/routes/refuse.h"
 #include "agent/routes/table.h"
-#include "agent/routes/terminal_page.h"
 
 namespace caisson::routes {
 namespace {
@@ -45,7 +45,7 @@ task<http::Response> create_ticket(Call call, TicketRequest body) {
     auto path = PathPrefix::parse(*body.path);
     if (!path) co_return invalid_field("path", path.error().what);
     const bool within = !owner.bounds.path || path->within(*owner.bounds.path);
-    if (!within && !is_socket_of_terminal_page(call.principal, *path)) co_return exceeds("path");
+    if (!within && !is_socket_of_its_page(call.principal, *path)) co_return exceeds("path");
     owner.bounds.path = std::move(*path);
   }
   if (body.port && owner.bounds.port && *body.port != *owner.bounds.port) co_return exceeds("port");

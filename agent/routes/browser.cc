@@ -102,10 +102,10 @@ constexpr Parameter kScreenshotQuery[] = {
 };
 
 constexpr Route kBrowser[] = {
-    {Method::get, "/v1/browser/screenshot", "take_screenshot_v1_browser_screenshot_get", Scope::browser, kNone, Unknown::ignore,
+    {Method::get, "/v1/browser/screenshot", "take_screenshot_v1_browser_screenshot_get", Scope::browser, kHands, Unknown::ignore,
      "A picture of the screen", bind<take_screenshot>(), kDefaultBodyLimit, kScreenshotQuery, "image/png image/jpeg"},
-    {Method::post, "/v1/browser/actions", "execute_action_v1_browser_actions_post", Scope::browser, kFlat, Unknown::ignore,
-     "Move the mouse, press its buttons, turn its wheel, type, or wait", bind<execute_action, ActionResponse>()},
+    {Method::post, "/v1/browser/actions", "execute_action_v1_browser_actions_post", Scope::browser, kFlat | kHands,
+     Unknown::ignore, "Move the mouse, press its buttons, turn its wheel, type, or wait", bind<execute_action, ActionResponse>()},
     {Method::post, "/v1/browser/config", "set_config_v1_browser_config_post", Scope::browser, kNone, Unknown::ignore,
      "Give the screen another size", bind<set_config>()},
     {Method::post, "/v1/browser/restart", "restart_v1_browser_restart_post", Scope::browser, kNone, Unknown::ignore,

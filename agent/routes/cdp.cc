@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "agent/http/target.h"
+#include "agent/routes/relay_socket.h"
 #include "agent/routes/table.h"
 #include "agent/services/workspace/workspace.h"
 #include "launcher/common/tables/fields.h"
@@ -12,73 +13,39 @@ namespace caisson::routes {
 namespace {
 
 using services::BrowserService;
-using services::Relay;
 
-constexpr std::uint64_t kMostCdpMessage = 256ULL * 1024 * 1024;  // as caisson-cdp takes it
-constexpr std::size_t kCdpPieceBytes = 64 * 1024;
-constexpr double kLastBytesSeconds = 5;
+constexpr WireLimits kCdpLimits{.most_message = 256ULL * 1024 * 1024,  // as caisson-cdp takes it
+                                .last_words = "the browser has let this client go"};
 
 // --- WebSocket ---
 
-struct Conversation {
-  Conversation(Relay::Pointer r, http::WebSocket s, const asio::any_io_executor& executor)
-      : relay(std::move(r)), socket(std::move(s)), over(executor) {}
-  const Relay::Pointer relay;
-  const http::WebSocket socket;
-  bool said_all = false;  // nothing more comes from the browser
-  bridge::Notifier over;
+// The browser ends each message with a NUL. Nothing passes while a person has the browser alone: it waits where it is, and
+// caisson-cdp lets go of a client for whom too much does.
+class CdpWire final : public Wire {
+ public:
+  explicit CdpWire(services::Takeover& takeover) : takeover_(takeover) {}
+  [[nodiscard]] task<void> send_down(http::WebSocket socket, std::string bytes) override {
+    for (std::size_t at = 0; at < bytes.size();) {
+      const std::size_t end = bytes.find('\0', at);
+      http::WebSocketPiece piece;
+      piece.data = bytes.substr(at, end == std::string::npos ? end : end - at);
+      piece.last = end != std::string::npos;
+      at = piece.last ? end + 1 : bytes.size();
+      CO_TRY(co_await socket.send_piece(std::move(piece)));
+    }
+    co_return Status{};
+  }
+  [[nodiscard]] Result<std::string> for_program(http::WebSocketPiece piece) override {
+    if (piece.binary || piece.data.contains('\0')) return fail(Code::protocol, "messages are JSON in text frames");
+    if (piece.last) piece.data.push_back('\0');
+    return std::move(piece.data);
+  }
+  [[nodiscard]] bool is_held() const override { return takeover_.is_exclusive(); }
+  [[nodiscard]] asio::awaitable<void> await_turn() override { return takeover_.await_end(); }
+
+ private:
+  services::Takeover& takeover_;  // of a workspace, which is there as long as the agent
 };
-using ConversationPtr = std::shared_ptr<Conversation>;
-
-// What the browser says, cut at each NUL.
-task<void> send_messages(ConversationPtr talk, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const std::size_t end = bytes.find('\0');
-    http::WebSocketPiece piece;
-    piece.data = bytes.substr(0, end);
-    piece.last = end != std::string_view::npos;
-    bytes.remove_prefix(piece.last ? end + 1 : bytes.size());
-    CO_TRY(co_await talk->socket.send_piece(std::move(piece)));
-  }
-  co_return Status{};
-}
-
-task<void> pass_down(ConversationPtr talk, std::string bytes) {
-  while (true) {
-    if (!co_await send_messages(talk, bytes)) break;
-    auto next = co_await Relay::read(talk->relay, kCdpPieceBytes);
-    if (!next || next->empty()) break;
-    bytes = std::move(*next);
-  }
-  talk->said_all = true;
-  talk->over.notify_all();
-  co_return co_await talk->socket.close(1001, "the browser has let this client go");
-}
-
-task<void> pass_up(ConversationPtr talk) {
-  while (true) {
-    CO_TRY_ASSIGN(auto piece, co_await talk->socket.receive_piece(kMostCdpMessage));
-    if (!piece) co_return Status{};
-    if (piece->binary || piece->data.contains('\0'))
-      co_return co_await talk->socket.close(1003, "messages are JSON in text frames");
-    if (piece->last) piece->data.push_back('\0');
-    if (piece->data.empty()) continue;
-    CO_TRY(co_await Relay::write(talk->relay, std::move(piece->data)));
-  }
-}
-
-task<void> join(BrowserService::Client client, http::WebSocket socket) {
-  const asio::any_io_executor executor = client.relay->program()->executor();
-  const auto talk = std::make_shared<Conversation>(client.relay, std::move(socket), executor);
-  spawn(executor, "cdp client", pass_down(talk, std::move(client.rest)));
-  Status passed = co_await pass_up(talk);
-  talk->relay->end();
-  const auto deadline = bridge::deadline_after(kLastBytesSeconds);
-  while (!talk->said_all)
-    if (!co_await talk->over.wait_until(deadline)) break;
-  if (!talk->said_all) talk->socket.abort();
-  co_return passed;
-}
 
 // browser: the one that is meant; "": whichever runs.
 task<void> converse(Call call, http::WebSocket socket, std::string target, std::string browser) {
@@ -86,7 +53,9 @@ task<void> converse(Call call, http::WebSocket socket, std::string target, std::
   if (!client) co_return co_await socket.close(1011, client.error().text());
   if (!browser.empty() && client->browser != browser)
     co_return co_await socket.close(1008, "this browser has ended: ask /json/version");
-  co_return co_await join(std::move(*client), std::move(socket));
+  std::string first = std::move(client->rest);
+  auto wire = std::make_shared<CdpWire>(call.services.workspace->takeover);
+  co_return co_await join(std::move(client->relay), std::move(socket), std::move(wire), kCdpLimits, std::move(first));
 }
 
 task<void> cdp(Call call, http::WebSocket socket) { return converse(std::move(call), std::move(socket), "", ""); }
@@ -190,16 +159,17 @@ struct CdpRow {
   std::string_view path, summary;
   Endpoint endpoint;
   bool slash;  // may end with one: clients of Chromium's port send it
+  unsigned flags;
 };
 constexpr CdpRow kCdpRows[] = {
-    {Method::get, "/json", "Tabs and other targets", bind<json_list>(), true},
-    {Method::get, "/json/list", "Tabs and other targets", bind<json_list>(), true},
-    {Method::get, "/json/version", "The browser, and where it is reached", bind<json_version>(), true},
-    {Method::put, "/json/new", "Open a tab", bind<json_new>(), true},
-    {Method::get, "/json/activate/{id}", "Bring a tab to the front", bind<json_activate>(), true},
-    {Method::get, "/json/close/{id}", "Close a tab", bind<json_close>(), true},
-    {Method::get, "/devtools/browser/{id}", "The browser, by WebSocket", bind_websocket<devtools_browser>(), false},
-    {Method::get, "/devtools/page/{id}", "A tab, by WebSocket", bind_websocket<devtools_page>(), false},
+    {Method::get, "/json", "Tabs and other targets", bind<json_list>(), true, kHands},
+    {Method::get, "/json/list", "Tabs and other targets", bind<json_list>(), true, kHands},
+    {Method::get, "/json/version", "The browser, and where it is reached", bind<json_version>(), true, kNone},
+    {Method::put, "/json/new", "Open a tab", bind<json_new>(), true, kHands},
+    {Method::get, "/json/activate/{id}", "Bring a tab to the front", bind<json_activate>(), true, kHands},
+    {Method::get, "/json/close/{id}", "Close a tab", bind<json_close>(), true, kHands},
+    {Method::get, "/devtools/browser/{id}", "The browser, by WebSocket", bind_websocket<devtools_browser>(), false, kNone},
+    {Method::get, "/devtools/page/{id}", "A tab, by WebSocket", bind_websocket<devtools_page>(), false, kNone},
 };
 
 }  // namespace
@@ -208,16 +178,16 @@ Area cdp_routes() {
   static std::deque<std::string> paths;  // rows only refer to them
   static const std::vector<Route> routes = [] {
     std::vector<Route> out;
-    const auto add = [&out](Method method, std::string path, std::string_view summary, const Endpoint& endpoint) {
+    const auto add = [&out](Method method, std::string path, std::string_view summary, const Endpoint& endpoint, unsigned flags) {
       const std::string_view kept = paths.emplace_back(std::move(path));
-      out.push_back({method, kept, kept, Scope::browser, kHidden, Unknown::ignore, summary, endpoint});
+      out.push_back({method, kept, kept, Scope::browser, kHidden | flags, Unknown::ignore, summary, endpoint});
     };
     for (const std::string prefix : {"", "/cdp"})
       for (const CdpRow& row : kCdpRows) {
-        add(row.method, prefix + std::string(row.path), row.summary, row.endpoint);
-        if (row.slash) add(row.method, prefix + std::string(row.path) + "/", row.summary, row.endpoint);
+        add(row.method, prefix + std::string(row.path), row.summary, row.endpoint, row.flags);
+        if (row.slash) add(row.method, prefix + std::string(row.path) + "/", row.summary, row.endpoint, row.flags);
       }
-    add(Method::get, "/cdp", "The browser, by WebSocket", bind_websocket<cdp>());
+    add(Method::get, "/cdp", "The browser, by WebSocket", bind_websocket<cdp>(), kNone);
     return out;
   }();
   return routes;

@@ -66,11 +66,13 @@ enum Flag : unsigned {
   kImmediate = 4096,   // the handler waits for nothing, so nobody watches meanwhile whether its client leaves
   kWatch = 8192,       // all that a credential of one terminal may use; its handler then takes no input
   kMakes = 16384,      // a GET that makes something: needs full access
+  kHands = 65536,      // needs the browser's hands or eyes: refused while a person has it alone
+  kViews = 32768,      // a WebSocket for which read access is enough; its handler then takes no input
 };
 
 // A test fails if a row has a flag that is not here.
-inline constexpr Flag kFlags[] = {kPublic, kEventStream, kFlat,  kHidden, kStreamedBody, kBinary, kConflict, kPage,
-                                  kInside, kOwnCheck,    kWhole, kProbe,  kImmediate,    kWatch,  kMakes};
+inline constexpr Flag kFlags[] = {kPublic,   kEventStream, kFlat,  kHidden,    kStreamedBody, kBinary, kConflict, kPage, kInside,
+                                  kOwnCheck, kWhole,       kProbe, kImmediate, kWatch,        kMakes,  kHands,    kViews};
 // All of them; 0 if one has not exactly one bit, or has that of another.
 [[nodiscard]] consteval unsigned all_flags() {
   unsigned all = 0;

@@ -2,6 +2,8 @@
 // only in unit tests that do not need it.
 #pragma once
 
+#include <string>
+
 namespace caisson::auth {
 class Gate;
 }
@@ -35,6 +37,7 @@ struct Services {
   proxy::Proxy* proxy = nullptr;               // proxy/proxy.h
   proxy::PublishedPorts* published = nullptr;  // proxy/published.h
   services::Workspace* workspace = nullptr;    // the workspace that the request names, with its services
+  std::string frame_ancestors = {};            // origins whose pages may frame /vnc/, separated by spaces
 };
 
 }  // namespace caisson::routes

@@ -68,10 +68,10 @@ bool signal_to(pid_t pid, int signal, const Seen& seen) {
 
 }  // namespace
 
-// A process that stands does not fork, but a stop does not end a fork that has begun (copy_process in kernel/fork.c looks for signals
-// once, at its start). So a look at /proc has seen all when it began after all stood, and finds no new process. Parents first, and
-// each before its children: a shell that still runs would take a child's stop for the user's Ctrl-Z. One that waits in vfork cannot
-// stop before its child has gone on; after kOrderly passes no process is waited for.
+// A process that stands does not fork, but a stop does not end a fork that has begun (copy_process in kernel/fork.c looks for
+// signals once, at its start). So a look at /proc has seen all when it began after all stood, and finds no new process. Parents
+// first, and each before its children: a shell that still runs would take a child's stop for the user's Ctrl-Z. One that waits in
+// vfork cannot stop before its child has gone on; after kOrderly passes no process is waited for.
 Result<json::Value> stop_all(const std::vector<pid_t>& roots) {
   std::set<std::pair<pid_t, unsigned long>> sent;
   std::set<pid_t> swept;

@@ -16,6 +16,7 @@ OWN = {
     "/v1/attestation",
     "/v1/audit/sessions",
     "/v1/audit/sessions/{session_id}",
+    "/v1/browser/takeover",
     "/v1/policies",
     "/v1/policies/{domain}",
     "/v1/policies/reload",

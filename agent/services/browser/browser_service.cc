@@ -14,7 +14,6 @@ namespace {
 constexpr const char *kProfile = "/dev/shm/profile", *kPolicies = "/dev/shm/policies", *kScratch = "/dev/shm/scratch";
 constexpr std::chrono::milliseconds kReadyWithin{60'000};
 constexpr double kRestartSeconds = 60;
-constexpr std::chrono::milliseconds kAnswersWithin{40'000};  // caisson-cdp gives up on Chromium after 30 s
 constexpr std::size_t kMostAnswer = 8 * 1024 * 1024, kReadBytes = 64 * 1024;
 
 // Before a start after the first, second … end within a minute; after one more it is given up.
@@ -209,12 +208,13 @@ task<json::Value> BrowserService::converse(std::shared_ptr<Client> client, std::
   }
 }
 
-task<json::Value> BrowserService::ask(std::string method, json::Value params) {
-  CO_TRY_ASSIGN(Client found, co_await connect(""));
+task<json::Value> BrowserService::ask(std::string method, json::Value params, std::string target,
+                                      std::chrono::milliseconds within) {
+  CO_TRY_ASSIGN(Client found, co_await connect(std::move(target)));
   const auto client = std::make_shared<Client>(std::move(found));
   const json::Value command = {{"id", 1}, {"method", std::move(method)}, {"params", std::move(params)}};
   task<json::Value> talk = converse(client, json::dump(command));
-  co_return co_await with_timeout(std::move(talk), kAnswersWithin, "the browser does not answer");
+  co_return co_await with_timeout(std::move(talk), within, "the browser does not answer");
 }
 
 task<BrowserService::Client> BrowserService::connect(std::string target) {

@@ -26,7 +26,8 @@ struct BrowserWishes {
 
 class BrowserService {
  public:
-  static constexpr const char* kSocket = "/dev/shm/cdp";  // of caisson-cdp, in the session
+  static constexpr const char* kSocket = "/dev/shm/cdp";              // of caisson-cdp, in the session
+  static constexpr std::chrono::milliseconds kAnswersWithin{40'000};  // caisson-cdp gives up on Chromium after 30 s
 
   BrowserService(bridge::LauncherClient& launcher, const Config& config, DesktopService& desktop);
   ~BrowserService();
@@ -49,8 +50,10 @@ class BrowserService {
     std::string rest;     // what came behind the greeting
   };
   [[nodiscard]] task<Client> connect(std::string target);
-  // One command as a client of its own. Errors: invalid_argument (Chromium's, with its message), and those of connect().
-  [[nodiscard]] task<json::Value> ask(std::string method, json::Value params);
+  // One command as a client of its own, to the browser or to a page. Errors: invalid_argument (Chromium's, with its message),
+  // timeout, and those of connect().
+  [[nodiscard]] task<json::Value> ask(std::string method, json::Value params, std::string target = "",
+                                      std::chrono::milliseconds within = kAnswersWithin);
 
  private:
   // Shared with coroutines and callbacks, which may outlive the service for a moment.

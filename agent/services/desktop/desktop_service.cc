@@ -7,6 +7,8 @@ namespace {
 
 // An operation waits for others (frames::kMostActions), each of which may wait for a program that has the clipboard.
 constexpr double kDisplaySeconds = 60;
+constexpr std::chrono::seconds kWindowsPause{1};  // after a start that failed
+constexpr const char* kViewers = "/dev/shm/rfb";  // of the X server, in the session
 constexpr frames::Limits kDisplayFrames{.head_bytes = 64 * 1024, .body_bytes = frames::kMostImage, .head_values = 4096};
 
 ProgramSpec spec_of(std::string name, const Config& config) {
@@ -21,28 +23,11 @@ ProgramSpec x_server(const Config& config) {
   ProgramSpec spec = spec_of("X server", config);
   // No port: viewers come by a UNIX socket in the session's own memory, X clients by one that the domain `browser` shares.
   // "local" is the abstract socket, which every session with this network would see. It writes its number when it takes clients.
-  spec.command.argv = {"Xvnc",
-                       std::string(DesktopService::kDisplay),
-                       "-displayfd",
-                       "1",
-                       "-rfbport",
-                       "-1",
-                       "-rfbunixpath",
-                       "/dev/shm/rfb",
-                       "-rfbunixmode",
-                       "0600",
-                       "-SecurityTypes",
-                       "None",
-                       "-nolisten",
-                       "tcp",
-                       "-nolisten",
-                       "local",
+  spec.command.argv = {"Xvnc", std::string(DesktopService::kDisplay), "-displayfd", "1", "-rfbport", "-1", "-rfbunixpath",
+                       kViewers, "-rfbunixmode", "0600", "-SecurityTypes", "None", "-nolisten", "tcp", "-nolisten", "local",
                        "-AlwaysShared",
-                       "-SendPrimary=0",
-                       "-SetPrimary=0",
-                       "-depth",
-                       "24",
-                       "-geometry",
+                       // All viewers are one host to it: after five that break off, it would refuse everybody.
+                       "-UseBlacklist=0", "-SendPrimary=0", "-SetPrimary=0", "-depth", "24", "-geometry",
                        std::to_string(config.display_width) + "x" + std::to_string(config.display_height)};
   spec.ready.text = std::string(DesktopService::kDisplay.substr(1)) + "\n";
   spec.limits.ready_within = std::chrono::seconds(30);
@@ -67,7 +52,8 @@ ProgramSpec display_worker(const Config& config) {
 }  // namespace
 
 DesktopService::DesktopService(bridge::LauncherClient& launcher, const Config& config)
-    : budget_(config.budget),
+    : launcher_(launcher),
+      budget_(config.budget),
       server_(launcher, x_server(config)),
       windows_(std::make_shared<Supervisor>(launcher, window_manager(config))),
       display_(launcher, display_worker(config)) {
@@ -88,7 +74,12 @@ void DesktopService::serve_workspace(std::string name) {
 
 task<void> DesktopService::manage_windows(std::shared_ptr<Supervisor> windows, Program::Pointer server) {
   while (server->alive()) {
-    CO_TRY_ASSIGN(const Program::Pointer program, co_await windows->program());
+    const auto started = co_await windows->program();
+    if (!started) {
+      co_await sleep_for(kWindowsPause);
+      continue;
+    }
+    const Program::Pointer& program = *started;
     const auto ended = std::make_shared<bridge::Notifier>(server->executor());
     program->on_end([ended](const Program&) { ended->notify_all(); });
     while (program->alive()) (void)co_await ended->wait_until(bridge::no_deadline());
@@ -109,6 +100,24 @@ task<Worker::Pointer> DesktopService::worker() {
   }
   CO_TRY(co_await display_.program());
   co_return worker_;
+}
+
+task<Relay::Pointer> DesktopService::view() {
+  CO_TRY(co_await worker());  // with it the window manager
+  CO_TRY_ASSIGN(const Program::Pointer server, co_await server_.program());
+  std::erase_if(viewers_, [](const std::weak_ptr<Relay>& one) {
+    const Relay::Pointer there = one.lock();
+    return !there || !there->program()->alive();
+  });
+  if (viewers_.size() >= kMostViewers)
+    co_return fail(Code::limit, "the screen has " + std::to_string(kMostViewers) + " viewers, and may have no more");
+  ProgramSpec spec{.name = "viewer", .domain = "desktop", .label = "viewer", .workspace = server_.spec().workspace};
+  spec.session = server->session();
+  spec.command.tool = true;
+  spec.command.argv = {"caisson-relay", kViewers};
+  CO_TRY_ASSIGN(Relay::Pointer relay, co_await Relay::start(launcher_, std::move(spec)));
+  viewers_.emplace_back(relay);
+  co_return relay;
 }
 
 task<frames::Frame> DesktopService::call(frames::DisplayOp op, json::Value head, std::string body, double seconds) {

@@ -5,9 +5,11 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "agent/frames/display_protocol.h"
 #include "agent/services/common/service_limits.h"
+#include "agent/services/program/relay.h"
 #include "agent/services/program/supervisor.h"
 #include "agent/services/program/worker.h"
 
@@ -16,6 +18,7 @@ namespace caisson::services {
 class DesktopService {
  public:
   static constexpr std::string_view kDisplay = ":99";
+  static constexpr std::size_t kMostViewers = 32;
 
   DesktopService(bridge::LauncherClient& launcher, const Config& config);
   ~DesktopService();
@@ -27,6 +30,8 @@ class DesktopService {
 
   // Starts the X server unless it runs. Sessions of the domain `browser` reach its socket.
   [[nodiscard]] task<Program::Pointer> screen() { return server_.program(); }
+  // The screen by VNC (RFC 6143), for one viewer more. Errors: limit (kMostViewers watch), and those of a start.
+  [[nodiscard]] task<Relay::Pointer> view();
   // One operation of caisson-display. `seconds` are the operation's own, such as those of a WAIT. Errors: invalid_argument (what
   // the request says is wrong; the text says what), the supervisor's, and what the worker says.
   [[nodiscard]] task<frames::Frame> call(frames::DisplayOp op, json::Value head, std::string body = "", double seconds = 0);
@@ -36,12 +41,14 @@ class DesktopService {
   // Starts the window manager in the session of this X server, again when it ends.
   static task<void> manage_windows(std::shared_ptr<Supervisor> windows, Program::Pointer server);
 
+  bridge::LauncherClient& launcher_;
   const std::shared_ptr<OutputBudget> budget_;
   Supervisor server_;
   const std::shared_ptr<Supervisor> windows_;  // shared with what starts it again
   Supervisor display_;
   Program::Pointer managed_;  // the X server whose windows are managed
   Worker::Pointer worker_;    // of the caisson-display that runs
+  std::vector<std::weak_ptr<Relay>> viewers_;
 };
 
 }  // namespace caisson::services

@@ -76,15 +76,16 @@ task<Program::Pointer> Supervisor::start(std::shared_ptr<Shared> shared) {
   if (shared->before_start) shared->before_start(shared->spec);
   ProgramSpec spec = shared->spec;
   auto launched = co_await Program::launch(shared->launcher, std::move(spec));
+  if (shared->over ||
+      generation != shared->generation) {  // its failure, if it failed, says nothing to who waits for the next one
+    if (launched) (void)co_await Program::close(std::move(*launched), "not needed any more");
+    co_return fail(Code::io, shared->spec.name + " was stopped while it started: " + shared->stop_reason);
+  }
   if (!launched) {  // no program has run, so none has failed: the next request may try at once
     shared->last_error = launched.error();
     co_return launched;
   }
   const Program::Pointer program = std::move(*launched);
-  if (shared->over || generation != shared->generation) {
-    (void)co_await Program::close(program, "not needed any more");
-    co_return fail(Code::io, shared->spec.name + " was stopped while it started: " + shared->stop_reason);
-  }
   shared->current = program;
   Status ready = co_await Program::make_ready(program);
   if (generation != shared->generation) {

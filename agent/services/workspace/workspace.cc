@@ -13,6 +13,7 @@ Workspace::Workspace(bridge::LauncherClient& launcher, const Config& config)
       desktop(launcher, config),
       browser(launcher, config, desktop),
       pages(launcher, config, browser, file),
+      takeover(launcher.executor()),
       packages(launcher, config),
       hooks(launcher, config),
       observer(launcher, config) {}
@@ -29,6 +30,7 @@ void Workspace::become(const std::string& new_name, const std::string& home) {
   desktop.serve_workspace(new_name);
   browser.serve_workspace(new_name);
   pages.serve_workspace(new_name);
+  takeover.end();
   packages.serve_workspace(new_name, home);
   hooks.serve_workspace(new_name);
   observer.serve_workspace(new_name);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "agent/services/browser/page_service.h"
+#include "agent/services/browser/takeover.h"
 #include "agent/services/code/code_service.h"
 #include "agent/services/desktop/desktop_service.h"
 #include "agent/services/files/file_watches.h"
@@ -38,6 +39,7 @@ struct Workspace {
   DesktopService desktop;
   BrowserService browser;
   PageService pages;
+  Takeover takeover;
   PackageLists packages;
   Hooks hooks;
   Observer observer;
