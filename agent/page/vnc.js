@@ -23,6 +23,7 @@ function quality() {
 const connection = new Connection(byId('screen'), query, {
   state: showState,
   ready(rfb) {
+    if (!connection.given) showControl();
     const resize = query.get('resize') ?? (connection.viewOnly ? 'scale' : 'remote');
     rfb.resizeSession = resize === 'remote';
     rfb.scaleViewport = resize !== 'off';
@@ -99,6 +100,7 @@ document.addEventListener('keydown', (event) => {
 const kLookPause = 3000;
 const ofTakeover = (method) => fetch('/vnc/takeover', {method, cache: 'no-store', headers: {...inWorkspace(), ...(token ? {'X-Caisson-Page': token} : {})}});
 async function showControl() {
+  if (!token && !connection.entered) return;
   const answer = await ofTakeover('GET').catch(() => null);
   const said = answer?.ok ? (await answer.json()).data : null;
   const alone = said?.active && said.mode === 'exclusive';

@@ -15,7 +15,7 @@ function socketOf(query) {
 class Connection {
   // on: state(name, text), ready(rfb), copied(text)
   constructor(place, query, on) {
-    Object.assign(this, {place, query, on, attempts: 0, timer: 0, rfb: null, left: false});
+    Object.assign(this, {place, query, on, attempts: 0, timer: 0, rfb: null, given: false, entered: false});
     this.viewOnly = isOn(query.get('view_only'), false);
     this.again = isOn(query.get('reconnect'), true);
     for (const event of ['online', 'focus']) addEventListener(event, () => this.timer && this.open());
@@ -25,7 +25,8 @@ class Connection {
     const {path, given} = socketOf(this.query);
     const asked = this.viewOnly ? `${path}?view_only=1` : path;
     await begun;
-    if (token || !given) return socketAddress(asked);
+    this.given = !token && Boolean(given);
+    if (!this.given) return socketAddress(asked);
     const address = new URL(asked, location.href);
     address.protocol = address.protocol === 'https:' ? 'wss:' : 'ws:';
     address.searchParams.set(...given);
@@ -48,6 +49,7 @@ class Connection {
     rfb.viewOnly = this.viewOnly;
     rfb.addEventListener('connect', () => {
       this.attempts = 0;
+      this.entered = !this.given;
       this.on.state('connected', this.viewOnly ? 'Connected, view-only' : 'Connected');
       this.on.ready(rfb);
     });

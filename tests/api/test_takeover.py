@@ -1,5 +1,4 @@
 """/websockify, the page /vnc/, /v1/browser/takeover and info: a person at the screen, and who else then has it."""
-import shutil
 import struct
 import time
 import urllib.parse
@@ -10,12 +9,11 @@ from conftest import eventually
 
 websockets = pytest.importorskip("websockets")
 from rfb import RAW, Viewer  # noqa: E402
+from screen import act, copy_on_screen, needs_desktop, open_field, take_over  # noqa: E402
 from test_cdp import Cdp  # noqa: E402
 from websockets import ConnectionClosed, InvalidStatusCode  # noqa: E402
 
-pytestmark = pytest.mark.skipif(any(shutil.which(program) is None for program in ("Xvnc", "openbox", "chromium")),
-                                reason="not installed: Xvnc, openbox or chromium (scripts/setup --desktop)")
-FIELD = "data:text/html,<title>t</title><textarea autofocus style='position:fixed;inset:0;width:100%25;height:100%25'></textarea>"
+pytestmark = needs_desktop
 
 
 def socket_url(api, path="/websockify"):
@@ -36,22 +34,12 @@ def view(api):
 
 @pytest.fixture
 def field(api):
-    """A page that is one text field with the focus; answers what was typed there."""
-    assert api.post("/v1/browser/page/navigate", {"url": FIELD}).json()["success"]
-    api.post("/v1/browser/page/click", {"selector": "textarea"})
-
-    def text():
-        return api.post("/v1/browser/page/evaluate", {"expression": "document.querySelector('textarea').value"}).json()["data"]
-    return text
+    return open_field(api)
 
 
 @pytest.fixture
 def takeover(api):
-    def begin(**fields):
-        answer = api.post("/v1/browser/takeover", fields)
-        assert answer.status_code == 200, answer.text
-        return answer.json()["data"]
-    yield begin
+    yield lambda **fields: take_over(api, **fields)
     api.http.delete("/v1/browser/takeover")
 
 
@@ -90,8 +78,7 @@ def watching(api, view, how):
 
 @pytest.mark.parametrize("how", ["by its query", "by its credential"])
 def test_nothing_of_one_who_watches_reaches_the_screen(api, view, field, how):
-    pointer = (17, 23)
-    assert api.post("/v1/browser/actions", {"action_type": "MOVE_TO", "x": pointer[0], "y": pointer[1]}).status_code == 200
+    act(api, "MOVE_TO", x=17, y=23)
     viewer = watching(api, view, how)
     viewer.click(600, 600)
     viewer.type("not typed")
@@ -108,9 +95,7 @@ def test_nothing_of_one_who_watches_reaches_the_screen(api, view, field, how):
 def test_one_who_watches_is_not_sent_what_is_copied(api, view, field):
     watcher, other = view("/websockify?view_only=1"), view()
     watcher.picture()
-    api.post("/v1/browser/actions", {"action_type": "TYPING", "text": "a secret"})
-    api.post("/v1/browser/actions", {"action_type": "HOTKEY", "keys": ["ctrl", "a"]})
-    api.post("/v1/browser/actions", {"action_type": "HOTKEY", "keys": ["ctrl", "c"]})
+    copy_on_screen(api, "a secret")
 
     def told(viewer):
         viewer.ask(1)

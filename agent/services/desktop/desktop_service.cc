@@ -87,7 +87,7 @@ task<void> DesktopService::manage_windows(std::shared_ptr<Supervisor> windows, P
   co_return Status{};
 }
 
-task<Worker::Pointer> DesktopService::worker() {
+task<Program::Pointer> DesktopService::screen() {
   CO_TRY_ASSIGN(const Program::Pointer server, co_await server_.program());
   if (managed_ != server) {
     managed_ = server;
@@ -98,13 +98,17 @@ task<Worker::Pointer> DesktopService::worker() {
     windows_->spec().command.argv = {"openbox", "--sm-disable", "--config-file", server->session()->tools + "/openbox.xml"};
     spawn(server->executor(), "window manager", manage_windows(windows_, server));
   }
+  co_return server;
+}
+
+task<Worker::Pointer> DesktopService::worker() {
+  CO_TRY(co_await screen());
   CO_TRY(co_await display_.program());
   co_return worker_;
 }
 
 task<Relay::Pointer> DesktopService::view() {
-  CO_TRY(co_await worker());  // with it the window manager
-  CO_TRY_ASSIGN(const Program::Pointer server, co_await server_.program());
+  CO_TRY_ASSIGN(const Program::Pointer server, co_await screen());
   std::erase_if(viewers_, [](const std::weak_ptr<Relay>& one) {
     const Relay::Pointer there = one.lock();
     return !there || !there->program()->alive();

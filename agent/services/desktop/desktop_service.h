@@ -28,8 +28,9 @@ class DesktopService {
   // From now on the screen of this workspace. Its predecessor's programs have ended.
   void serve_workspace(std::string name);
 
-  // Starts the X server unless it runs. Sessions of the domain `browser` reach its socket.
-  [[nodiscard]] task<Program::Pointer> screen() { return server_.program(); }
+  // Starts the X server unless it runs, and with it the window manager: a window that was there before it would not have the
+  // focus. Sessions of the domain `browser` reach the X server's socket.
+  [[nodiscard]] task<Program::Pointer> screen();
   // The screen by VNC (RFC 6143), for one viewer more. Errors: limit (kMostViewers watch), and those of a start.
   [[nodiscard]] task<Relay::Pointer> view();
   // One operation of caisson-display. `seconds` are the operation's own, such as those of a WAIT. Errors: invalid_argument (what
