@@ -93,7 +93,7 @@ ALLOWED = {
     "agent/services/code": [*BELOW_SERVICES, "agent/services/common", "agent/services/program"],
     "agent/services/notebook": [*BELOW_SERVICES, "agent/services/common", "agent/services/program"],
     "agent/services/files": [*BELOW_SERVICES, "agent/services/common", "agent/services/program"],
-    "agent/services/desktop": [*BELOW_SERVICES, "agent/services/common", "agent/services/program"],
+    "agent/services/desktop": [*BELOW_SERVICES, "agent/services/common", "agent/services/program", "agent/services/files"],
     "agent/services/browser": [*BELOW_SERVICES, "agent/services/common", "agent/services/program", "agent/services/files", "agent/services/desktop"],
     "agent/services/observe": [*BELOW_SERVICES, "agent/services/common"],
     "agent/services/workspace": [*BELOW_SERVICES, "agent/services/common", "agent/services/program", "agent/services/shell", "agent/services/code", "agent/services/notebook", "agent/services/files", "agent/services/observe", "agent/services/desktop", "agent/services/browser"],

@@ -29,6 +29,7 @@ using Area = std::span<const Route>;
 [[nodiscard]] Area page_operation_routes();  // routes/pages.cc
 [[nodiscard]] Area cdp_routes();             // routes/cdp.cc
 [[nodiscard]] Area vnc_routes();             // routes/vnc.cc
+[[nodiscard]] Area display_routes();         // routes/display.cc
 [[nodiscard]] Area takeover_routes();        // routes/takeover.cc
 [[nodiscard]] Area proxy_routes();           // routes/proxy.cc
 [[nodiscard]] Area ask_routes();             // routes/asks.cc

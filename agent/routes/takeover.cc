@@ -1,4 +1,5 @@
 // /v1/browser/info and /v1/browser/takeover: the addresses by which clients and people reach the browser, and who has it.
+#include "agent/bridge/launcher_client.h"
 #include "agent/routes/links.h"
 #include "agent/routes/table.h"
 #include "agent/routes/takeover_types.h"
@@ -83,9 +84,29 @@ void tell(const Call& call, const std::string& what) {
            quote(call.principal.name));
 }
 
+// Films stand still while a person has the browser alone: they would show later what was typed. Workspaces are there as long as
+// the agent.
+task<void> hold_films(services::Workspace* workspace, bool held) {
+  CO_TRY(co_await workspace->recorder.hold(held));
+  co_return co_await workspace->pages.hold(held);
+}
+
+task<void> release_films(services::Workspace* workspace) {
+  co_await workspace->takeover.await_end();
+  co_return co_await hold_films(workspace, false);
+}
+
 task<http::Response> begin_takeover(Call call, std::optional<TakeoverRequest> given) {
   const TakeoverRequest body = std::move(given).value_or(TakeoverRequest());
-  const Takeover::State state = call.services.workspace->takeover.begin(body.mode == "exclusive", body.view_only, body.seconds);
+  services::Workspace* const workspace = call.services.workspace;
+  const bool exclusive = body.mode == "exclusive", already = workspace->takeover.is_exclusive();
+  const Takeover::State state = workspace->takeover.begin(exclusive, body.view_only, body.seconds);
+  if (exclusive && !already) {
+    Status held = co_await hold_films(workspace, true);
+    if (!held) workspace->takeover.end();
+    CO_TRY(std::move(held));
+    spawn(call.services.launcher->executor(), "films after a takeover", release_films(workspace));
+  }
   tell(call, body.mode + (body.view_only ? ", view-only" : "") + " until " + moment(state.until) + " given");
   const std::string ticket = ticket_for(call, "/vnc", browser_scopes(body.view_only));
   TakeoverLink link{.url = screen_address(call, ticket, body.view_only),

@@ -102,8 +102,9 @@ def test_another_size_is_refused(api, resolution):
     assert api.http.post("/v1/browser/config", json={"resolution": resolution}).status_code == 422
 
 
-def test_no_other_session_of_the_workspace_sees_the_screens_sockets(api):
+def test_no_other_session_of_the_workspace_sees_the_screens_sockets(named):
     """Neither X's, by which keys could be read, nor VNC's; and nothing listens."""
+    api = named()
     assert api.http.get("/v1/browser/screenshot").status_code == 200
     seen = api.bash("find /tmp/.X11-unix /dev/shm -mindepth 1 2>/dev/null | wc -l; cat /proc/net/tcp /proc/net/tcp6 | grep -c ' 0A '; grep -c '@.*X11' /proc/net/unix")
     assert seen["stdout"].split() == ["0", "0", "0"], seen

@@ -43,7 +43,8 @@ Result<PageAnswer> answer_of(frames::Frame frame) {
 }  // namespace
 
 PageService::PageService(bridge::LauncherClient& launcher, const Config& config, BrowserService& browser, FileService& files)
-    : budget_(config.budget),
+    : launcher_(launcher),
+      budget_(config.budget),
       browser_(browser),
       files_(files),
       supervisor_(launcher, page_driver(config)),
@@ -82,6 +83,11 @@ task<PageAnswer> PageService::call(frames::PageOp op, json::Value head, std::chr
   if (!reply && reply.error().code == Code::timeout) (void)co_await supervisor_.stop("it did not answer");
   if (!reply) co_return std::unexpected(std::move(reply).error());
   co_return answer_of(std::move(*reply));
+}
+
+task<void> PageService::hold(bool held) {
+  if (!worker_ || !worker_->program()->alive()) co_return Status{};
+  co_return co_await launcher_.exec_signal(worker_->program()->exec(), held ? "SIGSTOP" : "SIGCONT");
 }
 
 asio::awaitable<FileReply> PageService::save(std::string path, std::string bytes) {

@@ -35,6 +35,8 @@ class PageService {
 
   // Errors: those of BrowserService::session() and of a driver that does not answer, which is then replaced.
   [[nodiscard]] task<PageAnswer> call(frames::PageOp op, json::Value head, std::chrono::milliseconds within = kUsual);
+  // The driver stands still, and with it the film of a page.
+  [[nodiscard]] task<void> hold(bool held);
   // Writes bytes to a file by the rules of the `file` session.
   [[nodiscard]] asio::awaitable<FileReply> save(std::string path, std::string bytes);
   // Copies a file likewise: a download, for example.
@@ -43,6 +45,7 @@ class PageService {
  private:
   [[nodiscard]] task<Worker::Pointer> worker();
 
+  bridge::LauncherClient& launcher_;
   const std::shared_ptr<OutputBudget> budget_;
   BrowserService& browser_;
   FileService& files_;

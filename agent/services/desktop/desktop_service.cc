@@ -108,20 +108,25 @@ task<Worker::Pointer> DesktopService::worker() {
 }
 
 task<Relay::Pointer> DesktopService::view() {
-  CO_TRY_ASSIGN(const Program::Pointer server, co_await screen());
   std::erase_if(viewers_, [](const std::weak_ptr<Relay>& one) {
     const Relay::Pointer there = one.lock();
     return !there || !there->program()->alive();
   });
   if (viewers_.size() >= kMostViewers)
     co_return fail(Code::limit, "the screen has " + std::to_string(kMostViewers) + " viewers, and may have no more");
-  ProgramSpec spec{.name = "viewer", .domain = "desktop", .label = "viewer", .workspace = server_.spec().workspace};
-  spec.session = server->session();
-  spec.command.tool = true;
-  spec.command.argv = {"caisson-relay", kViewers};
-  CO_TRY_ASSIGN(Relay::Pointer relay, co_await Relay::start(launcher_, std::move(spec)));
+  CO_TRY_ASSIGN(Relay::Pointer relay, co_await join("viewer", {"caisson-relay", kViewers}, true));
   viewers_.emplace_back(relay);
   co_return relay;
+}
+
+task<Relay::Pointer> DesktopService::join(std::string name, std::vector<std::string> argv, bool tool) {
+  CO_TRY_ASSIGN(const Program::Pointer server, co_await screen());
+  ProgramSpec spec{.name = name, .domain = "desktop", .label = name, .workspace = server_.spec().workspace};
+  spec.session = server->session();
+  spec.command.tool = tool;
+  spec.command.env["DISPLAY"] = std::string(kDisplay);
+  spec.command.argv = std::move(argv);
+  co_return co_await Relay::start(launcher_, std::move(spec));
 }
 
 task<frames::Frame> DesktopService::call(frames::DisplayOp op, json::Value head, std::string body, double seconds) {

@@ -33,6 +33,8 @@ class DesktopService {
   [[nodiscard]] task<Program::Pointer> screen();
   // The screen by VNC (RFC 6143), for one viewer more. Errors: limit (kMostViewers watch), and those of a start.
   [[nodiscard]] task<Relay::Pointer> view();
+  // A program in the session of the X server, with its display, and with pipes as stdin and stdout.
+  [[nodiscard]] task<Relay::Pointer> join(std::string name, std::vector<std::string> argv, bool tool = false);
   // One operation of caisson-display. `seconds` are the operation's own, such as those of a WAIT. Errors: invalid_argument (what
   // the request says is wrong; the text says what), the supervisor's, and what the worker says.
   [[nodiscard]] task<frames::Frame> call(frames::DisplayOp op, json::Value head, std::string body = "", double seconds = 0);

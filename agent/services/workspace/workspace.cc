@@ -14,6 +14,7 @@ Workspace::Workspace(bridge::LauncherClient& launcher, const Config& config)
       browser(launcher, config, desktop),
       pages(launcher, config, browser, file),
       takeover(launcher.executor()),
+      recorder(launcher, config, desktop, file),
       packages(launcher, config),
       hooks(launcher, config),
       observer(launcher, config) {}
@@ -31,6 +32,7 @@ void Workspace::become(const std::string& new_name, const std::string& home) {
   browser.serve_workspace(new_name);
   pages.serve_workspace(new_name);
   takeover.end();
+  recorder.serve_workspace();
   packages.serve_workspace(new_name, home);
   hooks.serve_workspace(new_name);
   observer.serve_workspace(new_name);

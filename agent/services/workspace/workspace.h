@@ -8,7 +8,7 @@
 #include "agent/services/browser/page_service.h"
 #include "agent/services/browser/takeover.h"
 #include "agent/services/code/code_service.h"
-#include "agent/services/desktop/desktop_service.h"
+#include "agent/services/desktop/recorder.h"
 #include "agent/services/files/file_watches.h"
 #include "agent/services/notebook/jupyter_service.h"
 #include "agent/services/observe/observer.h"
@@ -40,6 +40,7 @@ struct Workspace {
   BrowserService browser;
   PageService pages;
   Takeover takeover;
+  Recorder recorder;
   PackageLists packages;
   Hooks hooks;
   Observer observer;

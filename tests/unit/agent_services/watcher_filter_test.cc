@@ -58,7 +58,8 @@ INSTANTIATE_TEST_SUITE_P(
     Messages, WatcherDrops,
     testing::Values(Dropped{"key", "\4\1\0\0\0\0\0a"s}, Dropped{"pointer", "\5\1\0\x10\0\x10"s},
                     // Bit 7 of the mask makes it longer, where the encoding for it was agreed on; here it never is.
-                    Dropped{"pointer_with_eight_buttons", "\5\x80\0\x10\0\x10"s}, Dropped{"cut_text", "\6\0\0\0\0\0\0\4\4\1\0\0"s},
+                    Dropped{"pointer_with_eight_buttons", "\5\x80\0\x10\0\x10"s},
+                    Dropped{"cut_text", "\6\0\0\0\0\0\0\4\4\1\0\0"s},
                     Dropped{"extended_cut_text", "\6\0\0\0\xff\xff\xff\xfc\x10\0\0\1"s},
                     Dropped{"desktop_size", "\xfb\0\5\0\4\0\1\0"s + std::string(16, '\4')},
                     Dropped{"desktop_size_without_screens", "\xfb\0\5\0\4\0\0\0"s},
@@ -97,7 +98,8 @@ TEST_P(WatcherRefuses, AndNothingPassesFromThenOn) {
 INSTANTIATE_TEST_SUITE_P(Bytes, WatcherRefuses,
                          testing::Values(Refused{"http", "GET / HTTP/1.1\r\n", "3.8"}, Refused{"old", "RFB 003.003\n", "3.8"},
                                          Refused{"security", "RFB 003.008\n\2", "security"},
-                                         Refused{"type", kHello + "\x63", "99"}, Refused{"fence", kHello + "\xf8\0\0\0\0\0\0\0\x41"s, "fence"},
+                                         Refused{"type", kHello + "\x63", "99"},
+                                         Refused{"fence", kHello + "\xf8\0\0\0\0\0\0\0\x41"s, "fence"},
                                          Refused{"encodings", kHello + "\2\0\xff\xff"s, "encodings"},
                                          Refused{"qemu", kHello + "\xff\1\0\1"s + std::string(8, '\0'), "QEMU"}),
                          [](const auto& test) { return test.param.name; });
