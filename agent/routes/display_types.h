@@ -32,8 +32,7 @@ struct Schema<DisplayRecordRequest> {
   static constexpr std::string_view name = "DisplayRecordRequest";
   static constexpr auto fields = std::tuple{
       field("action", &DisplayRecordRequest::action, "start, stop or status").one_of(kFilmActions),
-      field("save_path", &DisplayRecordRequest::save_path, "The film; without it /tmp/recordings/recording_{time}.mp4")
-          .max_length(4096),
+      field("save_path", &DisplayRecordRequest::save_path, "The film; without it /tmp/recordings/recording_{time}.mp4"),
       field("fps", &DisplayRecordRequest::fps, "Pictures a second, 1 to 30").max(30).defaulted(),
       field("crf", &DisplayRecordRequest::crf, "H.264's quality, 0 is the best and 51 the worst").min(0).max(51).defaulted(),
       field("max_duration", &DisplayRecordRequest::max_duration, "Seconds, after which it ends by itself").defaulted(),
