@@ -101,11 +101,15 @@ class Tab {
     return {...made, text: parts.join('')};
   }
 
-  // Ends code of the page that does not end, so that the next operation finds a page that answers.
-  async interrupt(answersMs = 300) {
-    if (this.closed || this.crashed) return;
+  // Ends code of the page that does not end, so that the next operation finds a page that answers. What does not end at the second
+  // request either, such as one dialog after the other, loses its renderer: that is told to the renderer's other thread.
+  async interrupt(answersMs = 300, most = 2) {
     const answers = () => soon(this.session.send('Runtime.evaluate', {expression: '0'}).then(() => true, () => true), answersMs, false);
-    if (!await answers()) await soon(this.session.send('Runtime.terminateExecution').catch(() => {}), answersMs);
+    for (let asked = 0; asked < most && !this.closed && !this.crashed; ++asked) {
+      if (await answers()) return;
+      await soon(this.session.send('Runtime.terminateExecution').catch(() => {}), answersMs);
+    }
+    if (!this.closed && !this.crashed && !await answers()) await soon(this.session.send('Page.crash').catch(() => {}), answersMs);
   }
 }
 
