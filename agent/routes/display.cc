@@ -38,6 +38,8 @@ task<http::Response> start_film(Call call, DisplayRecordRequest body) {
   services::Recorder& recorder = call.services.workspace->recorder;
   CO_TRY_ASSIGN(const std::optional<services::FileFailure> failed, co_await recorder.start(std::move(wish)));
   if (failed) co_return http::fail(file_error(*failed, kSaveFilm, path).message, film_result(std::nullopt));
+  // A person may have taken over meanwhile.
+  if (call.services.workspace->takeover.is_exclusive()) CO_TRY(co_await recorder.hold(true));
   co_return film_response(recorder.state());
 }
 

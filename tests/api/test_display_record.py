@@ -42,7 +42,8 @@ def grows(record):
 def test_a_film_is_made_and_plays(api, record, tmp_path):
     begun = record("start", save_path="~/film.mp4", fps=10)
     assert begun["success"] and begun["data"]["status"] == "recording", begun
-    grows(record)
+    for _ in range(3):
+        grows(record)
     done = record("stop")["data"]
     assert done["status"] == "stopped" and done["duration"] > 0 and done["file_size_bytes"] > 0
     film = facts(api, done["save_path"], tmp_path)

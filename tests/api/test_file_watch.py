@@ -230,12 +230,30 @@ def test_what_cannot_be_watched_is_an_error_of_the_resource(api):
         assert call("/v1/file/watch/nope").status_code == 404
 
 
-def test_a_workspace_has_a_limit_of_watchers(api, place, watch):
-    there = len(api.http.get("/v1/file/watch").json()["watchers"])
-    for _ in range(32 - there):
-        watch(place)
-    answer = api.post("/v1/file/watch", {"path": place})
-    assert answer.status_code == 400 and "watchers" in answer.json()["message"]
+def test_a_workspace_has_a_limit_of_watchers(api, place):
+    made, kernel = [], "Too many open files"
+
+    def answer():
+        """Ours, or that the kernel has no inotify instance left for root, to whom it counts all: other legs may have them for a while."""
+        got = api.post("/v1/file/watch", {"path": place})
+        if got.status_code == 200:
+            made.append(got.json()["watcher_id"])
+            return None
+        assert got.status_code == 400 and got.json()["data"]["errno_name"] == "EMFILE", got.text
+        return got.json()["message"]
+    try:
+        for _ in range(300):
+            message = answer()
+            if message and kernel not in message:
+                break
+            time.sleep(0.2 if message else 0)
+        if kernel in (message or ""):
+            pytest.skip("fs.inotify.max_user_instances: others have all of them")
+        assert "32 watchers" in message
+        assert len(api.http.get("/v1/file/watch").json()["watchers"]) == 32
+    finally:
+        for watcher in made:
+            api.http.delete(f"/v1/file/watch/{watcher}")
 
 
 def test_a_watcher_that_is_stopped_is_gone(api, place, watch):

@@ -54,6 +54,7 @@ def page(browser, api):
     told = ("WebSocket", "/tickets - Failed to load resource: the server responded with a status of 401")
     faults = [line["message"] for line in browser.get_log("browser") if line["level"] == "SEVERE" and not any(t in line["message"] for t in told)]
     api.http.delete("/v1/browser/takeover")
+    browser.get("about:blank")  # else the page asks for its own size again
     api.http.post("/v1/browser/config", json={"resolution": {"width": 1280, "height": 1024}})
     assert not faults, "the console has errors"
 

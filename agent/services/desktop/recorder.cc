@@ -42,13 +42,23 @@ struct Recorder::Film {
   bridge::Notifier changed;
 };
 
+// A start that fails, or whose client leaves, leaves no film.
+struct Recorder::Starting {
+  explicit Starting(std::shared_ptr<Film> started) : film(std::move(started)) {}
+  ~Starting() { film->over = film->over || !done; }
+  Starting(const Starting&) = delete;
+  Starting& operator=(const Starting&) = delete;
+  const std::shared_ptr<Film> film;
+  bool done = false;
+};
+
 Recorder::Recorder(bridge::LauncherClient& launcher, const Config&, DesktopService& desktop, FileService& files)
     : launcher_(launcher), desktop_(desktop), files_(files) {}
 
 void Recorder::serve_workspace() { film_ = nullptr; }
 
 // The file grows as the film does; what the file cannot take ends it.
-task<void> Recorder::keep(std::shared_ptr<Film> film, FileService* files) {
+task<void> Recorder::keep(std::shared_ptr<Film> film, Recorder* self) {
   while (true) {
     auto piece = co_await Relay::read(film->relay, kPieceBytes);
     if (!piece || piece->empty()) break;
@@ -57,8 +67,12 @@ task<void> Recorder::keep(std::shared_ptr<Film> film, FileService* files) {
       film->problem = "the film has reached its largest size";
       break;
     }
+    // The worker is asked for each time, for it may have been idle for too long. By now it may be that of another workspace.
+    const auto worker = co_await self->files_.worker();
+    if (self->film_ != film) break;
     json::Value head = {{"path", film->path}, {"append", true}};
-    const FileReply reply = co_await files->call(frames::FileOp::write, std::move(head), std::move(*piece));
+    FileReply reply = std::unexpected(FileFailure{.kind = worker ? "" : worker.error().text()});
+    if (worker) reply = co_await FileService::call_on(*worker, frames::FileOp::write, std::move(head), std::move(*piece));
     if (!reply) {
       film->problem = "the file cannot be written: " + (reply.error().text.empty() ? reply.error().kind : reply.error().text);
       break;
@@ -77,8 +91,14 @@ task<void> Recorder::keep(std::shared_ptr<Film> film, FileService* files) {
 task<std::optional<FileFailure>> Recorder::start(FilmWish wish) {
   if (film_ && !film_->over) co_return fail(Code::already_exists, "a film is being made: stop it first");
   const auto film = film_ = std::make_shared<Film>(launcher_.executor());  // before the first wait: there is one at a time
-  film->over = true;
   film->path = wish.path;
+  Starting starting(film);
+  auto begun = co_await begin(film, std::move(wish));
+  starting.done = begun && !*begun;
+  co_return begun;
+}
+
+task<std::optional<FileFailure>> Recorder::begin(std::shared_ptr<Film> film, FilmWish wish) {
   CO_TRY_ASSIGN(const frames::Frame screen, co_await desktop_.call(frames::DisplayOp::info, json::Value::object()));
   const auto side = [&screen](std::string_view name) {
     return json::get_int(screen.head, name).value_or(std::nullopt).value_or(0);
@@ -90,8 +110,7 @@ task<std::optional<FileFailure>> Recorder::start(FilmWish wish) {
   CO_TRY_ASSIGN(film->relay, co_await desktop_.join("film", ffmpeg(wish, side("width"), side("height"))));
   if (film_ != film) co_return fail(Code::io, "the workspace has ended");
   film->since = bridge::Clock::now();
-  film->over = false;
-  spawn(launcher_.executor(), "film", keep(film, &files_));
+  spawn(launcher_.executor(), "film", keep(film, this));
   co_return std::nullopt;
 }
 

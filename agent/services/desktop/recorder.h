@@ -44,7 +44,10 @@ class Recorder {
 
  private:
   struct Film;
-  static task<void> keep(std::shared_ptr<Film> film, FileService* files);
+  struct Starting;
+  [[nodiscard]] task<std::optional<FileFailure>> begin(std::shared_ptr<Film> film, FilmWish wish);
+  // There as long as the agent, as its workspace is.
+  static task<void> keep(std::shared_ptr<Film> film, Recorder* self);
 
   bridge::LauncherClient& launcher_;
   DesktopService& desktop_;
