@@ -98,8 +98,8 @@ def test_one_who_watches_is_not_sent_what_is_copied(api, view, field):
     copy_on_screen(api, "a secret")
 
     def told(viewer):
-        viewer.ask(1)
-        kind, found = viewer.message(10)
+        viewer.ask()
+        kind, found = viewer.message()
         return found[1] if kind == 3 else b""
     eventually(lambda: b"a secret" in told(other))
     watcher.point(1, 1)
