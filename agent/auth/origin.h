@@ -25,7 +25,7 @@ class OriginRule {
   [[nodiscard]] bool permits(const http::Request& request) const;
   // The request's Origin when it is one of the listed: it then gets CORS headers.
   [[nodiscard]] bool is_listed(std::string_view origin) const;
-  // The listed origins as sources of a content security policy, separated by spaces; what is no origin is left out.
+  // The listed origins as sources of a content security policy, separated by spaces. Entries that are not origins are omitted.
   [[nodiscard]] std::string sources() const;
 
  private:

@@ -96,7 +96,7 @@ document.addEventListener('keydown', (event) => {
   byId('copied').focus();
 }, true);
 
-// Who has the browser. A page that was opened by an address with a ticket for the socket alone may not ask.
+// The state of the takeover. A page whose address has a ticket for the socket alone may not ask for it.
 const kLookPause = 3000;
 const ofTakeover = (method) => fetch('/vnc/takeover', {method, cache: 'no-store', headers: {...inWorkspace(), ...(token ? {'X-Caisson-Page': token} : {})}});
 async function showControl() {

@@ -19,8 +19,8 @@ constexpr WireLimits kCdpLimits{.most_message = 256ULL * 1024 * 1024,  // as cai
 
 // --- WebSocket ---
 
-// The browser ends each message with a NUL. Nothing passes while a person has the browser alone: it waits where it is, and
-// caisson-cdp lets go of a client for whom too much does.
+// The browser ends each message with a NUL. Nothing passes while a person has the browser alone: messages wait where they are.
+// caisson-cdp disconnects a client when more waits for it than its bound.
 class CdpWire final : public Wire {
  public:
   explicit CdpWire(services::Takeover& takeover) : takeover_(takeover) {}

@@ -1,4 +1,4 @@
-// What is not stopped in a tier, in words: entries of a plan's residual that follow from the plan alone. Pure; for the planner.
+// Residual risks of a tier, in words: entries of a plan that follow from the plan alone. Pure; for the planner.
 #pragma once
 
 #include <vector>

@@ -11,7 +11,7 @@
 namespace caisson::policy {
 
 inline constexpr std::size_t kMaxName = 255;  // of what is protected
-// How the source of a grant begins that is no path of the container: a directory of the workspace's home, one in its memory.
+// Prefixes of grant sources that are not paths of the container: a directory of the workspace's home, one in its memory.
 inline constexpr std::string_view kOfHome = "home:", kOfWorkspace = "workspace:";
 
 // What a string must be. One checker for values, list elements and map keys.

@@ -234,7 +234,7 @@ def test_a_workspace_has_a_limit_of_watchers(api, place):
     made, kernel = [], "Too many open files"
 
     def answer():
-        """Ours, or that the kernel has no inotify instance left for root, to whom it counts all: other legs may have them for a while."""
+        """The refusal: ours, or the kernel's. The kernel counts all inotify instances for root; other legs may use them up for a while."""
         got = api.post("/v1/file/watch", {"path": place})
         if got.status_code == 200:
             made.append(got.json()["watcher_id"])

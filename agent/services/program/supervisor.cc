@@ -76,8 +76,7 @@ task<Program::Pointer> Supervisor::start(std::shared_ptr<Shared> shared) {
   if (shared->before_start) shared->before_start(shared->spec);
   ProgramSpec spec = shared->spec;
   auto launched = co_await Program::launch(shared->launcher, std::move(spec));
-  if (shared->over ||
-      generation != shared->generation) {  // its failure, if it failed, says nothing to who waits for the next one
+  if (shared->over || generation != shared->generation) {  // a failure of it is no answer to those who wait for the next
     if (launched) (void)co_await Program::close(std::move(*launched), "not needed any more");
     co_return fail(Code::io, shared->spec.name + " was stopped while it started: " + shared->stop_reason);
   }

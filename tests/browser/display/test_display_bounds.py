@@ -1,4 +1,4 @@
-"""caisson-display at its bounds: queues, frames that are none, X servers that are gone, stopped or silent."""
+"""caisson-display at its bounds: queues, malformed frames, X servers that have ended, stand still or do not answer."""
 import os
 import re
 import signal

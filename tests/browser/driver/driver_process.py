@@ -11,7 +11,7 @@ import threading
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-# What succeeds may take its time: a busy machine is no failure.
+# An operation that succeeds may be slow: a busy machine is not a failure.
 SLOW_MS = int(os.environ.get("CAISSON_TEST_SLOW_MS", "120000"))
 BUILD = pathlib.Path(os.environ.get("CAISSON_BUILD_DIR", ROOT / "build/release"))
 
