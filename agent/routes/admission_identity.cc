@@ -2,6 +2,7 @@
 // is, and what it permits.
 #include <array>
 
+#include "agent/http/target.h"
 #include "agent/http/token.h"
 #include "agent/proxy/published.h"
 #include "agent/routes/app.h"
@@ -35,19 +36,6 @@ bool is_navigation(const http::Request& head) {
   return head.header("accept").value_or("").contains("text/html");
 }
 
-std::string escaped(std::string_view text) {
-  constexpr std::string_view kHex = "0123456789ABCDEF";
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool plain =
-        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || std::string_view("-._~").contains(c);
-    if (plain) out += c;
-    else out.append({'%', kHex[byte >> 4], kHex[byte & 15]});
-  }
-  return out;
-}
-
 // The request's own address without its credential. Browsers take "//" and "/\\" for the begin of another host's.
 std::string address_without_credential(const http::Request& head) {
   std::string out;
@@ -56,7 +44,7 @@ std::string address_without_credential(const http::Request& head) {
   char mark = '?';
   for (const auto& [name, value] : head.query) {
     if (name == "api_key" || name == "ticket") continue;
-    out.append({std::exchange(mark, '&')}).append(escaped(name)).append("=").append(escaped(value));
+    out.append({std::exchange(mark, '&')}).append(http::percent_encoded(name)).append("=").append(http::percent_encoded(value));
   }
   return out;
 }

@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "agent/http/target.h"
+#include "agent/routes/links.h"
 #include "agent/routes/relay_socket.h"
 #include "agent/routes/table.h"
 #include "agent/services/workspace/workspace.h"
@@ -72,8 +73,7 @@ task<void> devtools_page(Call call, http::WebSocket socket) {
 
 // "ws://host/cdp/devtools/page/ID?ticket=..."
 std::string address(const http::Request& request, std::string_view kind, std::string_view id) {
-  std::string out = request.scheme == "https" ? "wss://" : "ws://";
-  out.append(request.host);
+  std::string out = origin_of(request, true);
   if (!request.segments.empty() && request.segments[0] == "cdp") out += "/cdp";
   out.append("/devtools/").append(kind).append("/").append(id);
   for (const std::string_view name : {"ticket", "api_key"})

@@ -1,7 +1,7 @@
 // What CDP clients and a hostile browser can send, mutated: the cutting into messages, the scanner, and the router with three
-// clients. A broken promise aborts. The records of one input are separated by NUL; the first byte of each says from whom it
-// comes: 1 to 3 from that client, `b` from the browser, `o`, `g` with a digit: that client comes or goes, `h1`, `h0`: clients are
-// held or not.
+// clients. A broken promise aborts. NUL separates the records of one input; the first byte of each names its
+// sender: 1 to 3 from that client, `b` from the browser, `o`, `g` with a digit: that client comes or goes, `h1`, `h0`: clients
+// are held or not.
 #include <cstdio>
 #include <cstdlib>
 #include <map>
