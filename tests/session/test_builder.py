@@ -5,7 +5,7 @@ import signal
 
 import pytest
 from control import Refused
-from harness import eventually, processes, workers
+from harness import eventually, processes, state, workers
 
 
 def builders(launcher):
@@ -100,11 +100,3 @@ def test_none_outlives_a_launcher_that_is_killed(started):
     started.process.kill()
     started.process.wait()
     eventually(lambda: not {p for p in left if p in processes() and state(p) not in ("Z", None)}, what="they have ended")
-
-
-def state(pid):
-    try:
-        with open(f"/proc/{pid}/stat") as stat:
-            return stat.read().rpartition(")")[2].split()[0]
-    except OSError:
-        return None

@@ -5,7 +5,7 @@ import sys
 import time
 
 import pytest
-from harness import eventually
+from harness import eventually, state
 from homes_by_hand import ask
 
 BUSY = """
@@ -35,11 +35,6 @@ os.waitpid(child, 0x40000000)  # __WALL
 signal.pause()
 """,
 }
-
-
-def state(pid):
-    with open(f"/proc/{pid}/stat") as stat:
-        return stat.read().rsplit(")", 1)[1].split()[0]
 
 
 def states(root):

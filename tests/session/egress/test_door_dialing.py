@@ -5,7 +5,7 @@ import socket
 
 import pytest
 import stage
-from world import METADATA, OTHER, OUT, PRIVATE, PUBLIC, PUBLIC6, echo, kill, list_of, read_all, rule
+from world import METADATA, OTHER, OUT, PRIVATE, PUBLIC, PUBLIC6, echo, kill, list_of, rule
 
 PORT = 2222
 
@@ -47,7 +47,7 @@ def test_hosts_of_the_system_are_known(served):
 def test_a_name_that_leads_inside_is_refused(served, address):
     served.names.zone["rebound.test"] = [address]
     served.open(rule("rebound.test", ports=[PORT]), port=PORT)
-    assert read_all(served.connect("rebound.test", PORT)).endswith(b"RST")
+    assert served.resets("rebound.test", PORT)
     assert served.record(event="refusal")["refusal"] == ("canary" if address == METADATA else "rebinding")
 
 
@@ -93,7 +93,7 @@ def test_an_address_is_reached_where_a_rule_names_it(served):
 )
 def test_an_address_that_no_rule_names_is_refused(served, address, refusal):
     served.open(rule("api.test", ports=[PORT]), port=PORT)
-    assert read_all(served.connect(address, PORT)).endswith(b"RST")
+    assert served.resets(address, PORT)
     assert served.record(event="refusal")["refusal"] == refusal
 
 
@@ -102,19 +102,19 @@ def test_modes_permit_what_is_public_and_nothing_else(served, mode):
     served.open(port=PORT, mode=mode)
     assert echoes(served.connect(PUBLIC, PORT))
     for address in (PRIVATE, METADATA):
-        assert read_all(served.connect(address, PORT)).endswith(b"RST")
+        assert served.resets(address, PORT)
 
 
 def test_what_does_not_exist_is_refused_as_that(served):
     served.open(rule("nothing.test", ports=[PORT]), port=PORT)
-    assert read_all(served.connect("nothing.test", PORT)).endswith(b"RST")
+    assert served.resets("nothing.test", PORT)
     assert served.record(event="refusal")["refusal"] == "no_such_name"
 
 
 def test_a_closed_port_is_a_failure_and_not_a_refusal(served):
     served.names.zone["api.test"] = [PUBLIC]
     served.open(rule("api.test", ports=[4444]), port=4444)
-    assert read_all(served.connect("api.test", 4444)).endswith(b"RST")
+    assert served.resets("api.test", 4444)
     assert served.record(event="connection")["error"] == "ECONNREFUSED"
 
 
@@ -154,7 +154,7 @@ def test_the_dialer_asks_its_own_list(served):
     served.open(rule("api.test", ports=[PORT]), port=PORT)
     file = stage.memory_file(list_of(rule("other.test")))
     stage.send(served.dialer.socket, stage.struct.pack("IIQ", stage.OPEN, 2, 1), [file])
-    assert read_all(served.connect("api.test", PORT)).endswith(b"RST")
+    assert served.resets("api.test", PORT)
     assert served.record(event="refusal")["refusal"] == "not_listed"
 
 
@@ -164,7 +164,7 @@ def test_without_a_dialer_what_is_new_is_refused_and_what_runs_goes_on(served):
     runs = served.connect("api.test", PORT)
     assert echoes(runs)
     kill(served.dialer)
-    assert read_all(served.connect("api.test", PORT)).endswith(b"RST")
+    assert served.resets("api.test", PORT)
     assert served.record(event="refusal")["refusal"] == "dialer"
     assert echoes(runs)
     served.dialer.socket.close()

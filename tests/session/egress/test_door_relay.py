@@ -221,7 +221,7 @@ def test_what_runs_goes_on_under_a_newer_list_and_what_is_new_does_not(relayed):
     assert works(runs)
     address = relayed.ask("api.test")[1][0]
     relayed.set_list(rule("other.test"), generation=2)
-    assert read_all(relayed.connect(address, PORT)).endswith(b"RST")
+    assert relayed.resets(address, PORT)
     assert works(runs)
     runs.close()
     assert relayed.record(event="connection")["generation"] == 1

@@ -289,6 +289,15 @@ class World:
         client.connect((host, port))
         return client
 
+    def resets(self, host, port):
+        """Whether a client is reset before its first byte. connect(2) says so itself where the reset comes before it looks."""
+        try:
+            client = self.connect(host, port)
+        except ConnectionResetError:
+            return True
+        with client:
+            return read_all(client) == b"RST"
+
     def serve(self, address, port, handle):
         """handle(connection) for each, in a thread of its own. The list that grows with each connection."""
         listening, seen = self.listener(address, port), []
