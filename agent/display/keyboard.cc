@@ -11,6 +11,7 @@ namespace {
 constexpr std::size_t kMostMap = 256 * 1024;        // bytes of a keyboard map
 constexpr std::size_t kStrokesAtOnce = 64;          // then the server is waited for
 constexpr std::int64_t kGiveBackAfterUs = 300'000;  // since the last stroke on a spare key
+constexpr std::int64_t kQuietUs = 1'000'000;        // without a new binding: then programs have read what was typed on the old ones
 constexpr std::uint16_t kCoreKeyboard = XCB_XKB_ID_USE_CORE_KBD;
 constexpr Keysym kControlL = 0xFFE3, kSmallV = 'v';
 
@@ -19,7 +20,48 @@ constexpr Keysym kControlL = 0xFFE3, kSmallV = 'v';
 Keyboard::~Keyboard() {
   Loop& loop = server_.link().loop();
   loop.cancel(spares_timer_);
+  loop.cancel(quiet_timer_);
   for (const auto& [keysym, held] : held_) loop.cancel(held.timer);
+}
+
+Task<Status> Keyboard::start() {
+  xcb_xkb_select_events_request_t events{};
+  events.deviceSpec = kCoreKeyboard;
+  events.affectWhich = XCB_XKB_EVENT_TYPE_MAP_NOTIFY;
+  events.selectAll = XCB_XKB_EVENT_TYPE_MAP_NOTIFY;
+  events.affectMap = XCB_XKB_MAP_PART_KEY_SYMS;
+  events.map = XCB_XKB_MAP_PART_KEY_SYMS;
+  server_.link().send(extension_request(server_.extensions().xkb, XCB_XKB_SELECT_EVENTS, events));
+  CO_TRY(co_await read_map());
+  spare_ = keymap_.spare();
+  for (const std::uint8_t keycode : keymap_.multimedia()) {
+    bind({.keycode = keycode, .keysym = 0});
+    spare_.push_back(keycode);
+  }
+  co_return Status();
+}
+
+void Keyboard::on_event(std::string_view event) {
+  const auto notice = read_at<xcb_xkb_map_notify_event_t>(event);
+  if (notice.response_type != server_.extensions().xkb_event || notice.xkbType != XCB_XKB_MAP_NOTIFY) return;
+  Loop& loop = server_.link().loop();
+  loop.cancel(quiet_timer_);
+  quiet_timer_ = loop.after(kQuietUs, [this] { wanted_(); });
+}
+
+Task<Status> Keyboard::tidy() {
+  CO_TRY(server_.link().ready());
+  CO_TRY(co_await read_map());
+  std::vector<std::uint8_t> used;
+  for (const std::uint8_t keycode : spare_)
+    if (keymap_.has_keysym(keycode) && !bound_.contains(keycode) && !is_held(keycode)) used.push_back(keycode);
+  if (used.size() * 2 <= spare_.size()) co_return Status();
+  for (const std::uint8_t keycode : used) bind({.keycode = keycode, .keysym = 0});
+  co_return Status();
+}
+
+bool Keyboard::is_held(std::uint8_t keycode) const {
+  return std::ranges::any_of(held_, [keycode](const auto& held) { return held.second.keycode == keycode; });
 }
 
 Task<Status> Keyboard::read_map() {
@@ -50,9 +92,7 @@ std::vector<std::uint8_t> Keyboard::free_spares() const {
   std::vector<std::uint8_t> out = keymap_.spare();
   for (const auto& [keycode, keysym] : bound_)
     if (std::ranges::find(out, keycode) == out.end()) out.push_back(keycode);
-  std::erase_if(out, [this](std::uint8_t code) {
-    return std::ranges::any_of(held_, [code](const auto& held) { return held.second.keycode == code; });
-  });
+  std::erase_if(out, [this](std::uint8_t code) { return is_held(code); });
   return out;
 }
 
@@ -71,8 +111,7 @@ void Keyboard::bind(Binding binding) {
 void Keyboard::release_spares() {
   const std::map<std::uint8_t, Keysym> bound = bound_;
   for (const auto& [keycode, keysym] : bound)
-    if (!std::ranges::any_of(held_, [code = keycode](const auto& held) { return held.second.keycode == code; }))
-      bind({.keycode = keycode, .keysym = 0});
+    if (!is_held(keycode)) bind({.keycode = keycode, .keysym = 0});
 }
 
 void Keyboard::rest() {

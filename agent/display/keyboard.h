@@ -2,6 +2,7 @@
 // after the other, so no two functions run at once.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,10 +15,19 @@ namespace caisson::display {
 
 class Keyboard {
  public:
-  Keyboard(Server& server, std::int64_t hold_us) : server_(server), hold_us_(hold_us) {}
+  // `wanted`: tidy() is due. It comes from the loop, at any time.
+  Keyboard(Server& server, std::int64_t hold_us, std::function<void()> wanted)
+      : server_(server), hold_us_(hold_us), wanted_(std::move(wanted)) {}
   Keyboard(const Keyboard&) = delete;
   Keyboard& operator=(const Keyboard&) = delete;
   ~Keyboard();
+
+  // Frees the multimedia keys: some hundred spare ones instead of twelve, for TYPING and for the X server, which binds one to each
+  // character of a viewer that the layout lacks, and keeps it. When more than half are bound and no key has changed for a time,
+  // all are to be given back (`wanted`, then tidy()): a viewer never types into a full map. A character in use is bound again.
+  [[nodiscard]] Task<Status> start();
+  void on_event(std::string_view event);
+  [[nodiscard]] Task<Status> tidy();
 
   // The names are key_named's. Done when the server has carried it out.
   [[nodiscard]] Task<Status> press(std::string name);
@@ -39,6 +49,7 @@ class Keyboard {
     Loop::TimerId timer = 0;
   };
   [[nodiscard]] Task<Status> read_map();
+  [[nodiscard]] bool is_held(std::uint8_t keycode) const;
   [[nodiscard]] Task<Status> chord_of(std::vector<Keysym> keysyms);
   // The stroke for a keysym after read_map(), by a spare key where the layout lacks it.
   [[nodiscard]] Task<Result<Stroke>> stroke_for(Keysym keysym);
@@ -52,6 +63,9 @@ class Keyboard {
 
   Server& server_;
   const std::int64_t hold_us_;
+  std::function<void()> wanted_;
+  std::vector<std::uint8_t> spare_;  // as start() left them
+  Loop::TimerId quiet_timer_ = 0;
   Keymap keymap_;
   int group_ = 0;
   std::uint8_t locked_ = 0;

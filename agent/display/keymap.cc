@@ -10,6 +10,7 @@ namespace caisson::display {
 namespace {
 
 constexpr Keysym kShiftL = 0xFFE1, kShiftR = 0xFFE2, kLevel3 = 0xFE03, kLevel5 = 0xFE11, kModeSwitch = 0xFF7E;
+constexpr Keysym kFirstOfXFree86 = 0x1008FE00, kLastOfXFree86 = 0x1008FFFF;
 constexpr Keysym kSelectors[] = {kShiftL, kShiftR, kLevel3, kLevel5, kModeSwitch};
 
 std::unexpected<Error> cut() { return fail(Code::protocol, "the X server's keyboard map is cut short"); }
@@ -119,12 +120,30 @@ std::optional<std::uint8_t> Keymap::key_with(Keysym keysym) const {
   return std::nullopt;
 }
 
+bool Keymap::is_empty(const Key& key) {
+  return std::ranges::all_of(key.keysyms, [](Keysym keysym) { return keysym == 0; });
+}
+
+bool Keymap::has_keysym(std::uint8_t keycode) const {
+  return keycode >= first_ && keycode < first_ + keys_.size() && !is_empty(keys_[static_cast<std::size_t>(keycode - first_)]);
+}
+
+std::vector<std::uint8_t> Keymap::multimedia() const {
+  std::vector<std::uint8_t> out;
+  for (std::size_t i = 0; i < keys_.size(); ++i)
+    if (!is_empty(keys_[i]) && std::ranges::all_of(keys_[i].keysyms, [](Keysym keysym) {
+          return keysym == 0 || (keysym >= kFirstOfXFree86 && keysym <= kLastOfXFree86);
+        }))
+      out.push_back(static_cast<std::uint8_t>(first_ + i));
+  return out;
+}
+
 std::vector<std::uint8_t> Keymap::spare() const {
   std::vector<std::uint8_t> out;
   // From the end: what a keyboard has lies at the beginning.
   for (std::size_t i = keys_.size(); i > 0; --i) {
     const std::vector<Keysym>& keysyms = keys_[i - 1].keysyms;
-    const bool empty = std::ranges::all_of(keysyms, [](Keysym keysym) { return keysym == 0; });
+    const bool empty = is_empty(keys_[i - 1]);
     // A character of Unicode alone, on all levels: no layout has such a key.
     const bool left = !empty && keysyms[0] >= 0x01000100 && keysyms[0] <= 0x0110FFFF &&
                       std::ranges::all_of(keysyms, [&](Keysym keysym) { return keysym == keysyms[0]; });

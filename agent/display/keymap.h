@@ -35,6 +35,10 @@ class Keymap {
   [[nodiscard]] std::optional<std::uint8_t> key_with(Keysym keysym) const;
   // Keys without a keysym, and those that an earlier program of this kind left bound.
   [[nodiscard]] std::vector<std::uint8_t> spare() const;
+  // Keys for players, power, browsers and the like: each keysym is one of XFree86 (X11/XF86keysym.h).
+  [[nodiscard]] std::vector<std::uint8_t> multimedia() const;
+  // Whether the key has a keysym.
+  [[nodiscard]] bool has_keysym(std::uint8_t keycode) const;
   // The key for one bit of Stroke::modifiers.
   [[nodiscard]] std::uint8_t modifier_key(std::uint8_t bit) const;
 
@@ -53,6 +57,7 @@ class Keymap {
     std::vector<Keysym> keysyms;
     [[nodiscard]] int group(int wanted) const;  // -1: it has none
   };
+  [[nodiscard]] static bool is_empty(const Key& key);
   [[nodiscard]] bool gives(const Key& key, int group, std::uint8_t modifiers, Keysym keysym) const;
 
   std::vector<Type> types_;

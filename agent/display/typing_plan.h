@@ -14,7 +14,7 @@ namespace caisson::display {
 // stroke, a key gives the new character for the old stroke. Measured with Chromium and xterm; microseconds.
 inline constexpr std::int64_t kRebindAfterUs = 60'000;
 // Of the keys without a keysym; others are left to the X server, which binds some for viewers.
-inline constexpr std::size_t kMostSpare = 12;
+inline constexpr std::size_t kMostSpare = 48;
 
 struct Binding {
   std::uint8_t keycode = 0;

@@ -47,11 +47,21 @@ Worker::Worker(Server& server, bool shared_memory, std::int64_t hold_us, std::fu
       loop_(server.link().loop()),
       screen_(server, shared_memory),
       mouse_(server, hold_us),
-      keyboard_(server, hold_us),
+      keyboard_(server, hold_us, [this] { running_.push_back(tidy()); }),
       clipboard_(server),
       over_(std::move(over)),
       actions_(loop_),
       resizes_(loop_) {}
+
+Task<Status> Worker::start() {
+  CO_TRY(co_await keyboard_.start());
+  co_return co_await clipboard_.start();
+}
+
+void Worker::on_event(std::string_view event) {
+  keyboard_.on_event(event);
+  clipboard_.on_event(event);
+}
 
 Status Worker::serve(int in, int out) {
   in_ = in;
@@ -94,10 +104,22 @@ void Worker::take_frames() {
 
 Task<bool> Worker::run(std::int64_t id, frames::Frame frame) {
   answer(id, co_await operate(std::move(frame)));
-  // Not from here, for it would end the task that is running.
+  sweep_soon();
+  co_return true;
+}
+
+Task<bool> Worker::tidy() {
+  const Turns::Turn turn = co_await actions_.take();
+  (void)co_await keyboard_.tidy();  // fails with the connection alone, and then the program ends
+  keyboard_.rest();
+  sweep_soon();
+  co_return true;
+}
+
+// Not at once, for it would end the task that is running.
+void Worker::sweep_soon() {
   loop_.cancel(sweep_);
   sweep_ = loop_.after(0, [this] { sweep(); });
-  co_return true;
 }
 
 void Worker::sweep() {
@@ -150,10 +172,7 @@ void Worker::on_output() {
     writing_ = !writing_;
     (void)loop_.rewatch(out_, writing_ ? EPOLLOUT : 0);
   }
-  if (!reading_ && has_room()) {
-    loop_.cancel(sweep_);
-    sweep_ = loop_.after(0, [this] { sweep(); });
-  }
+  if (!reading_ && has_room()) sweep_soon();
 }
 
 Task<Result<Answer>> Worker::info(frames::Frame) {

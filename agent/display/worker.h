@@ -27,10 +27,10 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  [[nodiscard]] Task<Status> start() { return clipboard_.start(); }
+  [[nodiscard]] Task<Status> start();
   // From now on requests are read. Both descriptors become non-blocking.
   [[nodiscard]] Status serve(int in, int out);
-  void on_event(std::string_view event) { clipboard_.on_event(event); }
+  void on_event(std::string_view event);
   // Buttons and keys up, for the end of the program.
   void let_go();
 
@@ -45,6 +45,9 @@ class Worker {
   [[nodiscard]] Task<Result<Answer>> operate(frames::Frame frame);
   void answer(std::int64_t id, Result<Answer> result);
   void sweep();
+  void sweep_soon();
+  // Of the keyboard's spare keys, after the actions that wait.
+  [[nodiscard]] Task<bool> tidy();
 
   [[nodiscard]] Task<Result<Answer>> info(frames::Frame frame);
   [[nodiscard]] Task<Result<Answer>> screenshot(frames::Frame frame);

@@ -31,6 +31,7 @@ Task<Status> Server::start() {
     if (found.present == 0) co_return fail(Code::unavailable, std::string("the X server lacks ") + one.name);
     *one.number = found.major_opcode;
     if (one.number == &extensions_.xfixes) extensions_.xfixes_event = found.first_event;
+    if (one.number == &extensions_.xkb) extensions_.xkb_event = found.first_event;
   }
   xcb_xfixes_query_version_request_t xfixes{};
   xfixes.client_major_version = 5;

@@ -59,6 +59,14 @@ def test_a_viewer_points_and_types(view, field):
     eventually(lambda: field() == "Grüße αβγ")
 
 
+def test_a_viewer_types_in_many_scripts(view, field):
+    text = "Grüße, Ελληνικά, Русский, עברית, العربية, हिन्दी, 日本語かな, 한국어, 😀🦊"
+    viewer = view()
+    viewer.click(600, 600)
+    viewer.type(text)
+    eventually(lambda: field() == text)
+
+
 def test_sizes_of_a_viewer_are_those_of_the_screen(api, view):
     viewer = view(encodings=(RAW, -223, -308))
     viewer.picture()

@@ -318,15 +318,6 @@ def processes():
     return found
 
 
-def state(pid):
-    """Its letter in /proc/pid/stat; None where the process is gone."""
-    try:
-        with open(f"/proc/{pid}/stat") as stat:
-            return stat.read().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-
-
 def marked(text, name=None):
     """Processes of the machine whose command line holds the text, of that name where one is given. Each is looked at once: who forks
     and ends all the time is met, too."""

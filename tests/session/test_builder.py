@@ -5,7 +5,7 @@ import signal
 
 import pytest
 from control import Refused
-from harness import eventually, processes, state, workers
+from harness import eventually, processes, state_of, workers
 
 
 def builders(launcher):
@@ -99,4 +99,4 @@ def test_none_outlives_a_launcher_that_is_killed(started):
     left = builders(started)
     started.process.kill()
     started.process.wait()
-    eventually(lambda: not {p for p in left if p in processes() and state(p) not in ("Z", None)}, what="they have ended")
+    eventually(lambda: not {p for p in left if p in processes() and state_of(p) not in ("Z", None)}, what="they have ended")

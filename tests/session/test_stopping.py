@@ -5,7 +5,7 @@ import sys
 import time
 
 import pytest
-from harness import eventually, state
+from harness import eventually, state_of
 from homes_by_hand import ask
 
 BUSY = """
@@ -40,7 +40,7 @@ signal.pause()
 def states(root):
     """Of the process and of its children."""
     with open(f"/proc/{root}/task/{root}/children") as children:
-        return tuple(state(pid) for pid in (root, *children.read().split()))
+        return tuple(state_of(pid) for pid in (root, *children.read().split()))
 
 
 @pytest.mark.parametrize("leader", LEADERS)

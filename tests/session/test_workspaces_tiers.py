@@ -11,7 +11,7 @@ import urllib.request
 import places
 import pytest
 from over_http import OverHttp
-from harness import AGENT, API_KEY, FORKS, PRELUDE, SKEL, Launcher, Refused, edit, eventually, inside, processes, state
+from harness import AGENT, API_KEY, FORKS, PRELUDE, SKEL, Launcher, Refused, edit, eventually, inside, processes, state_of
 
 MIB = 1 << 20
 TIERS = ("T2", "T0", "few capabilities", "no mounts")
@@ -291,7 +291,7 @@ def used(uid):
     found = {}
     for pid in [p for p, (_, name, u) in processes().items() if u == uid and name != "caisson-homes"]:
         with contextlib.suppress(OSError):  # it ended meanwhile
-            if state(pid) != "Z":
+            if state_of(pid) != "Z":
                 found[pid] = pathlib.Path(f"/proc/{pid}/schedstat").read_text().split()[0]
     return found
 

@@ -17,6 +17,14 @@ PROGRAM = pathlib.Path(os.environ.get("CAISSON_DISPLAY", BUILD / "launcher/tools
 LIMIT = 120.0  # seconds after which a test has failed
 
 
+def eventually(fact):
+    """Waits until fact() is true."""
+    late = time.monotonic() + LIMIT
+    while not fact():
+        assert time.monotonic() < late, "it did not come about"
+        time.sleep(0.02)
+
+
 class Refused(Exception):
     """An error that the worker answers: its code and text."""
 
@@ -165,6 +173,10 @@ class Client:
     def events(self):
         """What happened since, as tuples of words. X has delivered it: the answer to the action came after that."""
         return [tuple(line.split()) for line in self.say("ping")]
+
+    def spare(self, bind=0):
+        """How many keys have no keysym, after so many of them were bound."""
+        return int(self.say(f"spare {bind}")[-1].split()[1])
 
     def pasted(self):
         line = self.lines.until(lambda line: line.startswith("paste "))[-1]

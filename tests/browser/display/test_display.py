@@ -6,7 +6,7 @@ import subprocess
 import zlib
 
 import pytest
-from display import Client, Refused, Worker, Xvnc, typed
+from display import Client, Refused, Worker, Xvnc, eventually, typed
 
 SIZES = [(1920, 1080), (640, 480), (1360, 768), (1280, 720), (800, 600), (1024, 768), (1280, 800), (1920, 1200), (1280, 960),
          (1400, 1050), (1680, 1050), (1280, 1024), (1600, 1200)]
@@ -199,6 +199,27 @@ def test_caps_lock_does_not_change_what_is_typed_and_stays_on(at, client):
         assert all(int(line.split()[-1], 16) & 2 for line in client.say("ping") if line.startswith("key press"))
     finally:
         at.act("PRESS", key="capslock")
+
+
+def test_keys_of_players_are_spare(at, client):
+    assert client.spare() > 80
+
+
+def test_keys_that_others_bind_are_given_back_before_none_is_left(at, client):
+    there = client.spare()
+    client.spare(bind=there // 3)
+    assert client.spare() == there - there // 3
+    client.spare(bind=there // 3)
+    eventually(lambda: client.spare() == there)
+
+
+def test_a_text_has_the_keys_that_others_leave(at, client):
+    there = client.spare()
+    client.spare(bind=there - 5)
+    client.events()
+    at.type("Ελληνικά", use_clipboard=False)
+    assert typed(client.events()) == "Ελληνικά"
+    eventually(lambda: client.spare() == there)
 
 
 def test_a_control_character_is_not_typed(at):

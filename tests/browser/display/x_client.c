@@ -179,7 +179,20 @@ static void own(int how, size_t size) {
   xcb_set_selection_owner(x, window, clipboard, XCB_CURRENT_TIME);
 }
 
-// own HEX | parts N | endless | huge N | silent | no-paste | read | flood N | ping. Each is answered by a line with its name.
+// Binds `most` keys that have no keysym, as Xvnc does for a viewer's letters, then prints how many have none.
+static void spare(long most) {
+  read_map();
+  int per = map->keysyms_per_keycode, count = xcb_get_keyboard_mapping_keysyms_length(map) / per, none = 0;
+  for (int i = count - 1; i >= 0; --i) {
+    xcb_keysym_t letter = 0x1004E00 + (xcb_keysym_t)i, *of = xcb_get_keyboard_mapping_keysyms(map) + i * per;
+    if (of[0] != 0) continue;
+    if (most-- > 0) xcb_change_keyboard_mapping(x, 1, (xcb_keycode_t)(xcb_get_setup(x)->min_keycode + i), 1, &letter);
+    else ++none;
+  }
+  printf("none %d\n", none);
+}
+
+// own HEX | parts N | endless | huge N | silent | no-paste | read | flood N | spare N | ping. Each is answered by a line with its name.
 static void command(char* line) {
   char* more = strchr(line, ' ');
   if (more != NULL) *more++ = 0;
@@ -199,6 +212,8 @@ static void command(char* line) {
     pastes = 0;
   } else if (strcmp(line, "read") == 0) {
     convert("clip");
+  } else if (strcmp(line, "spare") == 0) {
+    spare(number);
   } else if (strcmp(line, "flood") == 0) {
     for (long i = 0; i < number; ++i) xcb_convert_selection(x, window, clipboard, targets, flood_slot, XCB_CURRENT_TIME);
   }
