@@ -12,13 +12,14 @@ namespace caisson::cdp {
 
 Result<Options> read_options(const std::vector<std::string>& arguments) {
   Options out;
-  std::string filters;
+  std::string filters, dialogs;
   out.start.program = "/usr/lib/chromium/chromium";
   if (const char* home = ::getenv("HOME")) out.start.home = home;
   const std::map<std::string, std::string*> known = {
       {"--socket", &out.socket},         {"--policies", &out.policies}, {"--scratch", &out.scratch},
       {"--profile", &out.start.profile}, {"--home", &out.start.home},   {"--program", &out.start.program},
-      {"--locale", &out.start.locale},   {"--url", &out.start.url},     {"--least-filters", &filters}};
+      {"--locale", &out.start.locale},   {"--url", &out.start.url},     {"--least-filters", &filters},
+      {"--file-dialogs", &dialogs}};
   std::size_t i = 0;
   for (; i < arguments.size() && arguments[i] != "--"; i += 2) {
     const auto option = known.find(arguments[i]);
@@ -33,6 +34,9 @@ Result<Options> read_options(const std::vector<std::string>& arguments) {
   if (!out.start.locale.empty() && !is_locale(out.start.locale)) return fail(Code::invalid_argument, "locale is no language tag");
   if (!out.start.url.empty() && !is_first_url(out.start.url))
     return fail(Code::invalid_argument, "url is no address for the first page");
+  if (!dialogs.empty() && dialogs != "true" && dialogs != "false")
+    return fail(Code::invalid_argument, "file-dialogs is true or false");
+  if (!dialogs.empty()) out.allow_file_selection_dialogs = dialogs == "true";
   if (!filters.empty()) {
     if (filters.size() > 2 || filters.find_first_not_of("0123456789") != std::string::npos || filters == "0")
       return fail(Code::invalid_argument, "least-filters is no number from 1 to 99");

@@ -5,12 +5,13 @@
 
 #include <cstdio>
 
+#include "agent/cdp/downloads.h"
 #include "launcher/common/base/sys.h"
 
 namespace caisson::cdp {
 
 json::Value policies(const Wishes& wishes, const std::string& home) {
-  json::Value out = {{"DownloadDirectory", home + "/Downloads"},
+  json::Value out = {{"DownloadDirectory", downloads_folder(home)},
                      {"PromptForDownloadLocation", false},
                      {"BrowserSignin", 0},
                      {"SyncDisabled", true},

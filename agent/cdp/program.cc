@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "agent/cdp/downloads.h"
 #include "agent/cdp/policies.h"
 #include "launcher/common/base/sys.h"
 
@@ -53,7 +54,9 @@ Program::Program(Loop& loop, Options options)
                .browser_closed = [this] { browser_.expect_end(""); }}),
       browser_(loop, [this](const Browser::Ended& it) { ended(it); }),
       watch_(options_.least_filters) {
+  server_.router().downloads = downloads_folder(options_.start.home);
   wishes_.locale = options_.start.locale;
+  wishes_.allow_file_selection_dialogs = options_.allow_file_selection_dialogs;
   wishes_.url = options_.start.url;
   server_.router().on_root_event = [this](std::string_view method, std::string_view params) {
     if (pages_.heard(method, params) && !closing_) server_.router().ask("Target.createTarget", R"({"url":"about:blank"})", {});

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct Options {
   std::string socket, policies, scratch;  // scratch "": the environment's folders
   Start start;
   std::size_t least_filters = 0;
+  std::optional<bool> allow_file_selection_dialogs;  // until a restart names another
 };
 
 // Errors: invalid_argument, a sentence.

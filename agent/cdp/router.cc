@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "agent/cdp/downloads.h"
 #include "agent/cdp/methods.h"
 #include "agent/cdp/text.h"
 
@@ -169,6 +170,10 @@ void Router::from_client(ClientId client, Buffer body) {
   if (target == sessions_.end() || target->second.client != client || (message->session_id.value.there() && session == own))
     return refuse(client, id, "", kNoSession, kNoSessionText);
   if (decided(client, *message, text, session == own ? "" : session)) return;
+  if (const std::string led = with_downloads_in(downloads, text, *message); !led.empty()) {
+    Buffer changed;
+    return changed.append(led) ? from_client(client, std::move(changed)) : let_go(client, "no memory is left");
+  }
   if (known->second.unanswered >= kMaxUnanswered) return let_go(client, "too many commands wait for an answer");
 
   if (unquoted(method) == kLetRun) target->second.waiting = false;

@@ -58,6 +58,7 @@ class Router {
   // A command of our own on the root session; `params` is JSON or "". `answered`: the result, or "" for an error.
   using Answered = std::function<void(std::string_view result)>;
   void ask(std::string_view method, std::string_view params, Answered answered);
+  std::string downloads;  // the folder to which downloads.h leads them
   // Events of the root session: method and params.
   std::function<void(std::string_view method, std::string_view params)> on_root_event;
 

@@ -2,6 +2,7 @@
 // frames, answers leave over stdout (frames.js); README.md has the protocol. It has only the rights of its session.
 //
 //   node page_driver.js SOCKET [FFMPEG]
+//   node page_driver.js --describe-protocol    prints the DevTools protocol, as /json/protocol has it
 //
 // SOCKET: a UNIX socket on which messages of the DevTools protocol go, each JSON and a NUL. FFMPEG: the program for recordings.
 // Exit status: 0 at the end of stdin, 1 a broken frame, 3 the socket ended or cannot be had, 4 Chromium does not let playwright connect,
@@ -19,8 +20,17 @@ function leave(status, why) {
   process.exit(status);
 }
 
+function describeProtocol() {
+  const [browser, js] = ['browser', 'js'].map((part) => require(`devtools-protocol/json/${part}_protocol.json`));
+  return {version: browser.version, domains: [...browser.domains, ...js.domains]};
+}
+
 async function main() {
   const [path, ffmpeg = 'ffmpeg'] = process.argv.slice(2);
+  if (path === '--describe-protocol') {
+    process.stdout.write(JSON.stringify(describeProtocol()));
+    return;
+  }
   if (!path) leave(64, 'usage: page_driver.js SOCKET [FFMPEG]');
   // Only frames may come out of stdout, whatever a library prints.
   console.log = console.info = console.debug = console.error;

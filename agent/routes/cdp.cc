@@ -122,6 +122,11 @@ task<http::Response> json_list(Call call) {
   co_return http::json_response(200, std::move(out));
 }
 
+task<http::Response> json_protocol(Call call) {
+  CO_TRY_ASSIGN(std::string text, co_await call.services.workspace->browser.protocol());
+  co_return http::text_response(200, "application/json", std::move(text));
+}
+
 // `PUT /json/new?http://example.org/?a=b`: the address is the query, but for what shows a right.
 std::string wanted_address(const http::Request& request) {
   if (const auto url = request.query_value("url")) return std::string(*url);
@@ -165,6 +170,7 @@ constexpr CdpRow kCdpRows[] = {
     {Method::get, "/json", "Tabs and other targets", bind<json_list>(), true, kHands},
     {Method::get, "/json/list", "Tabs and other targets", bind<json_list>(), true, kHands},
     {Method::get, "/json/version", "The browser, and where it is reached", bind<json_version>(), true, kNone},
+    {Method::get, "/json/protocol", "The protocol's domains, as JSON", bind<json_protocol>(), true, kNone},
     {Method::put, "/json/new", "Open a tab", bind<json_new>(), true, kHands},
     {Method::get, "/json/activate/{id}", "Bring a tab to the front", bind<json_activate>(), true, kHands},
     {Method::get, "/json/close/{id}", "Close a tab", bind<json_close>(), true, kHands},

@@ -129,6 +129,13 @@ def test_an_address_with_a_query_is_opened_as_it_is(api):
     api.http.get(f"/json/close/{made['id']}")
 
 
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_the_protocol_is_described_as_the_browsers_own_port_does(api, prefix):
+    described = api.http.get(f"{prefix}/json/protocol").json()
+    methods = {f"{domain['domain']}.{command['name']}" for domain in described["domains"] for command in domain["commands"]}
+    assert described["version"]["major"] == "1" and {"Page.navigate", "Runtime.evaluate", "Target.attachToTarget"} <= methods
+
+
 def test_a_tab_is_not_opened_by_a_link(api):
     assert api.http.get("/json/new?about:blank").status_code == 405
 
@@ -271,19 +278,6 @@ def test_another_workspace_has_another_browser(api, named, client):
     client.tab("data:text/html,<title>mine</title>")
     with Cdp(api, "/cdp", headers={"X-AIO-API-Key": api.key, "X-Caisson-Workspace": other.workspace}) as theirs:
         assert "mine" not in json.dumps(theirs.call("Target.getTargets"))
-
-
-def test_playwright_works_unmodified(api):
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as p:
-        browser = p.chromium.connect_over_cdp(f"{api.url}/cdp", headers={"X-AIO-API-Key": api.key})
-        context = browser.new_context()
-        page = context.new_page()
-        page.goto("data:text/html,<title>t</title><button onclick=\"document.title='clicked'\">x</button>")
-        page.click("button")
-        assert page.title() == "clicked" and page.screenshot()[:4] == b"\x89PNG"
-        context.close()
-        browser.close()
 
 
 def test_a_restart_keeps_the_profile_and_takes_wishes(api, client):

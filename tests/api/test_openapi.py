@@ -96,17 +96,15 @@ def test_it_is_valid_for_the_official_meta_schema(document):
 
 def test_it_lints_without_an_error(document):
     """By Redocly's recommended rules. Its warnings are about operations without a refusal (the probes have none) and the like."""
-    npm.installed()
-    (npm.BUILD / "openapi.json").write_text(json.dumps(document))
+    (npm.installed() / "openapi.json").write_text(json.dumps(document))
     linted = npm.run("node", "lint.mjs", "openapi.json")
     assert linted.returncode == 0, linted.stderr
     assert [p for p in json.loads(linted.stdout) if p["severity"] == "error"] == []
 
 
 def test_the_linter_finds_an_error(document):
-    npm.installed()
     broken = {**document, "paths": {"/a": {"get": {"responses": {"200": {"$ref": "#/components/responses/nothing"}}}}}}
-    (npm.BUILD / "broken.json").write_text(json.dumps(broken))
+    (npm.installed() / "broken.json").write_text(json.dumps(broken))
     found = json.loads(npm.run("node", "lint.mjs", "broken.json").stdout)
     assert "no-unresolved-refs" in {p["rule"] for p in found if p["severity"] == "error"}
 

@@ -32,6 +32,7 @@ ProgramSpec spec_of(const Config& config) {
   };
   add("--locale", config.browser_locale);
   add("--url", config.homepage);
+  if (config.browser_file_dialogs) add("--file-dialogs", *config.browser_file_dialogs ? "true" : "false");
   spec.command.argv.push_back("--");
   if (!config.browser_user_agent.empty()) spec.command.argv.push_back("--user-agent=" + config.browser_user_agent);
   for (std::ptrdiff_t i = 0; !config.browser_extra_args.empty() && i < count_words(config.browser_extra_args); ++i)
@@ -146,8 +147,9 @@ task<void> BrowserService::restart(BrowserWishes wishes) {
   json::Value command = json::Value::object();
   if (wishes.url_blocklist) command["url_blocklist"] = std::move(*wishes.url_blocklist);
   if (wishes.url_allowlist) command["url_allowlist"] = std::move(*wishes.url_allowlist);
-  if (wishes.allow_file_selection_dialogs) command["allow_file_selection_dialogs"] = *wishes.allow_file_selection_dialogs;
-  const bool asks = !command.empty() || wishes.locale;
+  const bool asks = !command.empty() || wishes.allow_file_selection_dialogs || wishes.locale;
+  const auto dialogs = wishes.allow_file_selection_dialogs ? wishes.allow_file_selection_dialogs : config_.browser_file_dialogs;
+  if (dialogs) command["allow_file_selection_dialogs"] = *dialogs;
   if (wishes.locale) command["locale"] = std::move(*wishes.locale);
   else if (!config_.browser_locale.empty()) command["locale"] = config_.browser_locale;
   if (!config_.homepage.empty()) command["url"] = config_.homepage;
@@ -215,6 +217,29 @@ task<json::Value> BrowserService::ask(std::string method, json::Value params, st
   const json::Value command = {{"id", 1}, {"method", std::move(method)}, {"params", std::move(params)}};
   task<json::Value> talk = converse(client, json::dump(command));
   co_return co_await with_timeout(std::move(talk), within, "the browser does not answer");
+}
+
+task<std::string> BrowserService::read_all(Relay::Pointer relay) {
+  std::string out;
+  while (true) {
+    CO_TRY_ASSIGN(const std::string bytes, co_await Relay::read(relay, kReadBytes));
+    if (bytes.empty()) co_return out;
+    if (out.size() + bytes.size() > kMostAnswer) co_return fail(Code::limit, "the protocol's description is too large");
+    out += bytes;
+  }
+}
+
+// A program of the session reads the description, which lies among the page driver's files: the agent opens none of them.
+task<std::string> BrowserService::protocol() {
+  CO_TRY_ASSIGN(const auto in, co_await session());
+  ProgramSpec spec{.name = "protocol", .domain = "browser", .label = "protocol", .workspace = supervisor_.spec().workspace};
+  spec.session = in;
+  spec.command.argv = {in->tools + "/driver/page_driver", "--describe-protocol"};
+  CO_TRY_ASSIGN(Relay::Pointer relay, co_await Relay::start(launcher_, std::move(spec)));
+  task<std::string> reading = read_all(std::move(relay));
+  CO_TRY_ASSIGN(std::string text, co_await with_timeout(std::move(reading), kAnswersWithin, "the page driver does not answer"));
+  if (text.empty()) co_return fail(Code::io, "the page driver does not describe the protocol");
+  co_return text;
 }
 
 task<BrowserService::Client> BrowserService::connect(std::string target) {

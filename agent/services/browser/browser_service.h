@@ -50,6 +50,9 @@ class BrowserService {
     std::string rest;     // what came behind the greeting
   };
   [[nodiscard]] task<Client> connect(std::string target);
+  // JSON: the protocol's domains, as `/json/protocol` of Chromium's port gives them; of the version that the page driver was
+  // installed with. Errors: io, limit, timeout, and those of session().
+  [[nodiscard]] task<std::string> protocol();
   // One command as a client of its own, to the browser or to a page. Errors: invalid_argument (Chromium's, with its message),
   // timeout, and those of connect().
   [[nodiscard]] task<json::Value> ask(std::string method, json::Value params, std::string target = "",
@@ -72,6 +75,7 @@ class BrowserService {
   static task<void> start_again(std::shared_ptr<State> state, CdpControl::Pointer control, std::chrono::milliseconds pause);
   static task<void> await_ready(std::shared_ptr<State> state, Program::Pointer program, bridge::Clock::time_point deadline);
   [[nodiscard]] task<Program::Pointer> program();
+  [[nodiscard]] static task<std::string> read_all(Relay::Pointer relay);
   [[nodiscard]] static task<std::string> next(std::shared_ptr<Client> client);
   [[nodiscard]] static task<void> greet(std::shared_ptr<Client> client);
   [[nodiscard]] static task<json::Value> converse(std::shared_ptr<Client> client, std::string command);

@@ -13,6 +13,14 @@ Status take(const Variable& row, T& value) {
   return {};
 }
 
+Status take(const Variable& row, std::optional<bool>& value) {
+  const std::string text = text_from_env(row);
+  if (text == "true" || text == "1") value = true;
+  else if (text == "false" || text == "0") value = false;
+  else if (!text.empty()) return fail(Code::invalid_argument, std::string(row.name) + " is true or false");
+  return {};
+}
+
 // "3.12", "3.12.4", "python3.12" -> "python3.12".
 std::string kernel_name(std::string_view version) {
   if (version.starts_with("python")) version.remove_prefix(6);
@@ -48,6 +56,7 @@ Result<Config> config_from_env() {
   if (config.browser_locale.empty()) config.browser_locale = variable("BROWSER_LANG").text;
   config.browser_user_agent = text_from_env(variable("BROWSER_USER_AGENT"));
   config.browser_extra_args = text_from_env(variable("BROWSER_EXTRA_ARGS"));
+  TRY(take(variable("BROWSER_ALLOW_FILE_SELECTION_DIALOGS"), config.browser_file_dialogs));
   config.max_implicit_sessions = std::min(config.max_implicit_sessions, config.max_shell_sessions);
   config.max_implicit_kernels = std::min(config.max_implicit_kernels, config.max_jupyter_sessions);
   config.prepare_at_start = !text_from_env(variable("CAISSON_KERNEL_POOL")).empty() && config.prepared_kernels > 0;

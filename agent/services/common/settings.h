@@ -114,6 +114,8 @@ inline constexpr auto kVariables = std::to_array<Variable>({
     text_row(
         "BROWSER_EXTRA_ARGS", "",
         "further arguments of Chromium, separated by a space. What would take a wall away is refused by name when it starts"),
+    text_row("BROWSER_ALLOW_FILE_SELECTION_DIALOGS", "",
+             "`true` or `false`: whether pages may open dialogs that choose a file; without it, Chromium decides"),
     number_row("CAISSON_HOOK_SECONDS", 60, 1, 3600, "time of each `RUN_HOOK_*`"),
     text_row("RUN_HOOK_INIT", "",
              "command of the operator's, at most 32 KiB, which finds only the system's programs: before all else"),

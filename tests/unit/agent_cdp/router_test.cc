@@ -78,6 +78,30 @@ TEST_F(CdpRouter, IdsOfAnySizeComeBackAsTheyWere) {
   EXPECT_EQ(router.unanswered(), 0u);
 }
 
+TEST_F(CdpRouter, DownloadsLandInTheHomeWhateverFolderIsNamed) {
+  router.downloads = "/home/gem/Downloads";
+  connect(1, "S1");
+  struct Row {
+    const char *params, *sent;
+  };
+  const Row rows[] = {
+      {R"({"behavior":"allowAndName","downloadPath":"/tmp/x","eventsEnabled":true,"browserContextId":"C"})",
+       R"({"behavior":"default","browserContextId":"C","eventsEnabled":true})"},
+      {R"({"behavior":"allow","downloadPath":"/home/gem/Downloads2"})", R"({"behavior":"default"})"},
+      {R"({"behavior":"allow"})", R"({"behavior":"default"})"},
+      {R"({"behavior":"allow","downloadPath":"/home/gem/Downloads/a"})", R"({"behavior":"allow","downloadPath":"/home/gem/Downloads/a"})"},
+      {R"({"behavior":"deny"})", R"({"behavior":"deny"})"},
+  };
+  for (const char* method : {"Browser.setDownloadBehavior", "Page.setDownloadBehavior"})
+    for (const Row& row : rows) {
+      client(1, std::string(R"({"id":7,"params":)") + row.params + R"(,"method":")" + method + R"("})");
+      EXPECT_EQ(last()["params"], json::parse(row.sent).value()) << row.params;
+      EXPECT_EQ(last()["method"], method);
+      EXPECT_EQ(last()["sessionId"], "S1");
+    }
+  EXPECT_EQ(router.unanswered(), 10u);
+}
+
 TEST_F(CdpRouter, WhatIsNoIdIsAnsweredAsChromiumDoes) {
   connect(1, "S1");
   const std::size_t before = wires.browser.size();
