@@ -16,7 +16,8 @@ namespace {
 using services::BrowserService;
 
 constexpr WireLimits kCdpLimits{.most_message = 256ULL * 1024 * 1024,  // as caisson-cdp takes it
-                                .last_words = "the browser has let this client go"};
+                                .last_words = "the browser has let this client go",
+                                .protocol = "cdp"};
 
 // --- WebSocket ---
 

@@ -1,5 +1,7 @@
 #include "agent/routes/relay_socket.h"
 
+#include "agent/metrics/registry.h"
+
 namespace caisson::routes {
 namespace {
 
@@ -10,7 +12,12 @@ constexpr double kLastBytesSeconds = 5;
 
 struct Conversation {
   Conversation(Relay::Pointer r, http::WebSocket s, std::shared_ptr<Wire> w, WireLimits l)
-      : relay(std::move(r)), socket(std::move(s)), wire(std::move(w)), limits(l), over(relay->program()->executor()) {}
+      : relay(std::move(r)), socket(std::move(s)), wire(std::move(w)), limits(l), over(relay->program()->executor()) {
+    metrics::registry().add(metrics::Id::screen_clients, {limits.protocol});
+  }
+  ~Conversation() { metrics::registry().add(metrics::Id::screen_clients, {limits.protocol}, -1); }
+  Conversation(const Conversation&) = delete;
+  Conversation& operator=(const Conversation&) = delete;
   const Relay::Pointer relay;
   const http::WebSocket socket;
   const std::shared_ptr<Wire> wire;

@@ -31,6 +31,7 @@ class Wire {
 struct WireLimits {
   std::uint64_t most_message;   // bytes of one of the client's
   std::string_view last_words;  // to the client, when the program has ended
+  std::string_view protocol;    // in the metrics
 };
 
 // Returns when either side has ended. `first` came from the program already.

@@ -9,7 +9,7 @@
 namespace caisson::routes {
 namespace {
 
-constexpr WireLimits kVncLimits{.most_message = 32ULL * 1024 * 1024, .last_words = "the screen has ended"};
+constexpr WireLimits kVncLimits{.most_message = 32ULL * 1024 * 1024, .last_words = "the screen has ended", .protocol = "rfb"};
 
 class VncWire final : public Wire {
  public:

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "agent/metrics/registry.h"
 #include "launcher/common/base/sys.h"
 #include "launcher/common/base/word.h"
 #include "launcher/common/tables/fields.h"
@@ -94,6 +95,7 @@ void BrowserService::hear(const std::shared_ptr<State>& state, const json::Value
     const bridge::Clock::time_point now = bridge::Clock::now();
     while (!state->ends.empty() && now - state->ends.front() > kCountedFor) state->ends.pop_front();
     state->ends.push_back(now);
+    metrics::registry().add(metrics::Id::browser_ends);
     const std::string why = quote(json::text_of(event, "why"), 512);
     sys::say("caisson-agent: the browser has ended: " + why);
     if (state->ends.size() > kPauses.size())

@@ -1,5 +1,6 @@
 #include "agent/services/browser/page_service.h"
 
+#include "agent/metrics/registry.h"
 #include "launcher/common/tables/fields.h"
 
 namespace caisson::services {
@@ -74,6 +75,13 @@ task<Worker::Pointer> PageService::worker() {
 }
 
 task<PageAnswer> PageService::call(frames::PageOp op, json::Value head, std::chrono::milliseconds within) {
+  auto answer = co_await carry_out(op, std::move(head), within);
+  const std::string_view outcome = !answer ? "error" : answer->ok ? "done" : answer->invalid ? "refused" : "failed";
+  metrics::registry().add(metrics::Id::page_operations, {frames::page_op_name(op), outcome});
+  co_return answer;
+}
+
+task<PageAnswer> PageService::carry_out(frames::PageOp op, json::Value head, std::chrono::milliseconds within) {
   Turns::Place place(turns_);
   while (!place.first()) (void)co_await place.changed();
   CO_TRY_ASSIGN(const Worker::Pointer driver, co_await worker());

@@ -44,6 +44,7 @@ class PageService {
 
  private:
   [[nodiscard]] task<Worker::Pointer> worker();
+  [[nodiscard]] task<PageAnswer> carry_out(frames::PageOp op, json::Value head, std::chrono::milliseconds within);
 
   bridge::LauncherClient& launcher_;
   const std::shared_ptr<OutputBudget> budget_;

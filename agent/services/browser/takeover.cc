@@ -1,5 +1,6 @@
 #include "agent/services/browser/takeover.h"
 
+#include "agent/metrics/registry.h"
 #include "launcher/common/base/sys.h"
 
 namespace caisson::services {
@@ -8,6 +9,7 @@ Takeover::State Takeover::begin(bool exclusive, bool view_only, std::int64_t sec
   constexpr std::int64_t kNs = 1'000'000'000;
   state_ = State{.exclusive = exclusive, .view_only = view_only, .until = sys::realtime_ns() / kNs + seconds};
   ends_ = bridge::Clock::now() + std::chrono::seconds(seconds);
+  metrics::registry().add(metrics::Id::takeovers, {exclusive ? "exclusive" : "shared"});
   changed_.notify_all();
   return *state_;
 }

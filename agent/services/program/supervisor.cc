@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "agent/metrics/registry.h"
+
 namespace caisson::services {
 namespace {
 
@@ -98,6 +100,7 @@ task<Program::Pointer> Supervisor::start(std::shared_ptr<Shared> shared) {
   }
   shared->ready = true;
   shared->ready_since = bridge::Clock::now();
+  metrics::registry().add(metrics::Id::service_starts, {shared->spec.name});
   watch(shared, program);
   co_return program;
 }
