@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,7 +49,35 @@ std::optional<Process> process_of(pid_t pid) {
   return Process{pid, *parent, *started};
 }
 
+struct SandboxCall {
+  const char* name;
+  int (*make)();
+};
+constexpr SandboxCall kSandboxCalls[] = {{"unshare(CLONE_NEWUSER)", [] { return ::unshare(CLONE_NEWUSER); }},
+                                         {"chroot in a user namespace", [] { return ::chroot("/"); }}};
+
 }  // namespace
+
+Status try_sandbox() {
+  TRY_ASSIGN(auto said, sys::pipe());
+  const pid_t child = ::fork();
+  if (child < 0) return sys_error("fork");
+  if (child == 0) {
+    for (int i = 0; const SandboxCall& call : kSandboxCalls) {
+      const int refused[] = {i++, call.make() == 0 ? 0 : errno};
+      if (refused[1] != 0) ::_exit(::write(said.second.get(), refused, sizeof refused) > 0 ? 1 : 2);
+    }
+    ::_exit(0);
+  }
+  said.second.reset();
+  int refused[2] = {};
+  const bool told = ::read(said.first.get(), refused, sizeof refused) == static_cast<ssize_t>(sizeof refused);
+  const int status = sys::reap(child);
+  if (!told && status == 0) return {};
+  if (!told) return fail(Code::unavailable, "the calls of Chromium's sandbox end a process, status " + std::to_string(status));
+  return fail(Code::unavailable, std::string(kSandboxCalls[refused[0]].name) + " is refused (" + errno_name(refused[1]) +
+                                     "), and Chromium's sandbox needs it: start the container with image/seccomp.json");
+}
 
 std::vector<Process> descendants(pid_t ancestor) {
   std::multimap<pid_t, Process> by_parent;

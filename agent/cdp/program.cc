@@ -109,11 +109,12 @@ void Program::start() {
   if (const auto started = start_browser(); !started) {
     last_end_ = started.error().text();
     if (browser_.running()) return browser_.kill(last_end_);
-    control_.tell({{"event", "failed"}, {"why", last_end_}});
+    control_.tell({{"event", "failed"}, {"why", last_end_}, {"final", started.error().code == Code::unavailable}});
   }
 }
 
 Status Program::start_browser() {
+  TRY(try_sandbox());
   TRY(prepare_profile(options_.start.profile));
   TRY(write_policies(options_.policies, policies(wishes_, options_.start.home)));
   TRY_ASSIGN(const auto environment, scratch_environment(options_.scratch));

@@ -5,11 +5,13 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
 
 import cdp
+import places
 
 
 @pytest.fixture
@@ -352,3 +354,22 @@ def test_a_relay_ends_when_its_input_does(shared):
 def test_a_relay_says_that_nobody_listens(fresh):
     done = subprocess.run([fresh.tool("caisson-relay"), str(fresh.socket)], capture_output=True, text=True)
     assert done.returncode == 1 and "ENOENT" in done.stderr
+
+
+REFUSE = """
+import ctypes, os, struct, sys
+sys.path.insert(0, sys.argv[1])
+import places
+code, count = places.refusing((int(sys.argv[2]),), True)
+program, libc = ctypes.create_string_buffer(code), ctypes.CDLL(None)
+assert libc.prctl(22, 2, struct.pack("=HxxxxxxQ", count, ctypes.addressof(program)), 0, 0) == 0
+os.execvp(sys.argv[3], sys.argv[3:])
+"""
+
+
+@pytest.mark.parametrize("call, number", [("chroot", 161 if places.X86 else 51), ("unshare", 272 if places.X86 else 97)])
+def test_a_container_that_refuses_a_call_of_the_sandbox_is_named_before_the_start(fresh, call, number):
+    fresh.start(around=(sys.executable, "-c", REFUSE, pathlib.Path(places.__file__).parent, str(number)))
+    failed = fresh.event("failed")
+    assert failed["final"] is True and failed["why"].startswith("unavailable: " + call) and "EPERM" in failed["why"], failed
+    assert not fresh.processes()
