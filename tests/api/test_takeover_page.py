@@ -71,6 +71,12 @@ def test_a_person_sees_clicks_and_types(page, api, field):
     eventually(lambda: field() == "Hello, World: 42 (tabs & \"quotes\")!")
 
 
+def test_a_person_types_what_the_screens_own_layout_lacks(page, api, field):
+    text = "Grüße, Ελληνικά, Русский, 日本語"
+    page.open(take_over(api)["url"]).type(text)
+    eventually(lambda: field() == text)
+
+
 def test_a_view_only_link_shows_and_does_nothing(page, api, field):
     page.open(take_over(api, view_only=True)["url"])
     assert page.text("state") == "Connected, view-only"
