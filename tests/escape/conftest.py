@@ -14,6 +14,7 @@ sys.path[:0] = [str(HERE.parent / "session"), str(HERE)]
 import catalogue  # noqa: E402
 import harness  # noqa: E402
 import places  # noqa: E402
+import sight  # noqa: E402
 import verdicts  # noqa: E402
 
 TIERS = ("T3", "T2", "T0", "T1")
@@ -60,13 +61,18 @@ def parts(native, program, tmp_path_factory):
     """name -> what the part found."""
     out = tmp_path_factory.mktemp("parts")
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        running = {name: pool.submit(part, name, program, out / f"{name}.json") for name in ("controls", *PLACES, "packages")}
+        running = {name: pool.submit(part, name, program, out / f"{name}.json") for name in ("controls", *PLACES, *sight.KINDS)}
     return {name: one.result() for name, one in running.items()}
 
 
 @pytest.fixture(scope="session")
 def packages(parts, cases):
     return verdicts.Tier("T3 with system_packages", cases, parts["packages"], parts["controls"]["controls"])
+
+
+@pytest.fixture(scope="session", params=("nested-sandbox", "nested"))
+def nested(request, parts, cases):
+    return verdicts.Tier(f"T3 with {request.param}", cases, parts[request.param], parts["controls"]["controls"])
 
 
 @pytest.fixture(scope="session")

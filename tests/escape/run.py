@@ -1,6 +1,6 @@
 """One part of the escape leg, as a process of its own so that the parts can run side by side: `run.py PART PROGRAM OUT`.
 PART is a tier (the attacks in its sessions, and what its launcher signs), `workspaces TIER` (the same between two workspaces),
-`packages` (T3, where sessions install packages) or `controls` (the same attacks unconfined)."""
+one of sight.KINDS (T3, where sessions may do more) or `controls` (the same attacks unconfined)."""
 
 import json
 import pathlib
@@ -20,7 +20,8 @@ PLACE = "/srv"
 
 def part(name, base, program):
     tier, kind = name.removeprefix(places.BETWEEN), between.Between if name.startswith(places.BETWEEN) else sight.Sight
-    one = kind("T3" if name in ("controls", "packages") else tier, base, program, packages=name == "packages")
+    more = name if name in sight.KINDS else None
+    one = kind("T3" if more or name == "controls" else tier, base, program, more)
     try:
         if name == "controls":
             return {"controls": one.controls()}

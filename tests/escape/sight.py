@@ -23,7 +23,9 @@ DAEMONS = ("PR-09.daemon", "PR-10.daemons", "RS-22.fork-race")
 LEAKS = ("RS-14.segment", "RS-14.queue")
 LOCKS = {"RS-17.flock": False, "RS-17.ofd-lock": True}
 SERVES = ("NW-18.serve", "NW-18.serve-loopback", "NW-18.serve6")
-UIDS = {"packages": 61004, "T3": 61003, "T2": 61002, "T0": 61000, "no mounts": 61005, "T1": places.UID}
+# Where policies give sessions more. nested-sandbox: they may make namespaces as Chromium does, which `nested` does before each attack.
+KINDS = ("packages", "nested-sandbox", "nested")
+UIDS = {"nested": 61007, "nested-sandbox": 61006, "packages": 61004, "T3": 61003, "T2": 61002, "T0": 61000, "no mounts": 61005, "T1": places.UID}
 # So many attacks that have shown nothing are no matter of a slow machine: they are not tried again.
 MANY = 10
 BURSTS = ("RS-01.burst", "RS-03.burst")
@@ -106,8 +108,8 @@ class Sight:
     environment = {}  # of the launcher
     attackers = {}  # arguments of a session of the attacker's
 
-    def __init__(self, tier, base, program, packages=False):
-        self.tier, self.base, self.packages = tier, base, packages
+    def __init__(self, tier, base, program, kind=None):
+        self.tier, self.base, self.kind = tier, base, kind
         self.unconfined = False
         base.chmod(0o755)
         # Controls run as other users, who do not reach a build folder or pytest's own.
@@ -130,7 +132,7 @@ class Sight:
         (self.base / "launcher").mkdir()
         self.launcher = self.make_launcher(self.base / "launcher")
         # An id of its own, for the parts run side by side: sessions get the home's owner.
-        self.uid = UIDS["packages" if self.packages else self.tier]
+        self.uid = UIDS[self.kind or self.tier]
         os.chown(self.launcher.home, self.uid, self.uid)
         self.decoys = Decoys(self.base, self.program, self.uid)
 
@@ -163,9 +165,13 @@ class Sight:
 
     def configure(self):
         write_policies(self.launcher.policies, self.base)
-        if self.packages:
-            weaken = [{"field": "/system_packages", "why": "what its sessions can do is tried"}]
-            edit(self.launcher.policies / "bash.json", system_packages=True, weaken=weaken)
+        why = "what its sessions can do is tried"
+        if self.kind == "packages":
+            edit(self.launcher.policies / "bash.json", system_packages=True, weaken=[{"field": "/system_packages", "why": why}])
+        elif self.kind:
+            base = json.loads((self.launcher.policies / "base.json").read_text())["syscalls"]["allow"]
+            allow = [*(one for one in base if one != "netlink-route"), "nested-sandbox"]
+            edit(self.launcher.policies / "bash.json", syscalls={"allow": allow}, weaken=[{"field": "/syscalls/allow", "why": why}])
         shutil.copy(self.program, self.launcher.home / "escape")
         self.decoys.programs(self.launcher.home, self.program)
         if self.tier == "T1":
@@ -182,6 +188,8 @@ class Sight:
         self.left = {entry["id"] for entry in self.statement["confinement"]["residual"]}
         home = self.bring(session)
         self.path = f"{home}/escape"
+        if self.kind == "nested":
+            more["nested"] = 1
         self.places = self.decoys.places(home, self.launcher, self.pid, victim=self.number(self.victim), **more)
         self.control.destroy(session)
 

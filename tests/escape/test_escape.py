@@ -86,6 +86,12 @@ def test_a_copy_of_the_system_opens_nothing_but_itself(packages, tiers):
     assert {id: v["note"] for id, v in more.items()}.items() <= ALREADY_ROOT.items(), packages.say("open")
 
 
+def test_namespaces_of_a_browsers_own_open_nothing_that_is_not_stated(nested, tiers):
+    assert set(nested.stated) == {*tiers["T3"].stated, "nested-user-ns"}
+    assert not nested.those("undecided"), nested.say("undecided")
+    assert not nested.those("open"), nested.say("open")
+
+
 def test_the_table_of_the_readme_is_what_was_seen(tiers):
     path = ROOT / "tests/escape/README.md"
     text = path.read_text()
