@@ -27,6 +27,12 @@ def act(api, kind, **fields):
     assert api.post("/v1/browser/actions", {"action_type": kind, **fields}).json()["success"]
 
 
+def clear(api):
+    """Deletes what was typed into the field."""
+    for keys in (["ctrl", "a"], ["delete"]):
+        act(api, "HOTKEY", keys=keys)
+
+
 def copy_on_screen(api, text):
     """Types it into the field, and copies it there."""
     act(api, "TYPING", text=text)

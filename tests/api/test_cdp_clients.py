@@ -35,10 +35,10 @@ def page(api):
     api.post("/v1/bash/exec", {"command": "rm -f ~/clients.html ~/Downloads/saved*"})
 
 
-def start(clients, api, page, program):
+def start(clients, api, page, program, **more):
     host = urllib.parse.urlsplit(api.url)
     place = {"ADDRESS": f"{api.url}/cdp", "SOCKET": f"ws://{host.netloc}/cdp", "HOST": host.hostname, "PORT": str(host.port)}
-    return subprocess.Popen([npm.node(), program], cwd=clients, env={**os.environ, **place, "KEY": api.key, "PAGE": page},
+    return subprocess.Popen([npm.node(), program], cwd=clients, env={**os.environ, **place, "KEY": api.key, "PAGE": page, **more},
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -87,9 +87,10 @@ def test_playwright_for_python_works_unmodified(api, page):
 
 def test_six_at_once_have_a_tab_each_and_leave_nothing(clients, api, page):
     before = tabs(api)
-    started = [(program, start(clients, api, page, program)) for program in [*WANTED] * 2]
+    # Without dialogs: playwright dismisses those of every tab that it knows, and it knows all tabs of a browser.
+    started = [(program, start(clients, api, page, program, SHARED="1")) for program in [*WANTED] * 2]
     for program, process in started:
-        assert seen(process) == WANTED[program], program
+        assert seen(process) == {**WANTED[program], **({"asked": ""} if "asked" in WANTED[program] else {})}, program
     eventually(lambda: tabs(api) == before)
 
 
@@ -134,11 +135,11 @@ def test_chrome_devtools_mcp_works_unmodified(clients, api, page):
     program = clients / "node_modules/chrome-devtools-mcp/build/src/bin/chrome-devtools-mcp.js"
     with Mcp(npm.node(), str(program), "--wsEndpoint", socket, "--wsHeaders", json.dumps({"X-AIO-API-Key": api.key}), "--no-usage-statistics",
              cwd=clients) as mcp:
-        assert "clients.html" in mcp.tool("new_page", url=page)
-        snapshot = mcp.tool("take_snapshot")
+        listed = mcp.tool("new_page", url=page)
+        number = int(next(line.split(":")[0] for line in listed.splitlines() if "clients.html" in line))
+        snapshot = mcp.tool("take_snapshot", pageId=number)
         button = next(line.split("uid=")[1].split()[0] for line in snapshot.splitlines() if 'button "p"' in line)
-        mcp.tool("click", uid=button)
-        assert "pressed" in mcp.tool("evaluate_script", function="() => document.title")
-        number = next(line.split(":")[0].strip() for line in mcp.tool("list_pages").splitlines() if "clients.html" in line)
-        mcp.tool("close_page", pageId=int(number))
+        mcp.tool("click", pageId=number, uid=button)
+        assert "pressed" in mcp.tool("evaluate_script", pageId=number, function="() => document.title")
+        mcp.tool("close_page", pageId=number)
     eventually(lambda: tabs(api) == before)

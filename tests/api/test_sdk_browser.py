@@ -5,6 +5,7 @@ from screen import needs_desktop
 
 pytest.importorskip("agent_sandbox", reason="the SDK is not installed (scripts/test does it)")
 from agent_sandbox import Resolution, RestartRequest, RouteResponseModel  # noqa: E402
+from agent_sandbox.core.api_error import ApiError  # noqa: E402
 from agent_sandbox.browser import types as actions  # noqa: E402
 
 pytestmark = needs_desktop
@@ -49,7 +50,8 @@ def test_the_browser_and_its_screen(areas):
         assert browser.get_info().data.viewport.width == 1024
     finally:
         browser.set_config(resolution=Resolution(width=1280, height=1024))
-    browser.get_proxy_pac()
+    with pytest.raises(ApiError, match="404"):  # none is in force
+        browser.get_proxy_pac()
     assert browser.restart(request=RestartRequest(mode="soft")).success
 
 
@@ -111,7 +113,7 @@ def test_tabs(areas, page):
     tabs = areas["browser_tabs"]
     assert tabs.create(url="data:text/html,<title>another</title>").success
     listed = tabs.list().data
-    at = next(i for i, tab in enumerate(listed) if tab["title"] == "another")
+    at = next(i for i, tab in enumerate(listed) if "another" in tab["url"])
     assert tabs.activate(at).success and tabs.close(at).success
     assert len(tabs.list().data) == len(listed) - 1
 

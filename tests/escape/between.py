@@ -79,7 +79,7 @@ class Between(sight.Sight):
         _, fds = self.control.start(self.other, "/usr/bin/python3", "-I", "-c", SERVERS, name, stdin=False)
         port = json.loads(os.read(fds[0], 100))
         # By a process of its own that nothing attacks: the one way to it where mounts are private.
-        keeper = sleeper(self.control, self.other, f"{os.getpid()}.6")
+        keeper = sleeper(self.control, self.other)
         self.decoys.outside = pathlib.Path(f"/proc/{keeper}/root{home}/outside")
         place = home if self.tier == "T0" else f"/proc/{self.number(keeper)}/root{home}"
         if port:

@@ -72,7 +72,7 @@ def packages(parts, cases):
 
 @pytest.fixture(scope="session", params=("nested-sandbox", "nested"))
 def nested(request, parts, cases):
-    return verdicts.Tier(f"T3 with {request.param}", cases, parts[request.param], parts["controls"]["controls"])
+    return request.param, verdicts.Tier(f"T3, {request.param}", cases, parts[request.param], parts["controls"]["controls"])
 
 
 @pytest.fixture(scope="session")

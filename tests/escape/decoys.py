@@ -287,8 +287,9 @@ def beyond_own_numbers():
     os.waitpid(pid, 0)
 
 
-def sleeper(control, session, mark):
-    """A process of the session; its pid outside."""
+def sleeper(control, session):
+    """A process of the session, which sleeps for days; its pid outside."""
+    mark = f"{1_000_000 + os.getpid()}.{time.monotonic_ns()}"  # seconds: this process may have a small number
     beyond_own_numbers()
     control.start(session, "sleep", mark)
     return eventually(lambda: marked(mark, "sleep"), what="the victim runs")[0]

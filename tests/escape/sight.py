@@ -182,7 +182,7 @@ class Sight:
     def settle(self):
         """The victim's session, and what depends on where things are in a session."""
         more = self.neighbour()
-        self.victim = sleeper(self.control, self.other, f"{os.getpid()}.5")
+        self.victim = sleeper(self.control, self.other)
         session = self.attacking()
         self.statement = catalogue.statement(self.control, session)
         self.left = {entry["id"] for entry in self.statement["confinement"]["residual"]}
@@ -228,14 +228,13 @@ class Sight:
         if victim_state(self.victim) is None or victim_state(self.victim) != self.calm:
             with contextlib.suppress(OSError):
                 os.kill(self.victim, signal.SIGKILL)
-            mark = f"{os.getpid()}.{time.monotonic_ns()}"
             try:
-                self.victim = sleeper(self.control, self.other, mark)
+                self.victim = sleeper(self.control, self.other)
             except Refused as e:
                 # A control may end it: what is unconfined may do anything. A session may not, but where its statement says so.
                 assert self.unconfined or "landlock-no-scopes" in self.left, f"the other session is gone: {e}"
                 self.other = self.attacked()
-                self.victim = sleeper(self.control, self.other, mark)
+                self.victim = sleeper(self.control, self.other)
             self.places["victim"] = self.number(self.victim)
         self.calm = victim_state(self.victim)
 

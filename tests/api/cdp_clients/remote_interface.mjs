@@ -1,8 +1,10 @@
-// chrome-remote-interface: asks for the protocol itself, opens a tab and closes it. It sends no header: the key is in each address.
+// chrome-remote-interface: asks for the protocol itself, opens a tab and closes it. It sends no header: the key is in each address, also in
+// those that the server gives.
 import CDP from 'chrome-remote-interface';
 
 const {HOST, PORT, KEY, PAGE} = process.env;
-const options = {host: HOST, port: Number(PORT), alterPath: (path) => `${path}${path.includes('?') ? '&' : '?'}api_key=${KEY}`};
+const withKey = (path) => (path.startsWith('/devtools/') ? path : `${path}${path.includes('?') ? '&' : '?'}api_key=${KEY}`);
+const options = {host: HOST, port: Number(PORT), alterPath: withKey};
 const {domains} = await CDP.Protocol(options);
 const target = await CDP.New({...options, url: PAGE});
 const client = await CDP({...options, target});

@@ -185,7 +185,9 @@ static void spare(long most) {
   int per = map->keysyms_per_keycode, count = xcb_get_keyboard_mapping_keysyms_length(map) / per, none = 0;
   for (int i = count - 1; i >= 0; --i) {
     xcb_keysym_t letter = 0x1004E00 + (xcb_keysym_t)i, *of = xcb_get_keyboard_mapping_keysyms(map) + i * per;
-    if (of[0] != 0) continue;
+    int column = 0;
+    while (column < per && of[column] == 0) ++column;
+    if (column < per) continue;
     if (most-- > 0) xcb_change_keyboard_mapping(x, 1, (xcb_keycode_t)(xcb_get_setup(x)->min_keycode + i), 1, &letter);
     else ++none;
   }

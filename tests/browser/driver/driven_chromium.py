@@ -102,7 +102,7 @@ class Bridge:
             del message["sessionId"]
         if (client := self.client) is not None:
             try:
-                client.sendall(json.dumps(message).encode() + b"\0")
+                client.sendall(json.dumps(message, separators=(",", ":")).encode() + b"\0")  # as Chromium writes it
             except OSError:
                 pass
 
