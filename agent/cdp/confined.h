@@ -14,8 +14,8 @@
 
 namespace caisson::cdp {
 
-// Tries the calls with which Chromium's sandbox begins, in a child of ours. A container's seccomp profile may refuse one; Chromium
-// itself would end in a crash of its zygote that names none. unavailable: which call, its error, and what permits it.
+// Tries the calls with which Chromium's sandbox begins, in a child of ours. A container's seccomp profile may refuse one, and
+// Chromium would end in a crash of its zygote that names none. unavailable: which call, its error, and what permits it.
 [[nodiscard]] Status try_sandbox();
 
 struct Process {

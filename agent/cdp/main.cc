@@ -15,11 +15,11 @@ Result<Options> read_options(const std::vector<std::string>& arguments) {
   std::string filters, dialogs;
   out.start.program = "/usr/lib/chromium/chromium";
   if (const char* home = ::getenv("HOME")) out.start.home = home;
-  const std::map<std::string, std::string*> known = {
-      {"--socket", &out.socket},         {"--policies", &out.policies}, {"--scratch", &out.scratch},
-      {"--profile", &out.start.profile}, {"--home", &out.start.home},   {"--program", &out.start.program},
-      {"--locale", &out.start.locale},   {"--url", &out.start.url},     {"--least-filters", &filters},
-      {"--file-dialogs", &dialogs}};
+  const std::map<std::string, std::string*> known = {{"--socket", &out.socket},       {"--policies", &out.policies},
+                                                     {"--scratch", &out.scratch},     {"--profile", &out.start.profile},
+                                                     {"--home", &out.start.home},     {"--program", &out.start.program},
+                                                     {"--locale", &out.start.locale}, {"--url", &out.start.url},
+                                                     {"--least-filters", &filters},   {"--file-dialogs", &dialogs}};
   std::size_t i = 0;
   for (; i < arguments.size() && arguments[i] != "--"; i += 2) {
     const auto option = known.find(arguments[i]);

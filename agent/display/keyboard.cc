@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kMostMap = 256 * 1024;        // bytes of a keyboard map
 constexpr std::size_t kStrokesAtOnce = 64;          // then the server is waited for
 constexpr std::int64_t kGiveBackAfterUs = 300'000;  // since the last stroke on a spare key
-constexpr std::int64_t kQuietUs = 1'000'000;        // without a new binding: then programs have read what was typed on the old ones
+constexpr std::int64_t kQuietUs = 1'000'000;        // without a new binding: what was typed before has been read
 constexpr std::uint16_t kCoreKeyboard = XCB_XKB_ID_USE_CORE_KBD;
 constexpr Keysym kControlL = 0xFFE3, kSmallV = 'v';
 

@@ -22,9 +22,10 @@ class Keyboard {
   Keyboard& operator=(const Keyboard&) = delete;
   ~Keyboard();
 
-  // Frees the multimedia keys: some hundred spare ones instead of twelve, for TYPING and for the X server, which binds one to each
-  // character of a viewer that the layout lacks, and keeps it. When more than half are bound and no key has changed for a time,
-  // all are to be given back (`wanted`, then tidy()): a viewer never types into a full map. A character in use is bound again.
+  // Frees the multimedia keys: some hundred spare ones instead of twelve, for TYPING and for the X server, which binds one to
+  // each character of a viewer that the layout lacks, and keeps it. When more than half are bound and no key has changed for a
+  // time, all are to be given back (`wanted`, then tidy()): the map is not full when a viewer types. A character in use is bound
+  // again.
   [[nodiscard]] Task<Status> start();
   void on_event(std::string_view event);
   [[nodiscard]] Task<Status> tidy();

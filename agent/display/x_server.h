@@ -26,7 +26,7 @@ struct Pointer {
 // Numbers of the extensions' requests. Each is there, but `shm` may be absent.
 struct Extensions {
   std::uint8_t xtest = 0, xfixes = 0, randr = 0, xkb = 0;
-  std::optional<std::uint8_t> shm;  // with descriptors (1.2)
+  std::optional<std::uint8_t> shm;               // with descriptors (1.2)
   std::uint8_t xfixes_event = 0, xkb_event = 0;  // numbers of their first events
 };
 

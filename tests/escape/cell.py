@@ -17,6 +17,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "session"))
 import harness  # noqa: E402
+import policies  # noqa: E402
 import sight  # noqa: E402
 from decoys import Decoys, host_address  # noqa: E402
 from over_http import OverHttp  # noqa: E402
@@ -100,7 +101,7 @@ class Cell(sight.Sight):
     def surround(self):
         first = self.spec["first_uid"]
         harness.copy_policies(self.base / "policies")
-        sight.write_policies(self.base / "policies", self.base)
+        policies.write_policies(self.base / "policies", self.base)
         for path in (self.base / "policies", *(self.base / "policies").rglob("*")):
             os.chown(path, first, first)
         self.launcher = ContainerLauncher(self.spec, self.base)

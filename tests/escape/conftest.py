@@ -14,7 +14,7 @@ sys.path[:0] = [str(HERE.parent / "session"), str(HERE)]
 import catalogue  # noqa: E402
 import harness  # noqa: E402
 import places  # noqa: E402
-import sight  # noqa: E402
+import policies  # noqa: E402
 import verdicts  # noqa: E402
 
 TIERS = ("T3", "T2", "T0", "T1")
@@ -61,7 +61,7 @@ def parts(native, program, tmp_path_factory):
     """name -> what the part found."""
     out = tmp_path_factory.mktemp("parts")
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        running = {name: pool.submit(part, name, program, out / f"{name}.json") for name in ("controls", *PLACES, *sight.KINDS)}
+        running = {name: pool.submit(part, name, program, out / f"{name}.json") for name in ("controls", *PLACES, *policies.KINDS)}
     return {name: one.result() for name, one in running.items()}
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import ctypes
-import json
 import os
 import pathlib
 import shutil
@@ -15,7 +14,8 @@ import catalogue
 import places
 from decoys import CANARY, Decoys, beyond_own_numbers, contents, metadata, sleeper, victim_state
 from over_http import OverHttp
-from harness import API_KEY, Launcher, Refused, careless, edit, eventually, inside, processes
+from policies import give_more, write_policies
+from harness import API_KEY, Launcher, Refused, careless, eventually, inside, processes
 
 VICTIM = tuple(f"PR-05.{n}" for n in ("kill", "kill-9", "tgkill", "tkill", "queue", "queue-thread", "pidfd", "group", "owner", "stop")) + (
     "PR-13.limit", "PR-14.nice", "PR-14.affinity", "PR-14.io", "PR-14.idle", "PR-15.oom-victim", "PR-15.coredump", "PR-15.timerslack")  # fmt: skip
@@ -23,8 +23,6 @@ DAEMONS = ("PR-09.daemon", "PR-10.daemons", "RS-22.fork-race")
 LEAKS = ("RS-14.segment", "RS-14.queue")
 LOCKS = {"RS-17.flock": False, "RS-17.ofd-lock": True}
 SERVES = ("NW-18.serve", "NW-18.serve-loopback", "NW-18.serve6")
-# Where policies give sessions more. nested-sandbox: they may make namespaces as Chromium does, which `nested` does before each attack.
-KINDS = ("packages", "nested-sandbox", "nested")
 UIDS = {"nested": 61007, "nested-sandbox": 61006, "packages": 61004, "T3": 61003, "T2": 61002, "T0": 61000, "no mounts": 61005, "T1": places.UID}
 # So many attacks that have shown nothing are no matter of a slow machine: they are not tried again.
 MANY = 10
@@ -34,8 +32,6 @@ BOX = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
 EVERYBODY = ("PR-06.kill-all", "PR-06.stop-all")
 FILES = ("FS-02.", "FS-04.", "FS-30.")
 METADATA = ("chmod", "fchmodat2", "chown", "utime", "setxattr", "removexattr")
-# Below what a control may take: 100 processes, 64 MiB.
-LIMITS = {"processes": 64, "memory_bytes": 48 << 20, "open_files": 256, "cpu_seconds": 2, "tmp_bytes": 32 << 20, "tmp_inodes": 1500}
 FULL_PORTS = (80, 443, 22, 25, 2375, 10250)
 # Where every address leads here: what a session would reach if it reached anything.
 EVERYWHERE = """
@@ -165,13 +161,8 @@ class Sight:
 
     def configure(self):
         write_policies(self.launcher.policies, self.base)
-        why = "what its sessions can do is tried"
-        if self.kind == "packages":
-            edit(self.launcher.policies / "bash.json", system_packages=True, weaken=[{"field": "/system_packages", "why": why}])
-        elif self.kind:
-            base = json.loads((self.launcher.policies / "base.json").read_text())["syscalls"]["allow"]
-            allow = [*(one for one in base if one != "netlink-route"), "nested-sandbox"]
-            edit(self.launcher.policies / "bash.json", syscalls={"allow": allow}, weaken=[{"field": "/syscalls/allow", "why": why}])
+        if self.kind:
+            give_more(self.launcher.policies, self.kind)
         shutil.copy(self.program, self.launcher.home / "escape")
         self.decoys.programs(self.launcher.home, self.program)
         if self.tier == "T1":
@@ -465,22 +456,6 @@ def settled(ids, run, shows):
             break
         found |= run(again)
     return found
-
-
-def write_policies(policies, base):
-    """The shipped ones with the granted decoys below `base`, and limits that are reached soon."""
-    shipped = json.loads((policies / "base.json").read_text())
-    grants = [{"path": str(base / "ro"), "access": "read"}, {"path": str(base / "rw"), "access": "read-write"}]
-    hide = [*shipped["hide"], str(base / "ro/hidden")]
-    edit(policies / "base.json", grants=shipped["grants"] + grants, hide=hide, limits={**shipped["limits"], **LIMITS})
-    # The other domains were narrowed against the shipped base, not against this one.
-    for path in policies.glob("*.json"):
-        if path.stem not in ("base", "bash", "hermit", "run", "schema", "shell"):
-            path.unlink()
-    (policies / "hermit.json").write_text(
-        json.dumps({"extends": "base", "description": "Alone.", "home": "private", "tmp": "private"})
-    )
-    (policies / "hermit.json").chmod(0o644)
 
 
 def first_child(pid):

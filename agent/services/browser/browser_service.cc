@@ -98,8 +98,7 @@ void BrowserService::hear(const std::shared_ptr<State>& state, const json::Value
     metrics::registry().add(metrics::Id::browser_ends);
     const std::string why = quote(json::text_of(event, "why"), 512);
     sys::say("caisson-agent: the browser has ended: " + why);
-    if (json::get_bool(event, "final").value_or(std::nullopt) == true)
-      state->given_up = "the browser cannot start: " + why;
+    if (json::get_bool(event, "final").value_or(std::nullopt) == true) state->given_up = "the browser cannot start: " + why;
     else if (state->ends.size() > kPauses.size())
       state->given_up =
           "the browser ended " + std::to_string(state->ends.size()) + " times within a minute, the last time: " + why;

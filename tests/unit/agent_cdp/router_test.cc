@@ -89,7 +89,8 @@ TEST_F(CdpRouter, DownloadsLandInTheHomeWhateverFolderIsNamed) {
        R"({"behavior":"default","browserContextId":"C","eventsEnabled":true})"},
       {R"({"behavior":"allow","downloadPath":"/home/gem/Downloads2"})", R"({"behavior":"default"})"},
       {R"({"behavior":"allow"})", R"({"behavior":"default"})"},
-      {R"({"behavior":"allow","downloadPath":"/home/gem/Downloads/a"})", R"({"behavior":"allow","downloadPath":"/home/gem/Downloads/a"})"},
+      {R"({"behavior":"allow","downloadPath":"/home/gem/Downloads/a"})",
+       R"({"behavior":"allow","downloadPath":"/home/gem/Downloads/a"})"},
       {R"({"behavior":"deny"})", R"({"behavior":"deny"})"},
   };
   for (const char* method : {"Browser.setDownloadBehavior", "Page.setDownloadBehavior"})
