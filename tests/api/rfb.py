@@ -107,6 +107,11 @@ class Viewer:
         for letter in text:
             self.key(ord(letter) if ord(letter) < 0x100 else 0x1000000 + ord(letter))
 
+    def erase(self):
+        """Control and a, then Delete."""
+        for keysym, down in ((0xFFE3, 1), (ord("a"), 1), (ord("a"), 0), (0xFFE3, 0), (0xFFFF, 1), (0xFFFF, 0)):
+            self.send(struct.pack(">BBxxI", 4, down, keysym))
+
     def point(self, x, y, buttons=0):
         self.send(struct.pack(">BBHH", 5, buttons, x, y))
 
