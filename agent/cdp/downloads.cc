@@ -3,10 +3,14 @@
 #include "agent/cdp/text.h"
 
 namespace caisson::cdp {
+namespace {
+constexpr std::size_t kMostBytes = 64 * 1024;
+}
 
 std::string with_downloads_in(std::string_view folder, std::string_view text, const Message& message) {
   const std::string_view method = unquoted(message.method.value.of(text));
   if (method != "Browser.setDownloadBehavior" && method != "Page.setDownloadBehavior") return {};
+  if (text.size() > kMostBytes) return {};  // a changed message is a copy
   const std::string_view params = message.params.value.of(text), behavior = inner_string(params, "behavior");
   if (behavior != "allow" && behavior != "allowAndName") return {};
   const std::string_view path = inner_string(params, "downloadPath");

@@ -47,7 +47,7 @@ Worker::Worker(Server& server, bool shared_memory, std::int64_t hold_us, std::fu
       loop_(server.link().loop()),
       screen_(server, shared_memory),
       mouse_(server, hold_us),
-      keyboard_(server, hold_us, [this] { running_.push_back(tidy()); }),
+      keyboard_(server, hold_us, [this] { if (!std::exchange(tidying_, true)) running_.push_back(tidy()); }),
       clipboard_(server),
       over_(std::move(over)),
       actions_(loop_),
@@ -112,6 +112,7 @@ Task<bool> Worker::tidy() {
   const Turns::Turn turn = co_await actions_.take();
   (void)co_await keyboard_.tidy();  // fails with the connection alone, and then the program ends
   keyboard_.rest();
+  tidying_ = false;
   sweep_soon();
   co_return true;
 }

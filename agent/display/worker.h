@@ -68,7 +68,7 @@ class Worker {
   Clipboard clipboard_;
   std::function<void(std::string)> over_;
   int in_ = -1, out_ = -1;
-  bool reading_ = true, writing_ = false;
+  bool reading_ = true, writing_ = false, tidying_ = false;
   frames::Decoder decoder_{kAccepted};
   std::string unread_;
   std::deque<std::string> answers_;

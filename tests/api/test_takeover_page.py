@@ -44,7 +44,6 @@ class Page:
             chain.send_keys(letter).pause(0.03)
         chain.perform()
 
-
     def press(self, text):
         """As the keyboard of another layout does: each character by one of its keys."""
         for i, letter in enumerate(text):
