@@ -70,9 +70,9 @@ def parse(text):
     found = {}
     for line in text.splitlines():
         try:
-            one = json.loads(line)
+            one = json.loads(line[max(line.find('{"id": '), 0) :])  # random calls write to stdout, too
             found[one.pop("id")] = one
-        except (ValueError, KeyError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             print(f"not a verdict: {line!r}", file=sys.stderr)
     return found
 
