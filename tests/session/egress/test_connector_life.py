@@ -1,7 +1,7 @@
 """Connections that are made for sessions: whose they are, what is on record, and what stays when a process of the way ends."""
 
-import json
 import contextlib
+import json
 import os
 import signal
 import socket
