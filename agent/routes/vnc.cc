@@ -27,9 +27,7 @@ class VncWire final : public Wire {
   }
   // A key without a letter of the layout's would be bound and pressed at once, and a program may miss it.
   [[nodiscard]] asio::awaitable<void> prepare() override {
-    if (keys_.empty()) co_return;
-    std::vector<std::uint32_t> keys = std::exchange(keys_, {});
-    (void)co_await desktop_.provide_keys(std::move(keys));
+    if (!keys_.empty()) (void)co_await desktop_.provide_keys(std::exchange(keys_, {}));
   }
 
  private:
