@@ -7,6 +7,8 @@
 namespace caisson::services {
 namespace {
 
+using namespace rfb;
+
 // What the clipboard's manners need.
 constexpr std::uint32_t kExtendedClipboard = 0xC0A1E5CE;
 constexpr std::size_t kMostFence = 64;
@@ -34,8 +36,8 @@ void WatcherFilter::begin(State state, std::size_t need) {
 }
 
 Status WatcherFilter::take_type() {
-  const std::uint8_t type = rfb::byte(held_, 0);
-  const rfb::Row* const row = rfb::row_of(type);
+  const std::uint8_t type = byte(held_, 0);
+  const Row* const row = row_of(type);
   if (row == nullptr) return fail(Code::protocol, "RFB message type " + std::to_string(type) + " is unknown");
   state_ = State::head;
   need_ = row->head;
@@ -45,30 +47,30 @@ Status WatcherFilter::take_type() {
 
 // What is fixed of a message has come.
 Status WatcherFilter::take_head(std::string& out) {
-  const std::uint8_t type = rfb::byte(held_, 0);
-  left_ = rfb::bytes_behind(held_);
-  if (type == rfb::kSetEncodings) {
+  const std::uint8_t type = byte(held_, 0);
+  left_ = bytes_behind(held_);
+  if (type == kSetEncodings) {
     // One more than the viewer names: without the extended clipboard the manners would end here.
-    const std::size_t count = static_cast<std::size_t>(left_) / rfb::kEncodingBytes;
+    const std::size_t count = static_cast<std::size_t>(left_) / kEncodingBytes;
     if (count == 0xffff) return fail(Code::protocol, "RFB: too many encodings");
     out += std::string("\2\0", 2) + static_cast<char>((count + 1) >> 8) + static_cast<char>((count + 1) & 0xff);
     out += u32_text(kExtendedClipboard);
     left_ = count;
-    if (count > 0) begin(State::encodings, rfb::kEncodingBytes);
+    if (count > 0) begin(State::encodings, kEncodingBytes);
     else begin(State::type, 1);
     return {};
   }
-  if (type == rfb::kFence && left_ > kMostFence) return fail(Code::protocol, "RFB: a fence is too long");
-  if (type == rfb::kQemu && rfb::byte(held_, 1) != 0) return fail(Code::protocol, "RFB: QEMU message is unknown");
+  if (type == kFence && left_ > kMostFence) return fail(Code::protocol, "RFB: a fence is too long");
+  if (type == kQemu && byte(held_, 1) != 0) return fail(Code::protocol, "RFB: QEMU message is unknown");
   if (passes_) out += held_;
   begin(left_ > 0 ? State::rest : State::type, 1);
   return {};
 }
 
 void WatcherFilter::take_encoding(std::string& out) {
-  const bool mouse = static_cast<std::int32_t>(rfb::u32(held_, 0)) == rfb::kExtendedMouseButtons;
+  const bool mouse = static_cast<std::int32_t>(u32(held_, 0)) == kExtendedMouseButtons;
   out += mouse ? u32_text(kExtendedClipboard) : held_;
-  if (--left_ > 0) begin(State::encodings, rfb::kEncodingBytes);
+  if (--left_ > 0) begin(State::encodings, kEncodingBytes);
   else begin(State::type, 1);
 }
 
@@ -94,12 +96,12 @@ Result<std::string> WatcherFilter::pass(std::string_view bytes) {
     if (held_.size() < need_) break;
     switch (state_) {
       case State::version:  // earlier ones have another beginning
-        if (held_ != rfb::kVersion) return broken("RFB version 3.8 is needed");
+        if (held_ != kVersion) return broken("RFB version 3.8 is needed");
         out += held_;
         begin(State::security, 1);
         break;
       case State::security:
-        if (rfb::byte(held_, 0) != 1) return broken("RFB security type None is needed: the connection is one of this server's");
+        if (byte(held_, 0) != 1) return broken("RFB security type None is needed: the connection is one of this server's");
         out += held_;
         begin(State::init, 1);
         break;
