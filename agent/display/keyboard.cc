@@ -1,7 +1,6 @@
 #include "agent/display/keyboard.h"
 
 #include <algorithm>
-#include <set>
 
 #include "agent/display/sleep.h"
 #include "agent/display/xkb_wire.h"
@@ -97,7 +96,7 @@ std::vector<std::uint8_t> Keyboard::free_spares() const {
   return out;
 }
 
-void Keyboard::write_key(Binding binding) {
+void Keyboard::bind(Binding binding) {
   xcb_change_keyboard_mapping_request_t request{};
   request.keycode_count = 1;
   request.first_keycode = binding.keycode;
@@ -105,10 +104,6 @@ void Keyboard::write_key(Binding binding) {
   request.keysyms_per_keycode = 2;
   const Keysym keysyms[] = {binding.keysym, binding.keysym};
   server_.link().send(core_request(XCB_CHANGE_KEYBOARD_MAPPING, request, bytes_of(keysyms)));
-}
-
-void Keyboard::bind(Binding binding) {
-  write_key(binding);
   if (binding.keysym == 0) bound_.erase(binding.keycode);
   else bound_[binding.keycode] = binding.keysym;
 }
@@ -176,24 +171,6 @@ Task<Status> Keyboard::chord_of(std::vector<Keysym> keysyms) {
   for (auto stroke = strokes.rbegin(); stroke != strokes.rend(); ++stroke) server_.key(stroke->keycode, false);
   if (!bound_.empty()) spares_used_us_ = sys::monotonic_us();
   CO_TRY(co_await server_.link().sync());
-  co_return Status();
-}
-
-Task<Status> Keyboard::provide(std::vector<Keysym> keysyms) {
-  CO_TRY(server_.link().ready());
-  CO_TRY(co_await read_map());
-  std::vector<std::uint8_t> spare = free_spares();
-  std::erase_if(spare, [this](std::uint8_t code) { return bound_.contains(code) || keymap_.has_keysym(code); });
-  std::set<Keysym> bound;
-  for (const Keysym keysym : keysyms) {
-    if (spare.empty()) break;
-    if (keymap_.key_with(canonical(keysym)) || !bound.insert(keysym).second) continue;
-    write_key({.keycode = spare.back(), .keysym = keysym});
-    spare.pop_back();
-  }
-  if (bound.empty()) co_return Status();
-  CO_TRY(co_await server_.link().sync());
-  co_await Sleep(server_.link().loop(), sys::monotonic_us() + kRebindAfterUs);
   co_return Status();
 }
 

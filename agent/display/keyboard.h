@@ -30,10 +30,6 @@ class Keyboard {
   void on_event(std::string_view event);
   [[nodiscard]] Task<Status> tidy();
 
-  // Each is on a key, and programs have had the time to hear of it, when this is done: before a viewer's key reaches the X
-  // server, which would bind it and press it at once. Where none is spare, the rest is left to the server.
-  [[nodiscard]] Task<Status> provide(std::vector<Keysym> keysyms);
-
   // The names are key_named's. Done when the server has carried it out.
   [[nodiscard]] Task<Status> press(std::string name);
   [[nodiscard]] Task<Status> down(std::string name);
@@ -58,8 +54,7 @@ class Keyboard {
   [[nodiscard]] Task<Status> chord_of(std::vector<Keysym> keysyms);
   // The stroke for a keysym after read_map(), by a spare key where the layout lacks it.
   [[nodiscard]] Task<Result<Stroke>> stroke_for(Keysym keysym);
-  void write_key(Binding binding);
-  void bind(Binding binding);  // to be given back by rest()
+  void bind(Binding binding);
   void release_spares();
   void press_modifiers(std::uint8_t modifiers, bool down);
   void strike(Stroke stroke);

@@ -38,7 +38,6 @@ struct Operations {
       {DisplayOp::resize, &Worker::resize_screen},
       {DisplayOp::clipboard_get, &Worker::clipboard_get},
       {DisplayOp::clipboard_set, &Worker::clipboard_set},
-      {DisplayOp::keys, &Worker::keys},
   };
   static_assert(frames::covers_display_ops(kAll));
 };
@@ -48,10 +47,7 @@ Worker::Worker(Server& server, bool shared_memory, std::int64_t hold_us, std::fu
       loop_(server.link().loop()),
       screen_(server, shared_memory),
       mouse_(server, hold_us),
-      keyboard_(server, hold_us,
-                [this] {
-                  if (!std::exchange(tidying_, true)) running_.push_back(tidy());
-                }),
+      keyboard_(server, hold_us, [this] { if (!std::exchange(tidying_, true)) running_.push_back(tidy()); }),
       clipboard_(server),
       over_(std::move(over)),
       actions_(loop_),
@@ -300,23 +296,6 @@ Task<Result<Answer>> Worker::clipboard_get(frames::Frame) {
 Task<Result<Answer>> Worker::clipboard_set(frames::Frame frame) {
   if (!is_utf8(frame.body)) co_return fail(Code::invalid_argument, "the text is not UTF-8");
   co_return empty(co_await clipboard_.set(std::move(frame.body)));
-}
-
-Task<Result<Answer>> Worker::keys(frames::Frame frame) {
-  const auto asked = frame.head.find("keysyms");
-  if (asked == frame.head.end() || !asked->is_array() || asked->size() > frames::kMostKeysyms)
-    co_return fail(Code::invalid_argument,
-                   "'keysyms' must be a list of at most " + std::to_string(frames::kMostKeysyms) + " numbers");
-  std::vector<Keysym> keysyms;
-  for (const json::Value& one : *asked) {
-    if (!one.is_number_unsigned() || one.get<std::uint64_t>() > 0x1FFFFFFF)
-      co_return fail(Code::invalid_argument, "'keysyms' has what is no keysym");
-    keysyms.push_back(one.get<Keysym>());
-  }
-  const Turns::Turn turn = co_await actions_.take();
-  auto done = co_await keyboard_.provide(std::move(keysyms));
-  keyboard_.rest();
-  co_return empty(std::move(done));
 }
 
 void Worker::let_go() {

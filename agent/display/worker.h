@@ -56,7 +56,6 @@ class Worker {
   [[nodiscard]] Task<Result<Answer>> resize_screen(frames::Frame frame);
   [[nodiscard]] Task<Result<Answer>> clipboard_get(frames::Frame frame);
   [[nodiscard]] Task<Result<Answer>> clipboard_set(frames::Frame frame);
-  [[nodiscard]] Task<Result<Answer>> keys(frames::Frame frame);
 
   static constexpr std::size_t kMostRunning = 256;
   static constexpr frames::Limits kAccepted{.head_bytes = 64 * 1024, .body_bytes = frames::kMostText, .head_values = 256};

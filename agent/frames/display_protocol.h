@@ -14,7 +14,7 @@
 
 namespace caisson::frames {
 
-enum class DisplayOp { info, screenshot, action, resize, clipboard_get, clipboard_set, keys };
+enum class DisplayOp { info, screenshot, action, resize, clipboard_get, clipboard_set };
 
 struct DisplayOpRow {
   DisplayOp op;
@@ -23,14 +23,13 @@ struct DisplayOpRow {
   bool body;                 // whether a text follows
   std::string_view answer;   // members of the answer's head
 };
-inline constexpr std::array<DisplayOpRow, 7> kDisplayOps = {{
+inline constexpr std::array<DisplayOpRow, 6> kDisplayOps = {{
     {DisplayOp::info, "info", "", false, "width height sizes x y buttons"},                 // sizes: [[width, height]]
     {DisplayOp::screenshot, "screenshot", "format quality cursor", false, "width height"},  // body: the image
     {DisplayOp::action, "action", "action", true, "taken"},  // and those of kActions; taken: of TYPING by the clipboard
     {DisplayOp::resize, "resize", "width height", false, "width height"},  // one of kResolutions
     {DisplayOp::clipboard_get, "clipboard_get", "", false, ""},            // body: the text
     {DisplayOp::clipboard_set, "clipboard_set", "", true, ""},
-    {DisplayOp::keys, "keys", "keysyms", false, ""},  // at most kMostKeysyms numbers; each is on a key when it is answered
 }};
 
 enum class Action {
@@ -102,9 +101,8 @@ inline constexpr std::array<Resolution, 13> kResolutions = {{{1920, 1080},
 // Bounds of requests, checked by both ends.
 inline constexpr std::size_t kMostText = 1024 * 1024;        // bytes of a clipboard's text, and of one that is pasted
 inline constexpr std::size_t kMostTypedCharacters = 10'000;  // of a text that is typed key by key
-inline constexpr std::size_t kMostKeysyms = 64;
-inline constexpr std::size_t kMostKeys = 16;  // of a HOTKEY
-inline constexpr int kMostNotches = 100;      // of a SCROLL, each way
+inline constexpr std::size_t kMostKeys = 16;                 // of a HOTKEY
+inline constexpr int kMostNotches = 100;                     // of a SCROLL, each way
 inline constexpr double kMostWaitSeconds = 60;
 inline constexpr std::size_t kMostActions = 64;              // that run or wait; one more is refused with Code::limit
 inline constexpr std::size_t kMostImage = 32 * 1024 * 1024;  // bytes of an answer's body

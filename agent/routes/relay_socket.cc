@@ -48,7 +48,6 @@ task<void> pass_up(ConversationPtr talk) {
     if (!bytes) co_return co_await talk->socket.close(1003, bytes.error().what);
     if (bytes->empty()) continue;
     if (talk->wire->is_held()) co_await talk->wire->await_turn();
-    co_await talk->wire->prepare();
     CO_TRY(co_await Relay::write(talk->relay, std::move(*bytes)));
   }
 }

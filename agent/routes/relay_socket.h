@@ -23,8 +23,6 @@ class Wire {
   [[nodiscard]] virtual task<void> send_down(http::WebSocket socket, std::string bytes) = 0;
   // What the client says, for the program; "": nothing of it is. Error: the connection ends, and the client is told its text.
   [[nodiscard]] virtual Result<std::string> for_program(http::WebSocketPiece piece) = 0;
-  // Before what for_program() gave is written.
-  [[nodiscard]] virtual asio::awaitable<void> prepare() { co_return; }
   // Whether nothing may pass for now; await_turn() then returns when it may.
   [[nodiscard]] virtual bool is_held() const { return false; }
   [[nodiscard]] virtual asio::awaitable<void> await_turn() { co_return; }

@@ -3,7 +3,6 @@
 // credential of `browser:read`) is held to it here: of its messages only requests for pictures reach the X server.
 #include "agent/routes/relay_socket.h"
 #include "agent/routes/table.h"
-#include "agent/services/desktop/key_scanner.h"
 #include "agent/services/desktop/watcher_filter.h"
 #include "agent/services/workspace/workspace.h"
 
@@ -14,7 +13,7 @@ constexpr WireLimits kVncLimits{.most_message = 32ULL * 1024 * 1024, .last_words
 
 class VncWire final : public Wire {
  public:
-  VncWire(services::DesktopService& desktop, bool watches) : desktop_(desktop), watches_(watches) {}
+  explicit VncWire(bool watches) : watches_(watches) {}
   [[nodiscard]] task<void> send_down(http::WebSocket socket, std::string bytes) override {
     http::WebSocketPiece piece{.data = std::move(bytes), .binary = true, .last = true};
     return socket.send_piece(std::move(piece));
@@ -22,19 +21,11 @@ class VncWire final : public Wire {
   [[nodiscard]] Result<std::string> for_program(http::WebSocketPiece piece) override {
     if (!piece.binary) return fail(Code::protocol, "VNC needs binary frames");
     if (watches_) return filter_.pass(piece.data);
-    keys_ = scanner_.scan(piece.data);
     return std::move(piece.data);
-  }
-  // A key without a letter of the layout's would be bound and pressed at once, and a program may miss it.
-  [[nodiscard]] asio::awaitable<void> prepare() override {
-    if (!keys_.empty()) (void)co_await desktop_.provide_keys(std::exchange(keys_, {}));
   }
 
  private:
-  services::DesktopService& desktop_;  // of a workspace, which is there as long as the agent
   const bool watches_;
-  std::vector<std::uint32_t> keys_;  // that are pressed in what is written next
-  services::KeyScanner scanner_;
   services::WatcherFilter filter_;
 };
 
@@ -57,8 +48,7 @@ task<void> view(Call call, http::WebSocket socket) {
   auto relay = co_await workspace->desktop.view();
   if (!relay) co_return co_await socket.close(1011, relay.error().text());
   spawn((*relay)->program()->executor(), "browser for a viewer", show_browser(workspace));
-  co_return co_await join(std::move(*relay), std::move(socket), std::make_shared<VncWire>(workspace->desktop, watches),
-                          kVncLimits);
+  co_return co_await join(std::move(*relay), std::move(socket), std::make_shared<VncWire>(watches), kVncLimits);
 }
 
 using http::Method;

@@ -1,6 +1,5 @@
 #include "agent/services/desktop/desktop_service.h"
 
-#include "agent/services/desktop/key_scanner.h"
 #include "launcher/common/tables/fields.h"
 
 namespace caisson::services {
@@ -8,9 +7,8 @@ namespace {
 
 // An operation waits for others (frames::kMostActions), each of which may wait for a program that has the clipboard.
 constexpr double kDisplaySeconds = 60;
-constexpr std::chrono::seconds kWindowsPause{1};       // after a start that failed
-constexpr std::chrono::milliseconds kKeysWithin{500};  // then a viewer's keys pass without
-constexpr const char* kViewers = "/dev/shm/rfb";       // of the X server, in the session
+constexpr std::chrono::seconds kWindowsPause{1};  // after a start that failed
+constexpr const char* kViewers = "/dev/shm/rfb";  // of the X server, in the session
 constexpr frames::Limits kDisplayFrames{.head_bytes = 64 * 1024, .body_bytes = frames::kMostImage, .head_values = 4096};
 
 ProgramSpec spec_of(std::string name, const Config& config) {
@@ -122,15 +120,6 @@ task<Relay::Pointer> DesktopService::view() {
   CO_TRY_ASSIGN(Relay::Pointer relay, co_await join("viewer", std::move(argv), true));
   viewers_.emplace_back(relay);
   co_return relay;
-}
-
-static_assert(KeyScanner::kMostKeys <= frames::kMostKeysyms);
-
-task<void> DesktopService::provide_keys(std::vector<std::uint32_t> keysyms) {
-  json::Value head = {{"keysyms", std::move(keysyms)}};
-  task<frames::Frame> work = call(frames::DisplayOp::keys, std::move(head));
-  CO_TRY(co_await with_timeout(std::move(work), kKeysWithin, "the screen's keyboard is in use"));
-  co_return Status{};
 }
 
 task<Relay::Pointer> DesktopService::join(std::string name, std::vector<std::string> argv, bool tool) {

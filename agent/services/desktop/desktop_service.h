@@ -33,8 +33,6 @@ class DesktopService {
   [[nodiscard]] task<Program::Pointer> screen();
   // The screen by VNC (RFC 6143), for one viewer more. Errors: limit (kMostViewers watch), and those of a start.
   [[nodiscard]] task<Relay::Pointer> view();
-  // The screen has a key for each keysym that a viewer is about to press, as far as there are spare ones. At most half a second.
-  [[nodiscard]] task<void> provide_keys(std::vector<std::uint32_t> keysyms);
   // A program in the session of the X server, with its display, and with pipes as stdin and stdout.
   [[nodiscard]] task<Relay::Pointer> join(std::string name, std::vector<std::string> argv, bool tool = false);
   // One operation of caisson-display. `seconds` are the operation's own, such as those of a WAIT. Errors: invalid_argument (what

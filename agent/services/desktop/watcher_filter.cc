@@ -2,17 +2,53 @@
 
 #include <algorithm>
 
-#include "agent/services/desktop/rfb_messages.h"
-
 namespace caisson::services {
 namespace {
 
-using namespace rfb;
+enum Message : std::uint8_t {
+  kSetPixelFormat = 0,
+  kSetEncodings = 2,
+  kUpdateRequest = 3,
+  kKey = 4,
+  kPointer = 5,
+  kCutText = 6,
+  kContinuousUpdates = 150,
+  kFence = 248,
+  kXvp = 250,
+  kSetDesktopSize = 251,
+  kQemu = 255,
+};
 
-// What the clipboard's manners need.
+// The bytes of a message up to what tells its length; all of them where that is fixed.
+struct Row {
+  std::uint8_t type;
+  std::size_t head;
+  bool passes;
+};
+constexpr Row kRows[] = {
+    {kSetPixelFormat, 20, true},
+    {kSetEncodings, 4, true},
+    {kUpdateRequest, 10, true},
+    {kKey, 8, false},
+    {kPointer, 6, false},
+    {kCutText, 8, false},
+    {kContinuousUpdates, 10, true},
+    {kFence, 9, true},
+    {kXvp, 4, false},
+    {kSetDesktopSize, 8, false},
+    {kQemu, 12, false},
+};
+
+// With the first of these, pointer messages have another length. The second one is what the clipboard's manners need.
+constexpr std::int32_t kExtendedMouseButtons = -316;
 constexpr std::uint32_t kExtendedClipboard = 0xC0A1E5CE;
-constexpr std::size_t kMostFence = 64;
+constexpr std::size_t kMostFence = 64, kScreenBytes = 16;
 
+std::uint8_t byte(std::string_view text, std::size_t at) { return static_cast<std::uint8_t>(text[at]); }
+std::uint32_t u32(std::string_view text, std::size_t at) {
+  return std::uint32_t{byte(text, at)} << 24 | std::uint32_t{byte(text, at + 1)} << 16 | std::uint32_t{byte(text, at + 2)} << 8 |
+         byte(text, at + 3);
+}
 std::string u32_text(std::uint32_t value) {
   std::string out;
   for (const int shift : {24, 16, 8, 0}) out.push_back(static_cast<char>(value >> shift & 0xff));
@@ -37,31 +73,49 @@ void WatcherFilter::begin(State state, std::size_t need) {
 
 Status WatcherFilter::take_type() {
   const std::uint8_t type = byte(held_, 0);
-  const Row* const row = row_of(type);
-  if (row == nullptr) return fail(Code::protocol, "RFB message type " + std::to_string(type) + " is unknown");
+  const auto* const row = std::ranges::find(kRows, type, &Row::type);
+  if (row == std::end(kRows)) return fail(Code::protocol, "RFB message type " + std::to_string(type) + " is unknown");
   state_ = State::head;
   need_ = row->head;
-  passes_ = row->looks;
+  passes_ = row->passes;
   return {};
 }
 
 // What is fixed of a message has come.
 Status WatcherFilter::take_head(std::string& out) {
   const std::uint8_t type = byte(held_, 0);
-  left_ = bytes_behind(held_);
-  if (type == kSetEncodings) {
-    // One more than the viewer names: without the extended clipboard the manners would end here.
-    const std::size_t count = static_cast<std::size_t>(left_) / kEncodingBytes;
-    if (count == 0xffff) return fail(Code::protocol, "RFB: too many encodings");
-    out += std::string("\2\0", 2) + static_cast<char>((count + 1) >> 8) + static_cast<char>((count + 1) & 0xff);
-    out += u32_text(kExtendedClipboard);
-    left_ = count;
-    if (count > 0) begin(State::encodings, kEncodingBytes);
-    else begin(State::type, 1);
-    return {};
+  left_ = 0;
+  switch (type) {
+    case kSetEncodings: {
+      // One more than the viewer names: without the extended clipboard the manners would end here.
+      const std::size_t count = std::size_t{byte(held_, 2)} << 8 | byte(held_, 3);
+      if (count == 0xffff) return fail(Code::protocol, "RFB: too many encodings");
+      out += std::string("\2\0", 2) + static_cast<char>((count + 1) >> 8) + static_cast<char>((count + 1) & 0xff);
+      out += u32_text(kExtendedClipboard);
+      left_ = count;
+      if (count > 0) begin(State::encodings, 4);
+      else begin(State::type, 1);
+      return {};
+    }
+    case kCutText: {  // a negative length is that of an extended one
+      const auto length = static_cast<std::int32_t>(u32(held_, 4));
+      left_ =
+          length < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(std::int64_t{length}) : static_cast<std::uint64_t>(length);
+      break;
+    }
+    case kFence:
+      if (byte(held_, 8) > kMostFence) return fail(Code::protocol, "RFB: a fence is too long");
+      left_ = byte(held_, 8);
+      break;
+    case kSetDesktopSize:
+      left_ = byte(held_, 6) * kScreenBytes;
+      break;
+    case kQemu:
+      if (byte(held_, 1) != 0) return fail(Code::protocol, "RFB: QEMU message is unknown");
+      break;
+    default:
+      break;
   }
-  if (type == kFence && left_ > kMostFence) return fail(Code::protocol, "RFB: a fence is too long");
-  if (type == kQemu && byte(held_, 1) != 0) return fail(Code::protocol, "RFB: QEMU message is unknown");
   if (passes_) out += held_;
   begin(left_ > 0 ? State::rest : State::type, 1);
   return {};
@@ -70,7 +124,7 @@ Status WatcherFilter::take_head(std::string& out) {
 void WatcherFilter::take_encoding(std::string& out) {
   const bool mouse = static_cast<std::int32_t>(u32(held_, 0)) == kExtendedMouseButtons;
   out += mouse ? u32_text(kExtendedClipboard) : held_;
-  if (--left_ > 0) begin(State::encodings, kEncodingBytes);
+  if (--left_ > 0) begin(State::encodings, 4);
   else begin(State::type, 1);
 }
 
@@ -96,7 +150,7 @@ Result<std::string> WatcherFilter::pass(std::string_view bytes) {
     if (held_.size() < need_) break;
     switch (state_) {
       case State::version:  // earlier ones have another beginning
-        if (held_ != kVersion) return broken("RFB version 3.8 is needed");
+        if (held_ != "RFB 003.008\n") return broken("RFB version 3.8 is needed");
         out += held_;
         begin(State::security, 1);
         break;

@@ -222,22 +222,6 @@ def test_a_text_has_the_keys_that_others_leave(at, client):
     eventually(lambda: client.spare() == there)
 
 
-def test_keys_are_there_before_a_viewer_presses_them(at, client):
-    there = client.spare()
-    at.call("keys", keysyms=[0x1000416, 0x7E1, 0x1000416, ord("a")])
-    assert client.spare() == there - 2
-    at.call("keys", keysyms=[0x1000416, 0x10003B1])  # alpha again, by its other number
-    assert client.spare() == there - 2
-
-
-@pytest.mark.parametrize("keysyms", [None, "a", [-1], [1 << 30], ["a"], [1] * 65], ids=str)
-def test_what_is_no_keysym_is_refused(at, client, keysyms):
-    there = client.spare()
-    with pytest.raises(Refused, match="keysym"):
-        at.call("keys", **({} if keysyms is None else {"keysyms": keysyms}))
-    assert client.spare() == there
-
-
 def test_a_control_character_is_not_typed(at):
     with pytest.raises(Refused, match=r"U\+0007"):
         at.type("a\a", use_clipboard=False)
