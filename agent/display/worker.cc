@@ -47,7 +47,10 @@ Worker::Worker(Server& server, bool shared_memory, std::int64_t hold_us, std::fu
       loop_(server.link().loop()),
       screen_(server, shared_memory),
       mouse_(server, hold_us),
-      keyboard_(server, hold_us, [this] { if (!std::exchange(tidying_, true)) running_.push_back(tidy()); }),
+      keyboard_(server, hold_us,
+                [this] {
+                  if (!std::exchange(tidying_, true)) running_.push_back(tidy());
+                }),
       clipboard_(server),
       over_(std::move(over)),
       actions_(loop_),
