@@ -28,7 +28,7 @@ def clients():
 
 @pytest.fixture
 def page(api):
-    """The page's address in the browser, and the folder of downloads."""
+    """The page's address in the browser."""
     home = api.http.get("/v1/sandbox").json()["home_dir"]
     assert api.post("/v1/file/write", {"file": f"{home}/clients.html", "content": PAGE}).json()["success"]
     yield f"file://{home}/clients.html"

@@ -114,8 +114,7 @@ task<Relay::Pointer> DesktopService::view() {
   });
   if (viewers_.size() >= kMostViewers)
     co_return fail(Code::limit, "the screen has " + std::to_string(kMostViewers) + " viewers, and may have no more");
-  CO_TRY(co_await screen());
-  (void)co_await display_.program();  // it frees keys for what a viewer types; without it a viewer sees and points all the same
+  (void)co_await worker();  // it frees keys for what a viewer types; without it a viewer sees and points all the same
   std::vector<std::string> argv{"caisson-relay", kViewers};  // GCC 14 fails on such a list inside co_await
   CO_TRY_ASSIGN(Relay::Pointer relay, co_await join("viewer", std::move(argv), true));
   viewers_.emplace_back(relay);
