@@ -8,10 +8,11 @@
 namespace caisson::display {
 namespace {
 
-constexpr std::size_t kMostMap = 256 * 1024;        // bytes of a keyboard map
-constexpr std::size_t kStrokesAtOnce = 64;          // then the server is waited for
-constexpr std::int64_t kGiveBackAfterUs = 300'000;  // since the last stroke on a spare key
-constexpr std::int64_t kQuietUs = 1'000'000;        // without a new binding: what was typed before has been read
+constexpr std::size_t kMostMap = 256 * 1024;  // bytes of a keyboard map
+constexpr std::size_t kStrokesAtOnce = 64;    // then the server is waited for
+// Since the last stroke on a spare key. A program on a busy host reads the map this late, and sees letters only as long.
+constexpr std::int64_t kGiveBackAfterUs = 2'000'000;
+constexpr std::int64_t kQuietUs = 1'000'000;  // without a new binding: what was typed before has been read
 constexpr std::uint16_t kCoreKeyboard = XCB_XKB_ID_USE_CORE_KBD;
 constexpr Keysym kControlL = 0xFFE3, kSmallV = 'v';
 
@@ -87,12 +88,20 @@ Task<Status> Keyboard::read_map() {
   co_return Status();
 }
 
-// In the order of Keymap::spare, without keys that are held.
+// In the order of Keymap::spare, without keys that are held. Those that have a letter come last: a program may still have to read
+// what was typed on them.
 std::vector<std::uint8_t> Keyboard::free_spares() const {
   std::vector<std::uint8_t> out = keymap_.spare();
   for (const auto& [keycode, keysym] : bound_)
     if (std::ranges::find(out, keycode) == out.end()) out.push_back(keycode);
   std::erase_if(out, [this](std::uint8_t code) { return is_held(code); });
+  std::vector<std::uint8_t> lettered;
+  std::erase_if(out, [&](std::uint8_t code) {
+    if (!bound_.contains(code) && !keymap_.has_keysym(code)) return false;
+    lettered.push_back(code);
+    return true;
+  });
+  out.insert(out.end(), lettered.begin(), lettered.end());
   return out;
 }
 

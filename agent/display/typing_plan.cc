@@ -14,11 +14,21 @@ std::string code_point(char32_t character) {
   return text;
 }
 
+// A spare key, as the batches planned so far leave it.
+struct Spare {
+  std::uint8_t keycode = 0;
+  Keysym keysym = 0;
+  std::size_t used = 0;   // by this character of the text, counted from one; 0: not yet
+  std::size_t batch = 0;  // where that is
+};
+
 }  // namespace
 
 Result<std::vector<TypingBatch>> plan_typing(const std::u32string& text, const Keymap& keymap, int group, std::uint8_t locked,
                                              const std::vector<std::uint8_t>& spare) {
-  const std::size_t most = std::min(spare.size(), kMostSpare);
+  std::vector<Spare> keys;
+  for (const std::uint8_t keycode : spare)
+    if (keys.size() < kMostSpare) keys.push_back({.keycode = keycode});
   std::vector<TypingBatch> batches(1);
   std::map<Keysym, std::optional<Stroke>> known;  // of the layout
   const auto is_spare = [&](std::uint8_t keycode) { return std::ranges::find(spare, keycode) != spare.end(); };
@@ -36,15 +46,17 @@ Result<std::vector<TypingBatch>> plan_typing(const std::u32string& text, const K
       batches.back().strokes.push_back(*it->second);
       continue;
     }
-    if (most == 0) return fail(Code::unavailable, "no key is spare to be bound to " + code_point(text[i]));
-    auto bound = std::ranges::find(batches.back().bindings, keysym, &Binding::keysym);
-    if (bound == batches.back().bindings.end()) {
-      if (batches.back().bindings.size() == most) batches.emplace_back();
-      std::vector<Binding>& bindings = batches.back().bindings;
-      bindings.push_back({.keycode = spare[bindings.size()], .keysym = keysym});
-      bound = bindings.end() - 1;
+    if (keys.empty()) return fail(Code::unavailable, "no key is spare to be bound to " + code_point(text[i]));
+    auto key = std::ranges::find(keys, keysym, &Spare::keysym);
+    if (key == keys.end()) {
+      key = std::ranges::min_element(keys, {}, &Spare::used);
+      if (key->used > 0 && key->batch + 1 == batches.size()) batches.emplace_back();
+      batches.back().bindings.push_back({.keycode = key->keycode, .keysym = keysym});
+      key->keysym = keysym;
     }
-    batches.back().strokes.push_back({.keycode = bound->keycode, .modifiers = 0});
+    key->used = i + 1;
+    key->batch = batches.size() - 1;
+    batches.back().strokes.push_back({.keycode = key->keycode, .modifiers = 0});
   }
   return batches;
 }

@@ -11,16 +11,17 @@
 namespace caisson::display {
 
 // A program learns of a new binding late: it reads the map when the notice comes to it. Rebound sooner than this after its last
-// stroke, a key gives the new character for the old stroke. Measured with Chromium and xterm; microseconds.
-inline constexpr std::int64_t kRebindAfterUs = 60'000;
+// stroke, a key gives the new character for the old stroke. Microseconds: Chromium and xterm take 60 ms, on a busy host more.
+inline constexpr std::int64_t kRebindAfterUs = 200'000;
 // Of the keys without a keysym; others are left to the X server, which binds some for viewers.
-inline constexpr std::size_t kMostSpare = 48;
+inline constexpr std::size_t kMostSpare = 96;
 
 struct Binding {
   std::uint8_t keycode = 0;
   Keysym keysym = 0;
 };
-// The bindings are made, then the strokes follow. Between two batches that bind kRebindAfterUs pass.
+// The bindings are made, then the strokes follow. Between two batches that bind kRebindAfterUs pass: no key is bound anew in the
+// batch that has used it, and the one that has not been used for longest is taken first.
 struct TypingBatch {
   std::vector<Binding> bindings;
   std::vector<Stroke> strokes;

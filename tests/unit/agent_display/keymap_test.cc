@@ -140,6 +140,19 @@ TEST(TypingPlan, ABatchBindsNoKeyTwice) {
   }
   EXPECT_EQ(batches[1].bindings[2].keysym, 0x01000000U | 0x1F600);
 }
+TEST(TypingPlan, TheKeyNotUsedForLongestIsBoundAnewInTheNextBatch) {
+  const auto batches = planned(U"абваг");
+  ASSERT_EQ(batches.size(), 2U);
+  const auto key_of = [&](std::size_t stroke) { return batches[0].strokes[stroke].keycode; };
+  EXPECT_EQ(key_of(3), key_of(0));
+  ASSERT_EQ(batches[1].bindings.size(), 1U);
+  EXPECT_EQ(batches[1].bindings[0].keycode, key_of(1));
+}
+TEST(TypingPlan, ACharacterKeepsItsKeyInTheNextBatch) {
+  const auto batches = planned(U"абвгв");
+  ASSERT_EQ(batches.size(), 2U);
+  EXPECT_EQ(batches[1].strokes[1], batches[0].strokes[2]);
+}
 TEST(TypingPlan, ALineEndsWithOneReturn) {
   Board board = german();
   board.key(0, {0xFF0D});
