@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <charconv>
 #include <memory>
-#include <set>
 
 #include "launcher/common/base/sys.h"
 
@@ -102,16 +101,16 @@ std::vector<Process> descendants(pid_t ancestor) {
   return out;
 }
 
-bool is_renderer(pid_t pid) {
+bool has_type(pid_t pid, std::string_view type) {
   const auto file = sys::open(file_of(pid, "cmdline"), O_RDONLY);
   if (!file) return false;
   std::string line(16 * 1024, '\0');
   const ssize_t n = ::read(file->get(), line.data(), line.size());
   if (n <= 0) return false;
   line.resize(static_cast<std::size_t>(n));
-  constexpr std::string_view kType = "--type=renderer";
-  for (std::size_t at = line.find(kType); at != std::string::npos; at = line.find(kType, at + 1)) {
-    const char before = at == 0 ? '\0' : line[at - 1], after = at + kType.size() < line.size() ? line[at + kType.size()] : '\0';
+  const std::string option = "--type=" + std::string(type);
+  for (std::size_t at = line.find(option); at != std::string::npos; at = line.find(option, at + 1)) {
+    const char before = at == 0 ? '\0' : line[at - 1], after = at + option.size() < line.size() ? line[at + option.size()] : '\0';
     if ((before == '\0' || before == ' ') && (after == '\0' || after == ' ')) return true;
   }
   return false;
@@ -136,11 +135,11 @@ std::string Watch::judge(const Confinement& it, std::int64_t known_for_us) const
   return "it has " + std::to_string(it.filters) + " seccomp filters, and must have " + std::to_string(least_filters_);
 }
 
-std::optional<Watch::Finding> Watch::look(pid_t ancestor, std::int64_t now_us) {
+std::optional<Watch::Finding> Watch::look(const std::vector<Process>& processes, std::int64_t now_us) {
   std::map<std::pair<pid_t, std::uint64_t>, std::int64_t> seen;
   std::optional<Finding> found;
-  for (const Process& process : descendants(ancestor)) {
-    if (!is_renderer(process.pid)) continue;
+  for (const Process& process : processes) {
+    if (!has_type(process.pid, "renderer")) continue;
     const auto key = std::pair(process.pid, process.started);
     const auto known = first_seen_.find(key);
     const std::int64_t since = known == first_seen_.end() ? now_us : known->second;
@@ -151,6 +150,15 @@ std::optional<Watch::Finding> Watch::look(pid_t ancestor, std::int64_t now_us) {
   }
   first_seen_ = std::move(seen);
   return found;
+}
+
+bool Zygotes::lost(pid_t browser, const std::vector<Process>& processes) {
+  std::set<std::pair<pid_t, std::uint64_t>> there;
+  for (const Process& process : processes)
+    if (process.parent == browser && has_type(process.pid, "zygote")) there.emplace(process.pid, process.started);
+  const bool any_gone = !std::ranges::includes(there, seen_);
+  seen_ = std::move(there);
+  return any_gone;
 }
 
 }  // namespace caisson::cdp

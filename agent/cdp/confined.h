@@ -7,7 +7,10 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "launcher/common/base/result.h"
@@ -32,8 +35,8 @@ struct Confinement {
 // to reap (PR_SET_CHILD_SUBREAPER), so it descends from us.
 inline constexpr std::size_t kMaxProcesses = 32 * 1024;
 [[nodiscard]] std::vector<Process> descendants(pid_t ancestor);
-// Its command line has --type=renderer. The zygote's children write theirs over as one text, without NULs.
-[[nodiscard]] bool is_renderer(pid_t pid);
+// Its command line has --type=TYPE. The zygote's children write theirs over as one text, without NULs.
+[[nodiscard]] bool has_type(pid_t pid, std::string_view type);
 // Nothing for a process that is gone.
 [[nodiscard]] std::optional<Confinement> confinement_of(pid_t pid);
 
@@ -49,8 +52,8 @@ class Watch {
     pid_t pid = 0;
     std::string why;
   };
-  // Looks at every renderer below `ancestor`. The first that is not confined, if any.
-  [[nodiscard]] std::optional<Finding> look(pid_t ancestor, std::int64_t now_us);
+  // Looks at every renderer of these. The first that is not confined, if any.
+  [[nodiscard]] std::optional<Finding> look(const std::vector<Process>& processes, std::int64_t now_us);
   [[nodiscard]] std::size_t renderers() const { return first_seen_.size(); }  // at the last look
   // The rule itself.
   [[nodiscard]] std::string judge(const Confinement& it, std::int64_t known_for_us) const;
@@ -59,6 +62,18 @@ class Watch {
   Confinement own_;
   std::size_t least_filters_;
   std::map<std::pair<pid_t, std::uint64_t>, std::int64_t> first_seen_;
+};
+
+// The zygotes, from which Chromium forks the process of each page. It starts none again: without them it stays, and every page
+// crashes.
+class Zygotes {
+ public:
+  // True: one that was there at an earlier look, a child of the browser, is gone. `processes`: descendants of a process above it.
+  [[nodiscard]] bool lost(pid_t browser, const std::vector<Process>& processes);
+  void clear() { seen_.clear(); }  // another browser
+
+ private:
+  std::set<std::pair<pid_t, std::uint64_t>> seen_;
 };
 
 }  // namespace caisson::cdp

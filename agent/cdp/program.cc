@@ -59,6 +59,7 @@ Program::Program(Loop& loop, Options options)
   wishes_.allow_file_selection_dialogs = options_.allow_file_selection_dialogs;
   wishes_.url = options_.start.url;
   server_.router().on_root_event = [this](std::string_view method, std::string_view params) {
+    if (method == "Target.targetCrashed") look_soon();
     if (pages_.heard(method, params) && !closing_) server_.router().ask("Target.createTarget", R"({"url":"about:blank"})", {});
   };
 }
@@ -125,6 +126,7 @@ Status Program::start_browser() {
   name_ = sys::random_hex(16);
   product_.clear();
   pages_.clear();
+  zygotes_.clear();
   TRY(server_.connect_browser(std::move(pipes.to_browser), std::move(pipes.from_browser), name_));
   control_.tell({{"event", "started"}, {"pid", browser_.pid()}, {"browser", name_}});
   greet();
@@ -152,10 +154,20 @@ void Program::ended(const Browser::Ended& ended) {
   else if (next_ == Next::leave) loop_.stop();
 }
 
+// A page may crash as often as it likes: looks are no closer than kSoonUs.
+void Program::look_soon() {
+  if (std::exchange(soon_, true)) return;
+  loop_.cancel(look_timer_);
+  look_timer_ = loop_.after(kSoonUs, [this] { look(); });
+}
+
 void Program::look() {
+  soon_ = false;
   look_timer_ = loop_.after(kLookUs, [this] { look(); });
-  if (!browser_.running()) return;
-  const auto found = watch_.look(::getpid(), sys::monotonic_us());
+  if (!browser_.running() || closing_) return;
+  const std::vector<Process> processes = descendants(::getpid());
+  if (zygotes_.lost(browser_.pid(), processes)) return browser_.kill("its zygote has ended, without which no page has a process");
+  const auto found = watch_.look(processes, sys::monotonic_us());
   if (!found) return;
   const std::string why = "renderer " + std::to_string(found->pid) + " is not confined: " + found->why;
   control_.tell({{"event", "unconfined"}, {"pid", found->pid}, {"why", why}});

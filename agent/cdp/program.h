@@ -29,6 +29,7 @@ struct Options {
 class Program {
  public:
   static constexpr std::int64_t kLookUs = 2'000'000;
+  static constexpr std::int64_t kSoonUs = 100'000;  // after a page has crashed
 
   Program(Loop& loop, Options options);
   ~Program();
@@ -45,6 +46,7 @@ class Program {
   void greet();
   void ended(const Browser::Ended& ended);
   void look();
+  void look_soon();
   void tell_status();
 
   Loop& loop_;
@@ -54,10 +56,11 @@ class Program {
   Server server_;
   Browser browser_;
   Watch watch_;
+  Zygotes zygotes_;
   Pages pages_;
   Loop::TimerId look_timer_ = 0;
   Next next_ = Next::stay;
-  bool closing_ = false;
+  bool closing_ = false, soon_ = false;
   std::string name_, product_, last_end_;
 };
 

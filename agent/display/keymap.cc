@@ -11,6 +11,9 @@ namespace {
 
 constexpr Keysym kShiftL = 0xFFE1, kShiftR = 0xFFE2, kLevel3 = 0xFE03, kLevel5 = 0xFE11, kModeSwitch = 0xFF7E;
 constexpr Keysym kFirstOfXFree86 = 0x1008FE00, kLastOfXFree86 = 0x1008FFFF;
+// Chromium does by their position what these keys are for, whatever letter they have: copy, paste, cut, favorites, back, forward,
+// home page, reload, search (seen with Chromium 156; keycodes are evdev's plus eight).
+constexpr std::uint8_t kActByPosition[] = {141, 143, 145, 164, 166, 167, 180, 181, 225};
 constexpr Keysym kSelectors[] = {kShiftL, kShiftR, kLevel3, kLevel5, kModeSwitch};
 
 std::unexpected<Error> cut() { return fail(Code::protocol, "the X server's keyboard map is cut short"); }
@@ -23,6 +26,8 @@ std::optional<T> next(std::string_view& bytes) {
   bytes.remove_prefix(sizeof(T));
   return value;
 }
+
+bool acts_by_position(std::uint8_t keycode) { return std::ranges::find(kActByPosition, keycode) != std::end(kActByPosition); }
 
 }  // namespace
 
@@ -135,6 +140,7 @@ std::vector<std::uint8_t> Keymap::multimedia() const {
           return keysym == 0 || (keysym >= kFirstOfXFree86 && keysym <= kLastOfXFree86);
         }))
       out.push_back(static_cast<std::uint8_t>(first_ + i));
+  std::erase_if(out, acts_by_position);
   return out;
 }
 
@@ -149,6 +155,7 @@ std::vector<std::uint8_t> Keymap::spare() const {
                       std::ranges::all_of(keysyms, [&](Keysym keysym) { return keysym == keysyms[0]; });
     if (empty || left) out.push_back(static_cast<std::uint8_t>(first_ + i - 1));
   }
+  std::erase_if(out, acts_by_position);
   return out;
 }
 

@@ -33,9 +33,10 @@ class Keymap {
   [[nodiscard]] std::optional<Stroke> find(Keysym keysym, int group, std::uint8_t locked) const;
   // A key that gives it alone or with others, in any group.
   [[nodiscard]] std::optional<std::uint8_t> key_with(Keysym keysym) const;
-  // Keys without a keysym, and those that an earlier program of this kind left bound.
+  // Keys without a keysym, and those that an earlier program of this kind left bound. No key at whose position a program acts,
+  // whatever letter is there: Chromium would go back, reload or paste instead of typing.
   [[nodiscard]] std::vector<std::uint8_t> spare() const;
-  // Keys for players, power, browsers and the like: each keysym is one of XFree86 (X11/XF86keysym.h).
+  // Keys for players, power and the like, with the same exception: each keysym is one of XFree86 (X11/XF86keysym.h).
   [[nodiscard]] std::vector<std::uint8_t> multimedia() const;
   // Whether the key has a keysym.
   [[nodiscard]] bool has_keysym(std::uint8_t keycode) const;

@@ -36,9 +36,9 @@ class Child {
 TEST(CdpConfined, ARendererWithoutNamespacesIsFound) {
   const Child child("--type=renderer");
   child.wait();
-  EXPECT_TRUE(is_renderer(child.pid()));
+  EXPECT_TRUE(has_type(child.pid(), "renderer"));
   Watch watch(1);
-  const auto found = watch.look(::getpid(), 0);
+  const auto found = watch.look(descendants(::getpid()), 0);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->pid, child.pid());
   EXPECT_EQ(found->why, "it has no PID namespace of its own");
@@ -49,8 +49,22 @@ TEST(CdpConfined, OtherProcessesAreNotJudged) {
   const Child child("--type=renderers"), other("x--type=renderer");
   child.wait();
   other.wait();
-  EXPECT_FALSE(Watch(1).look(::getpid(), 0));
+  EXPECT_FALSE(Watch(1).look(descendants(::getpid()), 0));
   EXPECT_EQ(descendants(::getpid()).size(), 2u);
+}
+
+TEST(CdpConfined, AZygoteThatIsGoneIsMissed) {
+  Zygotes zygotes;
+  const Child other("--type=gpu-process");
+  other.wait();
+  {
+    const Child zygote("--type=zygote");
+    zygote.wait();
+    for (int i = 0; i < 2; ++i) EXPECT_FALSE(zygotes.lost(::getpid(), descendants(::getpid())));
+    EXPECT_FALSE(Zygotes().lost(zygote.pid(), descendants(::getpid()))) << "no child of that process";
+  }
+  EXPECT_TRUE(zygotes.lost(::getpid(), descendants(::getpid())));
+  EXPECT_FALSE(zygotes.lost(::getpid(), descendants(::getpid()))) << "told once";
 }
 
 TEST(CdpConfined, FiltersAreAskedForOnceTheRendererHasHadTime) {

@@ -45,6 +45,7 @@ class Board {
     std::string out(bytes_of(head));
     return out + std::string("\x08\0\0\0\0\0\0\x09", 8);
   }
+  [[nodiscard]] int count() const { return count_; }
   [[nodiscard]] Keymap parsed() const { return Keymap::parse(map(), modifiers()).value(); }
 
  private:
@@ -105,6 +106,15 @@ TEST(Keymap, AKeyThatWasLeftBoundIsSpare) {
   Board board = german();
   board.key(1, {keysym_of(U'語'), keysym_of(U'語')});
   EXPECT_EQ(board.parsed().spare().front(), 16);
+}
+TEST(Keymap, AKeyThatGoesBackWhateverItsLetterIsNotSpare) {
+  constexpr Keysym kBack = 0x1008FF26, kPlay = 0x1008FF14;
+  Board board;
+  while (board.count() < 166 - 8) board.key(0, {'a'});
+  board.key(0, {kBack}).key(0, {}).key(0, {kPlay}).key(0, {});  // 166 to 169
+  const Keymap map = board.parsed();
+  EXPECT_EQ(map.multimedia(), (std::vector<std::uint8_t>{168}));
+  EXPECT_EQ(map.spare(), (std::vector<std::uint8_t>{169}));
 }
 TEST(Keymap, EveryCutOfAReplyIsAnError) {
   const std::string map = german().map(), modifiers = Board::modifiers();

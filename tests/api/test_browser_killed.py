@@ -1,0 +1,98 @@
+"""kill -9 of each program of a workspace's browser and desktop: what a client asks for next works, soon, and the log says what ended."""
+import contextlib
+import os
+import pathlib
+import re
+import signal
+import time
+
+import pytest
+from conftest import eventually
+from screen import needs_desktop
+
+pytestmark = needs_desktop
+FULL = bool(os.environ.get("CAISSON_TEST_FULL"))
+KILLS, RESTARTS = (20, 50) if FULL else (2, 6)
+PAGE = "data:text/html,<title>there</title><p>text</p>"
+
+
+def processes(native):
+    """pid -> command line, of all below the launcher."""
+    found = {}
+    for entry in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            if line and native.owns(int(entry.name)):
+                found[int(entry.name)] = line
+        except OSError:  # it ended meanwhile
+            continue
+    return found
+
+
+def chromium(kind):
+    return lambda line: "/chromium" in line.split(" ", 1)[0] and (f"--type={kind}" in line if kind else "--type=" not in line)
+
+
+def named(name):
+    return lambda line: line.split(" ", 1)[0].rsplit("/", 1)[-1] == name
+
+
+PROGRAMS = {"Chromium": chromium(""), "zygote": chromium("zygote"), "renderer": chromium("renderer"), "GPU process": chromium("gpu-process"),
+            "network process": lambda line: "network.mojom.NetworkService" in line, "Xvnc": named("Xvnc"), "openbox": named("openbox"),
+            "caisson-cdp": named("caisson-cdp"), "caisson-display": named("caisson-display"), "page driver": lambda line: "page_driver" in line}
+
+
+def kill(pid):
+    with contextlib.suppress(ProcessLookupError):  # it ended with the one before
+        os.kill(pid, signal.SIGKILL)
+
+
+def works(api):
+    """The browser opens a page and the screen is seen. False while an answer says that something has ended."""
+    opened = api.post("/v1/browser/page/navigate", {"url": PAGE, "timeout": 30}).json()["success"]
+    return opened and api.http.get("/v1/browser/screenshot").content[:4] == b"\x89PNG" and \
+        api.post("/v1/browser/page/evaluate", {"expression": "document.title"}).json()["data"] == "there"
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_what_is_killed_is_back(native, api, program):
+    took = []
+    eventually(lambda: works(api))
+    for _ in range(KILLS):
+        # Five ends within a minute are given up, as a person reads in the answer: `restart` begins anew.
+        assert api.post("/v1/browser/restart", {"mode": "hard"}).json()["success"]
+        eventually(lambda: works(api))
+        found = eventually(lambda: [pid for pid, line in processes(native).items() if PROGRAMS[program](line)])
+        began = time.monotonic()
+        for pid in found:
+            kill(pid)
+        eventually(lambda: works(api))
+        took.append(time.monotonic() - began)
+    print(f"{program}: back after {min(took):.2f} to {max(took):.2f} s")
+    if program in ("Chromium", "caisson-cdp", "Xvnc"):
+        assert re.search("the browser has ended|has ended|ended", native.log.read_text())
+
+
+def kept(native):
+    """Descriptors and threads of launcher and agent, processes below them, and the namespaces of these."""
+    own = [pid for pid, line in processes(native).items() if named("caisson-launcher")(line) or named("caisson-agent")(line)]
+    links = set()
+    for pid in processes(native):
+        for kind in ("user", "mnt", "pid", "net", "ipc", "uts"):
+            try:
+                links.add(os.readlink(f"/proc/{pid}/ns/{kind}"))
+            except OSError:
+                continue
+    return {"descriptors": sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in own), "processes": len(processes(native)), "namespaces": len(links)}
+
+
+def test_restarts_keep_nothing(native, api):
+    for _ in range(3):
+        assert api.post("/v1/browser/restart", {"mode": "hard"}).json()["success"]
+        eventually(lambda: works(api))
+    before = kept(native)
+    for _ in range(RESTARTS):
+        assert api.post("/v1/browser/restart", {"mode": "hard"}).json()["success"]
+        eventually(lambda: works(api))
+    # Chromium's own processes come and go by a few.
+    eventually(lambda: all(kept(native)[name] <= before[name] + (0 if name == "descriptors" else 4) for name in before), 60)
