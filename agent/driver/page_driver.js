@@ -5,8 +5,8 @@
 //   node page_driver.js --describe-protocol    prints the DevTools protocol, as /json/protocol has it
 //
 // SOCKET: a UNIX socket on which messages of the DevTools protocol go, each JSON and a NUL. FFMPEG: the program for recordings.
-// Exit status: 0 at the end of stdin, 1 a broken frame, 3 the socket ended or cannot be had, 4 Chromium does not let playwright connect,
-// 5 an error of the driver's own.
+// Exit status: 0 at the end of stdin, 1 a broken frame, 3 the socket cannot be had, 4 Chromium does not let playwright connect,
+// 5 an error of the driver's own, 6 the socket has ended.
 'use strict';
 
 const {Browser} = require('./browser');
@@ -40,7 +40,7 @@ async function main() {
   process.on('uncaughtException', (error) => leave(5, firstLine(error)));
 
   const transport = await Transport.connect(path).catch((error) => leave(3, `the browser's socket cannot be had: ${error.code ?? firstLine(error)}`));
-  transport.ended = () => leave(3, "the browser's socket has ended");
+  transport.ended = () => leave(6, "the browser's socket has ended");
   const browser = new Browser(transport);
   const send = (head, body) => { for (const part of encode(head, body)) process.stdout.write(part); };
   const runner = new Runner(browser, send, ffmpeg);

@@ -1,7 +1,7 @@
-// caisson-relay PATH [--hello TEXT]: stdin and stdout joined to a UNIX socket of the session, for one client of the agent's: CDP
-// (caisson-cdp) or RFB (Xvnc). TEXT and a NUL are sent first. It reads nothing of what passes. What one side does not take waits
-// in the other side's pipe: two buffers of kBufferBytes are all that is held here. Exit status: 0 when either side has ended, 1
-// when the socket cannot be had.
+// caisson-relay PATH [--hello TEXT] [--note TEXT]: stdin and stdout joined to a UNIX socket of the session, for one client of the
+// agent's: CDP (caisson-cdp) or RFB (Xvnc). The hello and a NUL are sent first; the note is for the audit log, which has the
+// arguments of each program. It reads nothing of what passes. What one side does not take waits in the other side's pipe: two
+// buffers of kBufferBytes are all that is held here. Exit status: 0 when either side has ended, 1 when the socket cannot be had.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -106,13 +106,17 @@ Status relay(const std::string& path, std::string_view hello) {
 }  // namespace caisson::relay
 
 int main(int argc, char** argv) {
-  const std::string option = argc == 4 ? argv[2] : "";
-  if (argc != 2 && option != "--hello") {
-    std::fprintf(stderr, "usage: caisson-relay PATH [--hello TEXT]\n");
+  std::string hello;
+  bool valid = argc >= 2 && argc % 2 == 0;
+  for (int i = 2; valid && i < argc; i += 2) {
+    const std::string_view option = argv[i];
+    if (option == "--hello") hello.assign(argv[i + 1]).push_back('\0');
+    valid = option == "--hello" || option == "--note";
+  }
+  if (!valid) {
+    std::fprintf(stderr, "usage: caisson-relay PATH [--hello TEXT] [--note TEXT]\n");
     return 64;
   }
-  std::string hello;
-  if (argc == 4) hello.assign(argv[3]).push_back('\0');
   if (hello.size() > caisson::relay::kMaxHelloBytes) {
     std::fprintf(stderr, "caisson-relay: the hello is too long\n");
     return 64;

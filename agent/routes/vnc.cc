@@ -35,6 +35,13 @@ bool only_watches(const Call& call) {
   return asked && *asked != "0" && *asked != "false";
 }
 
+// Who comes to the screen, for the session's audit log, which has when the viewer began and ended.
+std::string note_of(const Call& call, bool watches) {
+  const auto takeover = call.services.workspace->takeover.current();
+  return std::string(watches ? "view-only" : "control") + ", takeover " +
+         (!takeover ? "none" : takeover->exclusive ? "exclusive" : "shared") + ", by " + quote(call.principal.name);
+}
+
 // The screen shows the browser: a viewer finds it there, and sees the screen alone where it does not start. Workspaces are there
 // as long as the agent.
 task<void> show_browser(services::Workspace* workspace) {
@@ -45,7 +52,7 @@ task<void> show_browser(services::Workspace* workspace) {
 task<void> view(Call call, http::WebSocket socket) {
   const bool watches = only_watches(call);
   services::Workspace* const workspace = call.services.workspace;
-  auto relay = co_await workspace->desktop.view();
+  auto relay = co_await workspace->desktop.view(note_of(call, watches));
   if (!relay) co_return co_await socket.close(1011, relay.error().text());
   spawn((*relay)->program()->executor(), "browser for a viewer", show_browser(workspace));
   co_return co_await join(std::move(*relay), std::move(socket), std::make_shared<VncWire>(watches), kVncLimits);

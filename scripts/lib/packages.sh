@@ -33,8 +33,8 @@ packages_for() {
     guest)
       echo qemu-system-x86 mmdebstrap debian-archive-keyring e2fsprogs busybox-static cpio xz-utils | tr ' ' '\n' ;;
     bench)
-      # Of scripts/bench front and egress alone; no test needs them.
-      echo nginx libnginx-mod-stream tinyproxy wrk slowhttptest openssl | tr ' ' '\n' ;;
+      # Of scripts/bench front, egress and browser alone; no test needs them.
+      echo nginx libnginx-mod-stream tinyproxy wrk slowhttptest openssl xdotool | tr ' ' '\n' ;;
     npm)
       # Debian's does not go with a Node.js from elsewhere, which has its own.
       have npm || echo npm ;;

@@ -3,6 +3,7 @@ import contextlib
 import json
 import os
 import subprocess
+import sys
 import urllib.parse
 
 import npm
@@ -83,6 +84,31 @@ def test_playwright_for_python_works_unmodified(api, page):
         context.close()
     assert got == ("pressed", "yes to sure?", "saved.txt", None, b"PNG")
     eventually(lambda: tabs(api) == before)
+
+
+@pytest.fixture(scope="module")
+def browser_use():
+    """An interpreter with browser-use, which wants other versions than our own tests."""
+    if not os.environ.get("CAISSON_TEST_FULL"):
+        pytest.skip("scripts/test full installs browser-use (360 MB)")
+    folder = npm.BUILD / "browser-use"
+    for command in ([sys.executable, "-m", "venv", str(folder)], [str(folder / "bin/python"), "-m", "pip", "install", "-q", "browser-use==0.13.14"]):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+        if done.returncode != 0:
+            pytest.skip(f"browser-use cannot be installed here: {done.stderr[-300:]}")
+    return folder / "bin/python"
+
+
+@pytest.mark.parametrize("right", ["header", "query"])
+def test_the_agent_of_browser_use_works_unmodified(browser_use, clients, api, page, right):
+    before = tabs(api)
+    address = f"{api.url}/cdp" + (f"?api_key={api.key}" if right == "query" else "")
+    home = api.http.get("/v1/sandbox").json()["home_dir"]
+    process = subprocess.Popen([browser_use, clients / "browser_use_agent.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env={**os.environ, "ADDRESS": address, "KEY": api.key, "PAGE": page, "HEADER": "1" if right == "header" else "",
+                                    "UPLOAD": f"{home}/clients.html"})
+    assert seen(process) == {"result": "pressed", "errors": [], "shown": True}
+    eventually(lambda: len(tabs(api) - before) <= 1)  # it leaves its last tab to the next of its agents
 
 
 def test_six_at_once_have_a_tab_each_and_leave_nothing(clients, api, page):

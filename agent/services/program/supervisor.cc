@@ -123,7 +123,9 @@ void Supervisor::watch(const std::shared_ptr<Shared>& shared, const Program::Poi
     const std::shared_ptr<Shared> known = weak.lock();
     if (!known || known->current.get() != &ended) return;
     known->ready = false;
-    if (!ended.closed()) known->count_failure(*ended.end_error());
+    const auto& exit = ended.exec()->exit;
+    const bool blameless = exit && exit->reason == "exit" && exit->exit_code == known->spec.limits.blameless_exit;
+    if (!ended.closed() && !blameless) known->count_failure(*ended.end_error());
   });
 }
 

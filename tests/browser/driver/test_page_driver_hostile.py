@@ -234,11 +234,11 @@ def test_tabs_of_other_clients_contexts_are_not_touched(fresh, site):
     assert driver("headers", headers={"X-Mine": "1"})["ok"] and len(driver("tabs").data) == 1
 
 
-def test_the_end_of_the_socket_ends_the_driver_with_status_three(fresh):
+def test_the_end_of_the_socket_ends_the_driver(fresh):
     driver = fresh()
     assert driver("tabs")["ok"]
     fresh.chromium.bridge.cut()
-    assert driver.process.wait(30) == 3 and driver.stderr().splitlines() == ["page driver: the browser's socket has ended"]
+    assert driver.process.wait(30) == 6 and driver.stderr().splitlines() == ["page driver: the browser's socket has ended"]
 
 
 def test_a_driver_without_a_socket_ends_with_status_three(fresh):
@@ -252,7 +252,7 @@ def test_a_killed_browser_ends_the_driver(fresh):
     driver = fresh()
     assert driver("tabs")["ok"]
     os.killpg(fresh.chromium.process.pid, signal.SIGKILL)
-    assert driver.process.wait(30) == 3
+    assert driver.process.wait(30) == 6
 
 
 @pytest.mark.parametrize("frame", [struct.pack("<I", 0xFFFFFFFF), struct.pack("<I", 2) + b"[]", struct.pack("<I", 5) + b"{bad}",

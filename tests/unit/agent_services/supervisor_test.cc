@@ -107,6 +107,22 @@ TEST_F(SupervisorTest, ASessionThatIsRefusedIsNoFailureOfTheProgram) {
   EXPECT_TRUE(get());
 }
 
+TEST_F(SupervisorTest, AnEndForAnothersReasonIsNoFailureAndNobodyWaits) {
+  shell("echo listening; sleep 0.3; exit 6");
+  spec.ready.text = "listening";
+  spec.limits.blameless_exit = 6;
+  spec.limits.first_pause = seconds(3600);
+  spec.limits.longest_pause = seconds(3600);
+  spec.limits.most_failures = 2;
+  supervise();
+  for (int i = 0; i < 4; ++i) {
+    const auto program = get();
+    ASSERT_TRUE(program);
+    await([&] { return !(*program)->alive(); });
+    EXPECT_EQ(supervisor->health().failures, 0U);
+  }
+}
+
 TEST_F(SupervisorTest, AProgramThatDoesNotExistLeavesNoSession) {
   spec.command.argv = {"/nonexistent/program"};
   supervise();
