@@ -39,7 +39,10 @@ bool only_watches(const Call& call) {
 std::string note_of(const Call& call, bool watches) {
   const auto takeover = call.services.workspace->takeover.current();
   return std::string(watches ? "view-only" : "control") + ", takeover " +
-         (!takeover ? "none" : takeover->exclusive ? "exclusive" : "shared") + ", by " + quote(call.principal.name);
+         (!takeover             ? "none"
+          : takeover->exclusive ? "exclusive"
+                                : "shared") +
+         ", by " + quote(call.principal.name);
 }
 
 // The screen shows the browser: a viewer finds it there, and sees the screen alone where it does not start. Workspaces are there

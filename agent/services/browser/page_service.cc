@@ -9,7 +9,7 @@ namespace {
 // A driver that says nothing for so long after the end of its operation is replaced.
 constexpr std::chrono::seconds kGrace{5};
 constexpr std::chrono::seconds kIdle{600};
-constexpr int kBrowserEnded = 6;  // exit status of the driver
+constexpr int kBrowserEnded = 6;                                          // exit status of the driver
 constexpr std::size_t kWritten = 4 * 1024 * 1024, kCopied = 1024 * 1024;  // of a file, in one call
 constexpr json::Bounds kAnswerText{.max_bytes = 64 * 1024 * 1024, .max_depth = 256, .max_values = 4 * 1024 * 1024};
 

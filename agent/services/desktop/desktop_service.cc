@@ -115,7 +115,8 @@ task<Relay::Pointer> DesktopService::view(std::string note) {
   if (viewers_.size() >= kMostViewers)
     co_return fail(Code::limit, "the screen has " + std::to_string(kMostViewers) + " viewers, and may have no more");
   (void)co_await worker();  // it frees keys for what a viewer types; without it a viewer sees and points all the same
-  std::vector<std::string> argv{"caisson-relay", kViewers, "--note", std::move(note)};  // GCC 14 fails on such a list inside co_await
+  // GCC 14 fails on such a list inside co_await.
+  std::vector<std::string> argv{"caisson-relay", kViewers, "--note", std::move(note)};
   CO_TRY_ASSIGN(Relay::Pointer relay, co_await join("viewer", std::move(argv), true));
   viewers_.emplace_back(relay);
   co_return relay;
