@@ -137,6 +137,12 @@ class Browser {
     this.dialogs.forget(tab.page);
   }
 
+  // Chromium tells of a new address by itself, but not of a new title.
+  async refresh(op) {
+    const {targetInfos} = await op.within(this.root.send('Target.getTargets', {filter: [{type: 'page'}, {exclude: true}]}));
+    for (const info of targetInfos) if (this.targets.has(info.targetId)) this.targets.set(info.targetId, info);
+  }
+
   list() { return [...this.tabs.values()]; }
 
   tabOf(page) { return this.list().find((tab) => tab.page === page); }

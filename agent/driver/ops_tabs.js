@@ -9,6 +9,7 @@ const kEmptyMs = 3000;
 
 async function tabs(op, values, browser) {
   await browser.look();
+  await browser.refresh(op);
   const list = browser.list();
   if (list.length > limits.tabs) op.note(`${list.length} tabs are open: the first ${limits.tabs} are in the list`);
   if (browser.silent.size > 0) op.note(`${browser.silent.size} more ${browser.silent.size === 1 ? 'tab does' : 'tabs do'} not answer`);
@@ -41,6 +42,7 @@ async function close(op, values, browser) {
     await browser.closeTab(tab, op);
   }
   await browser.look();
+  await browser.refresh(op);
   return {data: {closed: !last, tabs: browser.list().slice(0, limits.tabs).map((one) => browser.describe(one))}};
 }
 
@@ -48,12 +50,14 @@ async function activate(op, values, browser) {
   const tab = browser.needTab(values.index);
   await op.within(browser.root.send('Target.activateTarget', {targetId: tab.targetId}));
   browser.current = tab;
+  await browser.refresh(op);
   return {data: browser.describe(tab)};
 }
 
 // What the agent's own answers about the browser need of a page.
 async function info(op, values, browser) {
   await browser.look();
+  await browser.refresh(op);
   const tab = browser.current;
   const viewport = tab === null ? null : await soon(tab.call(tab.targetId, 'viewport').catch(() => null), 2000, null);
   const {userAgent} = await op.within(browser.root.send('Browser.getVersion'));

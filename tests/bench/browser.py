@@ -20,7 +20,7 @@ from bare_desktop import BareDesktop  # noqa: E402
 from latency import held, quantile  # noqa: E402
 from launcher_process import Launcher  # noqa: E402
 
-ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 30
+ROUNDS = int(sys.argv[1]) if sys.argv[1:2] and sys.argv[1].isdigit() else 30
 PAGE = "data:text/html,<title>t</title><button id=b style='width:300px;height:300px'>b</button>"
 SPINS = "data:text/html,<canvas id=c width=1200 height=900></canvas><script>const c=document.getElementById('c').getContext('2d');let n=0;" \
         "(function f(){n++;for(let i=0;i<40;i++){c.fillStyle='hsl('+(n*7+i*9)%25360+',80%25,50%25)';c.fillRect((n*11+i*30)%251200,(i*23)%25900,120,90)}" \
@@ -266,7 +266,8 @@ def page_operations(api, bare, rounds):
       const works = {evaluate: () => page.evaluate('document.title'), click: () => page.click('#b'), text: () => page.innerText('body')};
       require('readline').createInterface({input: process.stdin}).on('line', async name => { const t = process.hrtime.bigint(); await works[name](); console.log(Number(process.hrtime.bigint() - t) / 1e6); });
       console.log('ready'); })();"""
-    node = subprocess.Popen(["node", "-e", script, str(driver), f"http://127.0.0.1:{bare.port}", PAGE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+    own = driver / "bin/node"  # where the system's is too old
+    node = subprocess.Popen([str(own) if own.exists() else "node", "-e", script, str(driver), f"http://127.0.0.1:{bare.port}", PAGE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
     assert node.stdout.readline() == "ready\n"
     bodies = {"evaluate": ("POST", "/v1/browser/page/evaluate", {"expression": "document.title"}), "click": ("POST", "/v1/browser/page/click", {"selector": "#b"}),
               "text": ("GET", "/v1/browser/page/text", None)}
@@ -306,7 +307,7 @@ def viewers(launcher, seconds=20):
     api = Http(launcher)
     api.done("POST", "/v1/browser/page/navigate", {"url": SPINS})
     quiet = [milliseconds(lambda: api.ask("GET", "/v1/sandbox")) for _ in range(300)]
-    program = [sys.executable, __file__, "--watch", str(launcher.port), launcher.key, str(seconds + 5)]
+    program = [sys.executable, __file__, "--watch", str(launcher.port), launcher.key, str(seconds + 5), "16"]
     crowd = subprocess.Popen(program)
     time.sleep(4)
     end, times = time.monotonic() + seconds, []
@@ -334,6 +335,6 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--watch"]:
         stop = threading.Event()
         threading.Timer(float(sys.argv[4]), stop.set).start()
-        asyncio.run(watch(int(sys.argv[2]), sys.argv[3], 16, stop))
+        asyncio.run(watch(int(sys.argv[2]), sys.argv[3], int(sys.argv[5]), stop))
     else:
         main()
