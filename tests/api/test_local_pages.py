@@ -14,7 +14,7 @@ FORM = """<title>Order</title><form onsubmit="event.preventDefault(); const f = 
 TABLE = "<title>Staff</title><h1>Staff</h1><table><tr><th>Name</th><th>Pay</th></tr>" + "".join(
     f"<tr><td>{name}</td><td>{pay}</td></tr>" for name, pay in (("Ada", 120), ("Bo", 95), ("Cy", 101))) + "</table>"
 LATE = """<title>Late</title><button id=load onclick="setTimeout(() => { document.body.insertAdjacentHTML('beforeend', '<p id=late>arrived</p>') }, 400)">Load</button>"""
-TODO = """<title>Todo</title><input id=new><ul id=list></ul><script>const list = document.getElementById('list'), box = document.getElementById('new');
+LIST = """<title>List</title><input id=new><ul id=list></ul><script>const list = document.getElementById('list'), box = document.getElementById('new');
 box.onkeydown = (event) => { if (event.key === 'Enter') { const item = document.createElement('li'); item.textContent = box.value; list.append(item); box.value = '' } };
 list.ondblclick = (event) => event.target.remove()</script>"""
 LONG = "<title>Long</title>" + "<p>filler</p>" * 400 + "<p id=end>the needle is here</p>"
@@ -91,7 +91,7 @@ def test_what_comes_later_is_waited_for(task):
 
 
 def test_a_list_is_kept_by_keys_and_the_mouse(task):
-    task.open(TODO)
+    task.open(LIST)
     for item in ("milk", "bread", "eggs"):
         task("click", selector="#new")
         task("type", text=item)

@@ -9,7 +9,7 @@ from screen import act, copy_on_screen, needs_desktop, open_field, take_over, ty
 
 pytest.importorskip("selenium.webdriver", reason="python3-selenium is not installed")
 from selenium.webdriver import ActionChains, Keys  # noqa: E402
-from test_desktop import processes_of  # noqa: E402
+from test_desktop import SIZES, processes_of  # noqa: E402
 
 pytestmark = needs_desktop
 
@@ -131,6 +131,13 @@ def test_the_screen_takes_the_size_of_the_window(page, api, size):
         eventually(lambda: all(abs(is_ - should) <= 1 for is_, should in zip(sizes(), wanted)))
     finally:
         page.driver.set_window_size(1280, 900)
+
+
+def test_the_page_shows_each_size_that_the_screen_takes(page, api):
+    page.open(take_over(api)["url"] + "&resize=scale")
+    for width, height in SIZES:
+        assert api.http.post("/v1/browser/config", json={"resolution": {"width": width, "height": height}}).json()["success"]
+        eventually(lambda: page.run("const c = document.querySelector('#screen canvas'); return [c.width, c.height]") == [width, height])
 
 
 def test_the_page_connects_again_by_itself(page, native, api):
