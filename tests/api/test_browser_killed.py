@@ -12,7 +12,7 @@ from screen import needs_desktop
 
 pytestmark = needs_desktop
 FULL = bool(os.environ.get("CAISSON_TEST_FULL"))
-KILLS, RESTARTS = (20, 50) if FULL else (2, 6)
+KILLS, RESTARTS = (20, 50) if FULL else (1, 4)
 PAGE = "data:text/html,<title>there</title><p>text</p>"
 
 
