@@ -22,15 +22,23 @@ class Engine:
 
     def __init__(self, folder):
         self.log = folder / "dockerd.log"
+        self.start()
+
+    def start(self):
         with open(self.log, "wb") as log:
             argv = ["dockerd", "--bridge=none", "--iptables=false"]
             self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def wait(self):
+        """It gives its containerd fifteen seconds, which an emulated machine on a busy host does not keep: then it is started again."""
         answers = lambda: docker("info", check=False).returncode == 0  # noqa: E731
-        eventually(lambda: self.process.poll() is not None or answers(), 400, "dockerd answers")
-        assert self.process.poll() is None, self.log.read_text()
-        return self
+        for _ in range(5):
+            eventually(lambda: self.process.poll() is not None or answers(), 400, "dockerd answers")
+            if self.process.poll() is None:
+                return self
+            assert "timeout waiting for containerd" in self.log.read_text(), self.log.read_text()
+            self.start()
+        raise AssertionError(self.log.read_text())
 
     def stop(self):
         self.process.terminate()

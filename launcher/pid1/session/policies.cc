@@ -11,7 +11,7 @@ Task<policy::LoadResult> read_policies(Loop& loop, const Settings& s) {
                              .arguments = {s.policy_dir, s.preset, s.mounts, s.policy_dir, s.home, s.audit_dir, s.run_dir},
                              .request = s.mount_table,
                              .most = policy::kMaxFrozen,
-                             .deadline_ms = 5'000};  // it takes some 20
+                             .deadline_ms = 30'000};  // it takes some 20; on a busy host that is emulated, seconds
   question.arguments.insert(question.arguments.end(), {s.homes, s.attest_key, s.tools});
   const auto bytes = co_await confine::ask(loop, std::move(question));
   auto read = bytes ? policy::thaw(*bytes) : std::unexpected(bytes.error());
