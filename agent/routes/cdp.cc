@@ -87,16 +87,17 @@ http::Response plain(int status, std::string text) { return http::text_response(
 
 task<http::Response> json_version(Call call) {
   BrowserService& browser = call.services.workspace->browser;
-  CO_TRY_ASSIGN(const BrowserService::Client client, co_await browser.connect(""));
-  client.relay->end();
-  CO_TRY_ASSIGN(const json::Value version, co_await browser.ask("Browser.getVersion", json::Value::object()));
+  CO_TRY_ASSIGN(BrowserService::Client client, co_await browser.connect(""));
+  const std::string id = client.browser;
+  task<json::Value> asking = BrowserService::ask_as(std::move(client), "Browser.getVersion", json::Value::object());
+  CO_TRY_ASSIGN(const json::Value version, co_await std::move(asking));
   const auto text = [&version](std::string_view name) { return json::text_of(version, name); };
   json::Value out = {{"Browser", text("product")},
                      {"Protocol-Version", text("protocolVersion")},
                      {"User-Agent", text("userAgent")},
                      {"V8-Version", text("jsVersion")},
                      {"WebKit-Version", "537.36 (" + text("revision") + ")"},
-                     {"webSocketDebuggerUrl", address(call.request, "browser", client.browser)}};
+                     {"webSocketDebuggerUrl", address(call.request, "browser", id)}};
   co_return http::json_response(200, std::move(out));
 }
 

@@ -9,6 +9,7 @@ import time
 import pytest
 from conftest import eventually
 from screen import needs_desktop
+from test_browser_watched import counted
 
 pytestmark = needs_desktop
 FULL = bool(os.environ.get("CAISSON_TEST_FULL"))
@@ -90,9 +91,10 @@ def test_restarts_keep_nothing(native, api):
     for _ in range(3):
         assert api.post("/v1/browser/restart", {"mode": "hard"}).json()["success"]
         eventually(lambda: works(api))
-    before = kept(native)
+    before, ends = kept(native), counted(api, "caisson_browser_ends_total")
     for _ in range(RESTARTS):
         assert api.post("/v1/browser/restart", {"mode": "hard"}).json()["success"]
         eventually(lambda: works(api))
+    assert counted(api, "caisson_browser_ends_total") == ends, "it ended after a restart, by itself"
     # Chromium's own processes come and go by a few.
     eventually(lambda: all(kept(native)[name] <= before[name] + (0 if name == "descriptors" else 4) for name in before), 60)

@@ -215,8 +215,13 @@ task<json::Value> BrowserService::converse(std::shared_ptr<Client> client, std::
 
 task<json::Value> BrowserService::ask(std::string method, json::Value params, std::string target,
                                       std::chrono::milliseconds within) {
-  CO_TRY_ASSIGN(Client found, co_await connect(std::move(target)));
-  const auto client = std::make_shared<Client>(std::move(found));
+  CO_TRY_ASSIGN(Client client, co_await connect(std::move(target)));
+  co_return co_await ask_as(std::move(client), std::move(method), std::move(params), within);
+}
+
+task<json::Value> BrowserService::ask_as(Client asking, std::string method, json::Value params,
+                                         std::chrono::milliseconds within) {
+  const auto client = std::make_shared<Client>(std::move(asking));
   const json::Value command = {{"id", 1}, {"method", std::move(method)}, {"params", std::move(params)}};
   task<json::Value> talk = converse(client, json::dump(command));
   co_return co_await with_timeout(std::move(talk), within, "the browser does not answer");

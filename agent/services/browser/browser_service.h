@@ -57,6 +57,9 @@ class BrowserService {
   // timeout, and those of connect().
   [[nodiscard]] task<json::Value> ask(std::string method, json::Value params, std::string target = "",
                                       std::chrono::milliseconds within = kAnswersWithin);
+  // The same as this client, which then leaves.
+  [[nodiscard]] static task<json::Value> ask_as(Client asking, std::string method, json::Value params,
+                                                std::chrono::milliseconds within = kAnswersWithin);
 
  private:
   // Shared with coroutines and callbacks, which may outlive the service for a moment.

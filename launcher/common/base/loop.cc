@@ -42,6 +42,7 @@ Status Loop::rewatch(int fd, std::uint32_t events) {
 
 void Loop::unwatch(int fd) {
   if (watches_.erase(fd) == 0) return;
+  unwatched_.insert(fd);
   (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);  // fails only when it is gone already
 }
 
@@ -65,16 +66,13 @@ int Loop::next_timeout_ms() {
 
 void Loop::put_off_timers(std::int64_t by_us) {
   std::map<std::pair<std::int64_t, TimerId>, std::function<void()>> later;
-  for (auto& [key, fire] : timers_) {
-    timer_due_[key.second] = key.first + by_us;
-    later.emplace(std::pair(key.first + by_us, key.second), std::move(fire));
-  }
+  for (auto& [key, fire] : timers_)
+    later.emplace(std::pair(timer_due_[key.second] = key.first + by_us, key.second), std::move(fire));
   timers_ = std::move(later);
 }
 
-// Timers are others' deadlines, and count the time in which those were listened to. Who comes late to them, from a callback that
-// took long or because the process was stopped, has not read yet what came in time. Once: a machine that is always late fires all
-// the same.
+// Timers are others' deadlines, and count the time in which those were listened to. A loop that comes late to them has not read
+// yet what came in time. Once: a machine that is always late fires all the same.
 void Loop::fire_timers() {
   constexpr std::int64_t kLateUs = 500'000;
   const std::int64_t now = sys::monotonic_us();
@@ -88,9 +86,8 @@ void Loop::fire_timers() {
   }
 }
 
-// A callback of reap() may kill what nobody has announced yet: a session's cgroup, whose first process is then reaped in the
-// same round, before its pid is read from the pipe. Without the look here that session would never end, nor the launcher that
-// waits for it. A pid is not given out again so soon.
+// A callback of reap() may kill what is not announced yet: a session's cgroup, whose first process is then reaped before its pid
+// is read. Without the look here that session would never end, nor the launcher. A pid is not given out again so soon.
 void Loop::on_exit(pid_t pid, Exited exited) {
   children_[pid] = std::move(exited);
   siginfo_t info;
@@ -134,11 +131,12 @@ Status Loop::run(const std::function<bool()>& done) {
   while (running_ && !(done && done())) {
     const int n = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), next_timeout_ms());
     if (n < 0 && errno != EINTR) return sys_error("epoll_wait");
+    unwatched_.clear();
     for (int i = 0; i < n && running_; ++i) {
       const auto it = watches_.find(events[static_cast<std::size_t>(i)].data.fd);
-      if (it == watches_.end()) continue;  // removed by an earlier callback of this round
-      const std::shared_ptr<Ready> ready = it->second;
-      (*ready)(events[static_cast<std::size_t>(i)].events);
+      // Removed by an earlier callback of this round. What may have its number since then is heard in the next.
+      if (it == watches_.end() || unwatched_.contains(it->first)) continue;
+      (*std::shared_ptr(it->second))(events[static_cast<std::size_t>(i)].events);  // held, for it may remove itself
     }
     fire_timers();
   }

@@ -75,6 +75,7 @@ class Loop {
 
   Fd epoll_, signal_fd_;
   std::map<int, std::shared_ptr<Ready>> watches_;
+  std::set<int> unwatched_;  // in this round
   std::map<std::pair<std::int64_t, TimerId>, std::function<void()>> timers_;
   std::map<TimerId, std::int64_t> timer_due_;
   std::map<pid_t, Exited> children_;

@@ -121,5 +121,26 @@ TEST_F(Children, WhatIsForgottenIsNotTold) {
   EXPECT_TRUE(told(child(), true).empty());
 }
 
+// Of two that are ready in one round, the first that is told puts another file in the place of the second.
+TEST(Loop, WhatGetsTheNumberOfARemovedDescriptorHearsNothingOfItsEvents) {
+  const std::unique_ptr<Loop> loop = std::move(*Loop::create({}));
+  const std::pair<Fd, Fd> one = *sys::pipe(), two = *sys::pipe(), quiet = *sys::pipe();
+  int told = 0, stale = 0;
+  const auto on_ready = [&](int own, int other) {
+    ++told;
+    for (const int fd : {own, other}) loop->unwatch(fd);
+    ASSERT_EQ(::dup2(quiet.first.get(), other), other);
+    ASSERT_TRUE(loop->watch(other, EPOLLIN, [&](std::uint32_t) { ++stale; }));
+    loop->after(20'000, [&] { loop->stop(); });
+  };
+  const int a = one.first.get(), b = two.first.get();
+  for (const std::pair<Fd, Fd>* pipe : {&one, &two}) ASSERT_EQ(::write(pipe->second.get(), "x", 1), 1);
+  ASSERT_TRUE(loop->watch(a, EPOLLIN, [&](std::uint32_t) { on_ready(a, b); }));
+  ASSERT_TRUE(loop->watch(b, EPOLLIN, [&](std::uint32_t) { on_ready(b, a); }));
+  ASSERT_TRUE(loop->run());
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(stale, 0);
+}
+
 }  // namespace
 }  // namespace caisson
