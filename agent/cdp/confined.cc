@@ -152,11 +152,11 @@ std::optional<Watch::Finding> Watch::look(const std::vector<Process>& processes,
   return found;
 }
 
-bool Zygotes::lost(pid_t browser, const std::vector<Process>& processes) {
+bool Zygotes::lost(pid_t browser, const std::vector<Process>& processes, bool ready) {
   std::set<std::pair<pid_t, std::uint64_t>> there;
   for (const Process& process : processes)
     if (process.parent == browser && has_type(process.pid, "zygote")) there.emplace(process.pid, process.started);
-  const bool any_gone = !std::ranges::includes(there, seen_);
+  const bool any_gone = !std::ranges::includes(there, seen_) || (ready && there.empty());
   seen_ = std::move(there);
   return any_gone;
 }

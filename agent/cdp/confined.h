@@ -68,8 +68,9 @@ class Watch {
 // crashes.
 class Zygotes {
  public:
-  // True: one that was there at an earlier look, a child of the browser, is gone. `processes`: descendants of a process above it.
-  [[nodiscard]] bool lost(pid_t browser, const std::vector<Process>& processes);
+  // True: one that was there at an earlier look, a child of the browser, is gone; or the browser answers (`ready`) and has none.
+  // `processes`: descendants of a process above it.
+  [[nodiscard]] bool lost(pid_t browser, const std::vector<Process>& processes, bool ready);
   void clear() { seen_.clear(); }  // another browser
 
  private:

@@ -138,6 +138,7 @@ void Program::greet() {
   server_.router().ask("Browser.getVersion", "", [this](std::string_view result) {
     product_ = inner_string(result, "product").substr(0, 128);
     control_.tell({{"event", "ready"}, {"browser", name_}, {"product", product_}});
+    look_soon();  // it has its zygotes by now: they are known before one can be missed
   });
   server_.settle();
 }
@@ -166,7 +167,8 @@ void Program::look() {
   look_timer_ = loop_.after(kLookUs, [this] { look(); });
   if (!browser_.running() || closing_) return;
   const std::vector<Process> processes = descendants(::getpid());
-  if (zygotes_.lost(browser_.pid(), processes)) return browser_.kill("its zygote has ended, without which no page has a process");
+  if (zygotes_.lost(browser_.pid(), processes, !product_.empty()))
+    return browser_.kill("its zygote has ended, without which no page has a process");
   const auto found = watch_.look(processes, sys::monotonic_us());
   if (!found) return;
   const std::string why = "renderer " + std::to_string(found->pid) + " is not confined: " + found->why;

@@ -60,11 +60,12 @@ TEST(CdpConfined, AZygoteThatIsGoneIsMissed) {
   {
     const Child zygote("--type=zygote");
     zygote.wait();
-    for (int i = 0; i < 2; ++i) EXPECT_FALSE(zygotes.lost(::getpid(), descendants(::getpid())));
-    EXPECT_FALSE(Zygotes().lost(zygote.pid(), descendants(::getpid()))) << "no child of that process";
+    for (int i = 0; i < 2; ++i) EXPECT_FALSE(zygotes.lost(::getpid(), descendants(::getpid()), false));
+    EXPECT_FALSE(Zygotes().lost(zygote.pid(), descendants(::getpid()), false)) << "no child of that process";
   }
-  EXPECT_TRUE(zygotes.lost(::getpid(), descendants(::getpid())));
-  EXPECT_FALSE(zygotes.lost(::getpid(), descendants(::getpid()))) << "told once";
+  EXPECT_TRUE(zygotes.lost(::getpid(), descendants(::getpid()), false));
+  EXPECT_TRUE(Zygotes().lost(::getpid(), descendants(::getpid()), true)) << "none was ever seen";
+  EXPECT_FALSE(zygotes.lost(::getpid(), descendants(::getpid()), false)) << "told once";
 }
 
 TEST(CdpConfined, FiltersAreAskedForOnceTheRendererHasHadTime) {
