@@ -99,16 +99,23 @@ def browser_use():
     return folder / "bin/python"
 
 
-@pytest.mark.parametrize("right", ["header", "query"])
-def test_the_agent_of_browser_use_works_unmodified(browser_use, clients, api, page, right):
+@pytest.fixture
+def served(api, page):
+    """The page from a server of the workspace: browser-use opens no file."""
+    started = api.data("/v1/bash/exec", {"command": "cd ~ && exec python3 -m http.server --bind 127.0.0.1 8124", "async_mode": True})
+    eventually(lambda: api.bash("exec 3<>/dev/tcp/127.0.0.1/8124")["exit_code"] == 0)
+    yield "http://127.0.0.1:8124/clients.html"
+    api.post("/v1/bash/kill", {"session_id": started["session_id"]})
+
+
+def test_the_agent_of_browser_use_works_unmodified(browser_use, clients, api, served):
     before = tabs(api)
-    address = f"{api.url}/cdp" + (f"?api_key={api.key}" if right == "query" else "")
-    home = api.http.get("/v1/sandbox").json()["home_dir"]
     process = subprocess.Popen([browser_use, clients / "browser_use_agent.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               env={**os.environ, "ADDRESS": address, "KEY": api.key, "PAGE": page, "HEADER": "1" if right == "header" else "",
-                                    "UPLOAD": f"{home}/clients.html"})
-    assert seen(process) == {"result": "pressed", "errors": [], "shown": True}
-    eventually(lambda: len(tabs(api) - before) <= 1)  # it leaves its last tab to the next of its agents
+                               env={**os.environ, "ADDRESS": f"{api.url}/cdp", "KEY": api.key, "PAGE": served})
+    assert seen(process) == {"result": "done", "errors": [], "shown": True}
+    eventually(lambda: [tab["title"] for tab in api.http.get("/json/list").json() if tab["id"] not in before] == ["pressed"])
+    for left in tabs(api) - before:  # it leaves its tab to the next of its agents
+        api.http.get(f"/json/close/{left}")
 
 
 def test_six_at_once_have_a_tab_each_and_leave_nothing(clients, api, page):

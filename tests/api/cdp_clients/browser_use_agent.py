@@ -21,8 +21,7 @@ class Script:
     def __init__(self):
         self.steps = [lambda state: {"navigate": {"url": PAGE, "new_tab": True}},
                       lambda state: {"click": {"index": number(state, "id=press")}},
-                      lambda state: {"upload_file": {"index": number(state, "id=file"), "path": os.environ["UPLOAD"]}},
-                      lambda state: {"done": {"text": title(state), "success": True}}]
+                      lambda state: {"done": {"text": "done", "success": True}}]
         self.pictures = 0
 
     async def ainvoke(self, messages, output_format=None, **_):
@@ -41,14 +40,10 @@ def number(state, mark):
     return int(found[1])
 
 
-def title(state):
-    return "pressed" if "pressed" in state else "not pressed"
-
-
 async def main():
-    session = BrowserSession(cdp_url=os.environ["ADDRESS"], headers={"X-AIO-API-Key": os.environ["KEY"]} if os.environ.get("HEADER") else None)
+    session = BrowserSession(cdp_url=os.environ["ADDRESS"], headers={"X-AIO-API-Key": os.environ["KEY"]})
     script = Script()
-    agent = Agent(task="press the button", llm=script, browser_session=session, use_judge=False, available_file_paths=[os.environ["UPLOAD"]])
+    agent = Agent(task="press the button", llm=script, browser_session=session, use_judge=False, use_vision=True)
     history = await agent.run(max_steps=6)
     print(json.dumps({"result": history.final_result(), "errors": [error for error in history.errors() if error], "shown": script.pictures > 0}))
 
