@@ -165,9 +165,9 @@ void Program::look_soon() {
 void Program::look() {
   soon_ = false;
   look_timer_ = loop_.after(kLookUs, [this] { look(); });
-  if (!browser_.running() || closing_) return;
+  if (!browser_.running()) return;
   const std::vector<Process> processes = descendants(::getpid());
-  if (zygotes_.lost(browser_.pid(), processes, !product_.empty()))
+  if (zygotes_.lost(browser_.pid(), processes, !product_.empty()) && !closing_)
     return browser_.kill("its zygote has ended, without which no page has a process");
   const auto found = watch_.look(processes, sys::monotonic_us());
   if (!found) return;

@@ -29,7 +29,7 @@ struct Options {
 class Program {
  public:
   static constexpr std::int64_t kLookUs = 2'000'000;
-  static constexpr std::int64_t kSoonUs = 100'000;  // after a page has crashed
+  static constexpr std::int64_t kSoonUs = 100'000;  // after the browser is ready, and after a page has crashed
 
   Program(Loop& loop, Options options);
   ~Program();

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kMostMap = 256 * 1024;  // bytes of a keyboard map
 constexpr std::size_t kStrokesAtOnce = 64;    // then the server is waited for
-// Since the last stroke on a spare key. A program on a busy host reads the map this late, and sees letters only as long.
+// Since the last stroke on a spare key. A program on a busy host may read the map this late; later it finds no letter there.
 constexpr std::int64_t kGiveBackAfterUs = 2'000'000;
 constexpr std::int64_t kQuietUs = 1'000'000;  // without a new binding: what was typed before has been read
 constexpr std::uint16_t kCoreKeyboard = XCB_XKB_ID_USE_CORE_KBD;
@@ -91,17 +91,12 @@ Task<Status> Keyboard::read_map() {
 // In the order of Keymap::spare, without keys that are held. Those that have a letter come last: a program may still have to read
 // what was typed on them.
 std::vector<std::uint8_t> Keyboard::free_spares() const {
-  std::vector<std::uint8_t> out = keymap_.spare();
+  std::vector<std::uint8_t> spare = keymap_.spare(), out;
   for (const auto& [keycode, keysym] : bound_)
-    if (std::ranges::find(out, keycode) == out.end()) out.push_back(keycode);
-  std::erase_if(out, [this](std::uint8_t code) { return is_held(code); });
-  std::vector<std::uint8_t> lettered;
-  std::erase_if(out, [&](std::uint8_t code) {
-    if (!bound_.contains(code) && !keymap_.has_keysym(code)) return false;
-    lettered.push_back(code);
-    return true;
-  });
-  out.insert(out.end(), lettered.begin(), lettered.end());
+    if (std::ranges::find(spare, keycode) == spare.end()) spare.push_back(keycode);
+  for (const bool lettered : {false, true})
+    for (const std::uint8_t code : spare)
+      if (!is_held(code) && (bound_.contains(code) || keymap_.has_keysym(code)) == lettered) out.push_back(code);
   return out;
 }
 

@@ -89,8 +89,8 @@ task<http::Response> json_version(Call call) {
   BrowserService& browser = call.services.workspace->browser;
   CO_TRY_ASSIGN(BrowserService::Client client, co_await browser.connect(""));
   const std::string id = client.browser;
-  task<json::Value> asking = BrowserService::ask_as(std::move(client), "Browser.getVersion", json::Value::object());
-  CO_TRY_ASSIGN(const json::Value version, co_await std::move(asking));
+  CO_TRY_ASSIGN(const json::Value version,
+                co_await BrowserService::ask_as(std::move(client), "Browser.getVersion", json::Value::object()));
   const auto text = [&version](std::string_view name) { return json::text_of(version, name); };
   json::Value out = {{"Browser", text("product")},
                      {"Protocol-Version", text("protocolVersion")},

@@ -35,7 +35,7 @@ bool only_watches(const Call& call) {
   return asked && *asked != "0" && *asked != "false";
 }
 
-// Who comes to the screen, for the session's audit log, which has when the viewer began and ended.
+// Describes the viewer for the session's audit log, which records the viewer's beginning and end.
 std::string note_of(const Call& call, bool watches) {
   const auto takeover = call.services.workspace->takeover.current();
   return std::string(watches ? "view-only" : "control") + ", takeover " +

@@ -1,4 +1,6 @@
 """The screen of a workspace with a page on it that shows what arrives, and links for a person."""
+import contextlib
+import pathlib
 import shutil
 
 import pytest
@@ -9,6 +11,28 @@ VALUE = "document.querySelector('textarea').value"
 
 needs_desktop = pytest.mark.skipif(any(shutil.which(program) is None for program in ("Xvnc", "openbox", "chromium")),
                                    reason="not installed: Xvnc, openbox or chromium (scripts/setup --desktop)")
+
+
+def processes(native):
+    """pid -> command line, of all below the launcher."""
+    found = {}
+    for entry in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            if line and native.owns(int(entry.name)):
+                found[int(entry.name)] = line
+        except OSError:  # it ended meanwhile
+            continue
+    return found
+
+
+@contextlib.contextmanager
+def serving(api, port, folder="~"):
+    """A web server of the workspace for this folder of its own."""
+    started = api.data("/v1/bash/exec", {"command": f"cd {folder} && exec python3 -m http.server --bind 127.0.0.1 {port}", "async_mode": True})
+    eventually(lambda: api.bash(f"exec 3<>/dev/tcp/127.0.0.1/{port}")["exit_code"] == 0)
+    yield f"http://127.0.0.1:{port}"
+    api.post("/v1/bash/kill", {"session_id": started["session_id"]})
 
 
 def open_field(api):

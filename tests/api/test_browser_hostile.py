@@ -4,8 +4,7 @@ import os
 import threading
 
 import pytest
-from conftest import eventually
-from screen import needs_desktop
+from screen import needs_desktop, serving
 
 pytestmark = needs_desktop
 PORTS = range(1, 65536) if os.environ.get("CAISSON_TEST_FULL") else [*range(1, 1025), *range(5800, 6100), *range(8000, 8500), *range(9200, 9300)]
@@ -32,11 +31,8 @@ def evaluate(api, expression, timeout=300):
 @pytest.fixture
 def served(api):
     """A server of the workspace's own, and its port."""
-    port = 8123
-    started = api.data("/v1/bash/exec", {"command": f"exec python3 -m http.server --bind 127.0.0.1 {port}", "async_mode": True})
-    eventually(lambda: api.bash(f"exec 3<>/dev/tcp/127.0.0.1/{port}")["exit_code"] == 0)
-    yield port
-    api.post("/v1/bash/kill", {"session_id": started["session_id"]})
+    with serving(api, 8123):
+        yield 8123
 
 
 def test_no_port_of_the_workspace_is_ours(api, served):

@@ -4,19 +4,18 @@ import asyncio
 import json
 import os
 import pathlib
-import shutil
 import signal
 import time
 import urllib.parse
 
 import pytest
 from conftest import eventually
+from screen import needs_desktop, processes
 
 websockets = pytest.importorskip("websockets")
 from websockets import ConnectionClosed, InvalidStatusCode  # noqa: E402
 
-pytestmark = pytest.mark.skipif(any(shutil.which(program) is None for program in ("Xvnc", "openbox", "chromium")),
-                                reason="not installed: Xvnc, openbox or chromium (scripts/setup --desktop)")
+pytestmark = needs_desktop
 PREFIXES = ("", "/cdp")
 
 
@@ -78,24 +77,11 @@ def client(api):
 
 
 def renderers(native):
-    found = []
-    for entry in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            if b"--type=renderer" in (entry / "cmdline").read_bytes() and native.owns(int(entry.name)):
-                found.append(entry)
-        except OSError:  # it ended meanwhile
-            continue
-    return found
+    return [pathlib.Path(f"/proc/{pid}") for pid, line in processes(native).items() if "--type=renderer" in line]
 
 
 def commands(native):
-    for entry in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            if ("chromium" in line or "caisson-cdp --socket" in line) and native.owns(int(entry.name)):
-                yield int(entry.name), line
-        except OSError:
-            continue
+    return [(pid, line) for pid, line in processes(native).items() if "chromium" in line or "caisson-cdp --socket" in line]
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)

@@ -9,7 +9,7 @@ import urllib.parse
 import npm
 import pytest
 from conftest import eventually
-from screen import needs_desktop
+from screen import needs_desktop, serving
 
 pytestmark = needs_desktop
 PAGE = """<title>fresh</title><button id=press onclick="document.title = 'pressed'">p</button>
@@ -102,10 +102,8 @@ def browser_use():
 @pytest.fixture
 def served(api, page):
     """The page from a server of the workspace: browser-use opens no file."""
-    started = api.data("/v1/bash/exec", {"command": "cd ~ && exec python3 -m http.server --bind 127.0.0.1 8124", "async_mode": True})
-    eventually(lambda: api.bash("exec 3<>/dev/tcp/127.0.0.1/8124")["exit_code"] == 0)
-    yield "http://127.0.0.1:8124/clients.html"
-    api.post("/v1/bash/kill", {"session_id": started["session_id"]})
+    with serving(api, 8124) as address:
+        yield f"{address}/clients.html"
 
 
 def test_the_agent_of_browser_use_works_unmodified(browser_use, clients, api, served):

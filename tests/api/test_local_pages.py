@@ -37,8 +37,8 @@ class Task:
         self.write(name, text)
         return self("navigate", url=f"file://{self.folder}/{name}")
 
-    def __call__(self, operation, area="page", **body):
-        return self.api.data(f"/v1/browser/{area}/{operation}", body)
+    def __call__(self, operation, **body):
+        return self.api.data(f"/v1/browser/page/{operation}", body)
 
     def text(self, selector="#out"):
         return self("evaluate", expression=f"document.querySelector({json.dumps(selector)}).textContent")

@@ -32,13 +32,12 @@ class Http:
 
     def __init__(self, launcher, workspace=""):
         self.connection = http.client.HTTPConnection("127.0.0.1", launcher.port, timeout=120)
+        self.connection.connect()
+        self.connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.headers = {"X-AIO-API-Key": launcher.key, "Content-Type": "application/json", **({"X-Caisson-Workspace": workspace} if workspace else {})}
 
     def ask(self, method, path, body=None):
         self.connection.request(method, path, None if body is None else json.dumps(body), self.headers)
-        if not getattr(self, "tuned", False):
-            self.connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self.tuned = True
         answer = self.connection.getresponse()
         content = answer.read()
         assert answer.status == 200, (path, answer.status, content[:300])

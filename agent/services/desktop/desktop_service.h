@@ -31,7 +31,7 @@ class DesktopService {
   // Starts the X server unless it runs, and with it the window manager: a window that was there before it would not have the
   // focus. Sessions of the domain `browser` reach the X server's socket.
   [[nodiscard]] task<Program::Pointer> screen();
-  // The screen by VNC (RFC 6143), for one viewer more, whom `note` describes in the audit log. Errors: limit (kMostViewers
+  // Adds a viewer of the screen by VNC (RFC 6143). `note` describes the viewer in the audit log. Errors: limit (kMostViewers
   // watch), and those of a start.
   [[nodiscard]] task<Relay::Pointer> view(std::string note);
   // A program in the session of the X server, with its display, and with pipes as stdin and stdout.

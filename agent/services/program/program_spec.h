@@ -39,7 +39,7 @@ struct ProgramLimits {
   unsigned most_failures = 6;  // in a row; from then on requests are refused while the pause lasts
   std::chrono::milliseconds first_pause{100}, longest_pause{10'000};
   std::chrono::seconds settled_after{10};
-  std::optional<int> blameless_exit;  // the exit code that says: what the program works with has ended. No failure of its own
+  std::optional<int> blameless_exit;  // exit code of a program whose counterpart has ended: not counted as a failure
 
   // Of one that speaks frames (Worker).
   frames::Limits frames;                             // of what it sends

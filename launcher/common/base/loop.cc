@@ -134,7 +134,7 @@ Status Loop::run(const std::function<bool()>& done) {
     unwatched_.clear();
     for (int i = 0; i < n && running_; ++i) {
       const auto it = watches_.find(events[static_cast<std::size_t>(i)].data.fd);
-      // Removed by an earlier callback of this round. What may have its number since then is heard in the next.
+      // Removed by an earlier callback of this round. A new watch of the same number gets its events in the next round.
       if (it == watches_.end() || unwatched_.contains(it->first)) continue;
       (*std::shared_ptr(it->second))(events[static_cast<std::size_t>(i)].events);  // held, for it may remove itself
     }
