@@ -1,5 +1,6 @@
 #include "agent/display/clipboard.h"
 
+#include "agent/display/sleep.h"
 #include "agent/frames/display_protocol.h"
 
 namespace caisson::display {
@@ -10,7 +11,10 @@ constexpr std::int64_t kFormerUs = 1'000'000;    // of the text that a paste rep
 constexpr std::int64_t kTakenUs = 2'000'000;     // from Control and v to the taking of the text
 constexpr std::int64_t kTransferUs = 5'000'000;  // more, for a text in parts
 constexpr std::int64_t kByAnotherUs = 200'000;   // after another program than the focused one took it
-constexpr std::int64_t kAskedAgainUs = 30'000;   // some programs ask twice
+constexpr std::int64_t kAnswerUs = 30'000;       // from the last request of the focused program to our answer
+// From the last request of a program to the next: 0.6 s were seen of Chromium on a host with eight busy threads a processor.
+constexpr std::int64_t kKeepUs = 1'000'000;
+constexpr std::int64_t kKeepAtMostUs = 6'000'000;  // whatever programs ask
 constexpr std::int64_t kTimeUs = 5'000'000;
 
 }  // namespace
@@ -27,11 +31,7 @@ Task<Status> Clipboard::start() {
   request.value_mask = XCB_CW_EVENT_MASK;
   const std::uint32_t mask = XCB_EVENT_MASK_PROPERTY_CHANGE;
   CO_TRY(co_await server_.link().check(core_request(XCB_CREATE_WINDOW, request, bytes_of(mask))));
-  offer_ = std::make_unique<Offer>(server_, names_, window_, [this](std::uint32_t requestor) {
-    if (server_.link().is_servers(requestor)) return;  // Xvnc itself, for a viewer
-    focused_took_ = focused_took_ || server_.link().owner(requestor) == focused_;
-    taken_.put(requestor);
-  });
+  offer_ = std::make_unique<Offer>(server_, names_, window_, [this](std::uint32_t requestor, bool has_text) { on_asked(requestor, has_text); });
   fetch_ = std::make_unique<Fetch>(server_, names_, window_);
   co_return Status();
 }
@@ -74,6 +74,7 @@ Task<Result<std::optional<std::string>>> Clipboard::fetch(std::int64_t limit_us)
 Task<Result<std::string>> Clipboard::get() {
   const Turns::Turn turn = co_await turns_.take();
   CO_TRY(server_.link().ready());
+  if (const Pasted* pasted = kept()) co_return pasted->former ? *pasted->former : std::string();
   if (offer_->text()) co_return *offer_->text();
   CO_TRY_ASSIGN(auto text, co_await fetch(kFetchUs));
   co_return text.value_or(std::string());
@@ -82,6 +83,8 @@ Task<Result<std::string>> Clipboard::get() {
 Task<Status> Clipboard::set(std::string text) {
   const Turns::Turn turn = co_await turns_.take();
   CO_TRY(server_.link().ready());
+  (void)co_await quiet();
+  pasted_.reset();
   co_return co_await offer(std::make_shared<const std::string>(std::move(text)));
 }
 
@@ -91,21 +94,27 @@ Task<Result<std::uint32_t>> Clipboard::focused_client() {
   co_return server_.link().owner(read_at<xcb_get_input_focus_reply_t>(reply).focus);
 }
 
+void Clipboard::on_asked(std::uint32_t requestor, bool has_text) {
+  if (server_.link().is_servers(requestor)) return;  // Xvnc itself, for a viewer
+  const bool is_focused = focused_ == 0 || server_.link().owner(requestor) == focused_;
+  taken_ = taken_ || has_text;
+  focused_took_ = focused_took_ || (has_text && is_focused);
+  if (kept() != nullptr) keep();
+  if (is_focused || has_text) asked_.put(true);
+}
+
 // What the focused program takes ends the wait; another that takes it may be the one that is typed into, or one that looks on.
-Task<bool> Clipboard::wait_taken(std::uint32_t client) {
+Task<bool> Clipboard::wait_taken() {
   const std::int64_t last_us = sys::monotonic_us() + kTakenUs + kTransferUs;
   std::int64_t deadline_us = sys::monotonic_us() + kTakenUs;
-  bool taken = false;
   while (true) {
-    if (co_await taken_.next(std::min(deadline_us, last_us))) {
-      taken = true;
-      const bool is_over = client == 0 || focused_took_;
-      deadline_us = std::min(deadline_us, sys::monotonic_us() + (is_over ? kAskedAgainUs : kByAnotherUs));
-      if (is_over) deadline_us = sys::monotonic_us() + kAskedAgainUs;
+    if (co_await asked_.next(std::min(deadline_us, last_us))) {
+      if (focused_took_) deadline_us = sys::monotonic_us() + kAnswerUs;
+      else if (taken_) deadline_us = std::min(deadline_us, sys::monotonic_us() + kByAnotherUs);
     } else if (offer_->is_sending() && sys::monotonic_us() < last_us) {
       deadline_us = last_us;
     } else {
-      co_return taken;
+      co_return taken_;
     }
   }
 }
@@ -113,30 +122,61 @@ Task<bool> Clipboard::wait_taken(std::uint32_t client) {
 Task<Result<bool>> Clipboard::paste(std::string text, Keyboard& keyboard) {
   const Turns::Turn turn = co_await turns_.take();
   CO_TRY(server_.link().ready());
-  std::shared_ptr<const std::string> former = offer_->text();
-  if (former == nullptr) {
+  const bool is_kept = co_await quiet();
+  std::shared_ptr<const std::string> former = is_kept ? pasted_->former : offer_->text();
+  if (!is_kept && former == nullptr) {
     auto fetched = co_await fetch(kFormerUs);
     if (fetched && *fetched) former = std::make_shared<const std::string>(std::move(**fetched));
   }
-  const auto ours = std::make_shared<const std::string>(std::move(text));
-  CO_TRY(co_await offer(ours));
+  pasted_ = Pasted{.text = std::make_shared<const std::string>(std::move(text)), .former = std::move(former)};
+  CO_TRY(co_await offer(pasted_->text));
   CO_TRY_ASSIGN(focused_, co_await focused_client());
-  focused_took_ = false;
-  taken_.clear();
+  taken_ = focused_took_ = false;
+  asked_.clear();
   const Status pressed = co_await keyboard.paste();
-  bool taken = false;
-  if (pressed) taken = co_await wait_taken(focused_);
-  // Unless another program has it by now.
-  if (offer_->text() == ours) {
-    if (former != nullptr) {
-      CO_TRY(co_await offer(former));
-    } else {
-      CO_TRY_ASSIGN(const std::uint32_t time, co_await server_time());
-      offer_->end(time);
-    }
+  const bool taken = pressed && co_await wait_taken();
+  if (taken) {
+    pasted_->last_us = sys::monotonic_us() + kKeepAtMostUs;
+    keep();
+  } else {
+    CO_TRY(co_await give_back());
   }
   CO_TRY(pressed);
   co_return taken;
+}
+
+void Clipboard::keep() {
+  if (pasted_->last_us == 0) return;  // paste() still waits for the first request
+  Loop& loop = server_.link().loop();
+  pasted_->until_us = std::min(sys::monotonic_us() + kKeepUs, pasted_->last_us);
+  loop.cancel(keep_timer_);
+  keep_timer_ = loop.after(pasted_->until_us - sys::monotonic_us(), wanted_);
+}
+
+// Whether a text that was pasted is in the clipboard, which nobody asks for any more.
+Task<bool> Clipboard::quiet() {
+  while (kept() != nullptr && sys::monotonic_us() < pasted_->until_us)
+    co_await Sleep(server_.link().loop(), pasted_->until_us);
+  co_return kept() != nullptr;
+}
+
+Task<Status> Clipboard::give_back() {
+  const bool is_there = kept() != nullptr;
+  const std::shared_ptr<const std::string> former = pasted_ ? pasted_->former : nullptr;
+  pasted_.reset();
+  if (!is_there) co_return Status();  // another program has it by now
+  if (former != nullptr) co_return co_await offer(former);
+  CO_TRY_ASSIGN(const std::uint32_t time, co_await server_time());
+  offer_->end(time);
+  co_return Status();
+}
+
+Task<Status> Clipboard::settle() {
+  if (!pasted_) co_return Status();
+  const Turns::Turn turn = co_await turns_.take();
+  CO_TRY(server_.link().ready());
+  (void)co_await quiet();
+  co_return co_await give_back();
 }
 
 }  // namespace caisson::display

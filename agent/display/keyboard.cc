@@ -15,6 +15,7 @@ constexpr std::int64_t kGiveBackAfterUs = 2'000'000;
 constexpr std::int64_t kQuietUs = 1'000'000;  // without a new binding: what was typed before has been read
 constexpr std::uint16_t kCoreKeyboard = XCB_XKB_ID_USE_CORE_KBD;
 constexpr Keysym kControlL = 0xFFE3, kSmallV = 'v';
+constexpr Keysym kPasting[] = {'v', 'V', 0xFF63, 0xFF9E, 0x1008FF6D};  // Insert, that of the keypad, Paste
 
 }  // namespace
 
@@ -190,6 +191,13 @@ Task<Status> Keyboard::chord(std::vector<std::string> names) {
     keysyms.push_back(keysym);
   }
   co_return co_await chord_of(std::move(keysyms));
+}
+
+bool Keyboard::may_paste(const std::vector<std::string>& names) {
+  return std::ranges::any_of(names, [](const std::string& name) {
+    const auto keysym = key_named(name);
+    return keysym && std::ranges::find(kPasting, *keysym) != std::end(kPasting);
+  });
 }
 
 Task<Status> Keyboard::paste() {

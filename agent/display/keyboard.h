@@ -37,6 +37,8 @@ class Keyboard {
   // All pressed in this order and released in the opposite one.
   [[nodiscard]] Task<Status> chord(std::vector<std::string> names);
   [[nodiscard]] Task<Status> type(std::u32string text);
+  // Whether a program may take it, with others, as the command to paste.
+  [[nodiscard]] static bool may_paste(const std::vector<std::string>& names);
   // Control and v, whatever the layout.
   [[nodiscard]] Task<Status> paste();
   // After each action: spare keys are given back when programs have had the time to read what was typed on them.

@@ -92,56 +92,57 @@ void Offer::on_request(const xcb_selection_request_event_t& request) {
   // Whoever asks faster than the server reads from us gets no answer.
   if (request.owner != window_ || request.requestor == window_ || server_.link().is_busy()) return;
   const std::uint32_t property = request.property != 0 ? request.property : request.target;  // of old clients (ICCCM, 2.2)
-  const bool answered = request.selection == names_.clipboard && text_ && answer(request, property);
+  const bool is_ours = request.selection == names_.clipboard && text_;
+  const Given given = is_ours ? answer(request, property) : Given::nothing;
   xcb_selection_notify_event_t notice{};
   notice.response_type = XCB_SELECTION_NOTIFY;
   notice.time = request.time;
   notice.requestor = request.requestor;
   notice.selection = request.selection;
   notice.target = request.target;
-  notice.property = answered ? property : 0;
+  notice.property = given == Given::nothing ? 0 : property;
   std::string event(bytes_of(notice));
   event.resize(32);
   xcb_send_event_request_t send{};
   send.destination = request.requestor;
   event.copy(send.event, sizeof send.event);
   server_.link().send(core_request(XCB_SEND_EVENT, send));
+  if (is_ours) asked_(request.requestor, given == Given::text);
 }
 
-bool Offer::answer(const xcb_selection_request_event_t& request, std::uint32_t property) {
+Offer::Given Offer::answer(const xcb_selection_request_event_t& request, std::uint32_t property) {
   if (request.target == names_.targets) {
     const std::uint32_t targets[] = {names_.targets,         names_.timestamp,  names_.utf8_string, names_.text,
                                      names_.text_plain_utf8, names_.text_plain, XCB_ATOM_STRING};
     put(request.requestor, property, XCB_ATOM_ATOM, 32, bytes_of(targets));
-    return true;
+    return Given::answer;
   }
   if (request.target == names_.timestamp) {
     put(request.requestor, property, XCB_ATOM_INTEGER, 32, bytes_of(since_));
-    return true;
+    return Given::answer;
   }
   const bool is_text = request.target == names_.utf8_string || request.target == names_.text ||
                        request.target == names_.text_plain_utf8 || request.target == names_.text_plain ||
                        request.target == XCB_ATOM_STRING;
-  return is_text && give_text(request.requestor, property, request.target);
+  return is_text ? give_text(request.requestor, property, request.target) : Given::nothing;
 }
 
-bool Offer::give_text(std::uint32_t requestor, std::uint32_t property, std::uint32_t target) {
+Offer::Given Offer::give_text(std::uint32_t requestor, std::uint32_t property, std::uint32_t target) {
   Transfer transfer{.text = text_, .type = target == names_.text ? names_.utf8_string : target};
   if (target == XCB_ATOM_STRING) transfer.latin1 = to_latin1(*text_);
   if (transfer.bytes().size() <= kWhole) {
     put(requestor, property, transfer.type, 8, transfer.bytes());
-    taken_(requestor);
-    return true;
+    return Given::text;
   }
   const Key key(requestor, property);
   forget(key);
-  if (transfers_.size() >= kMostTransfers) return false;
+  if (transfers_.size() >= kMostTransfers) return Given::nothing;
   const auto size = static_cast<std::uint32_t>(transfer.bytes().size());
   transfer.timer = server_.link().loop().after(kPartWithinUs, [this, key] { forget(key); });
   transfers_.emplace(key, std::move(transfer));
   watch(requestor, true);
   put(requestor, property, names_.incr, 32, bytes_of(size));
-  return true;
+  return Given::answer;
 }
 
 void Offer::send_part(Key key) {
@@ -153,7 +154,7 @@ void Offer::send_part(Key key) {
   transfer.sent += part.size();
   if (part.empty()) {
     forget(key);
-    taken_(key.first);
+    asked_(key.first, true);
     return;
   }
   server_.link().loop().cancel(transfer.timer);

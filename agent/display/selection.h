@@ -22,8 +22,10 @@ struct SelectionNames {
 
 class Offer {
  public:
-  Offer(Server& server, const SelectionNames& names, std::uint32_t window, std::function<void(std::uint32_t requestor)> taken)
-      : server_(server), names_(names), window_(window), taken_(std::move(taken)) {}
+  // asked: of each request, and at the end of each text that is given in parts.
+  using Asked = std::function<void(std::uint32_t requestor, bool has_text)>;
+  Offer(Server& server, const SelectionNames& names, std::uint32_t window, Asked asked)
+      : server_(server), names_(names), window_(window), asked_(std::move(asked)) {}
   Offer(const Offer&) = delete;
   Offer& operator=(const Offer&) = delete;
   ~Offer();
@@ -48,9 +50,9 @@ class Offer {
     [[nodiscard]] std::string_view bytes() const { return latin1.empty() ? std::string_view(*text) : std::string_view(latin1); }
   };
   void on_request(const xcb_selection_request_event_t& request);
-  // Whether the property has the answer, or its first part.
-  [[nodiscard]] bool answer(const xcb_selection_request_event_t& request, std::uint32_t property);
-  [[nodiscard]] bool give_text(std::uint32_t requestor, std::uint32_t property, std::uint32_t target);
+  enum class Given { nothing, answer, text };  // answer: or the first part of a text
+  [[nodiscard]] Given answer(const xcb_selection_request_event_t& request, std::uint32_t property);
+  [[nodiscard]] Given give_text(std::uint32_t requestor, std::uint32_t property, std::uint32_t target);
   void send_part(Key key);
   void forget(Key key);
   void put(std::uint32_t window, std::uint32_t property, std::uint32_t type, std::uint8_t format, std::string_view bytes);
@@ -59,7 +61,7 @@ class Offer {
   Server& server_;
   const SelectionNames& names_;
   const std::uint32_t window_;
-  std::function<void(std::uint32_t)> taken_;
+  const Asked asked_;
   std::shared_ptr<const std::string> text_;
   std::uint32_t since_ = 0;
   std::map<Key, Transfer> transfers_;

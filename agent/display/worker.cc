@@ -51,7 +51,7 @@ Worker::Worker(Server& server, bool shared_memory, std::int64_t hold_us, std::fu
                 [this] {
                   if (!std::exchange(tidying_, true)) running_.push_back(tidy());
                 }),
-      clipboard_(server),
+      clipboard_(server, [this] { running_.push_back(settle()); }),
       over_(std::move(over)),
       actions_(loop_),
       resizes_(loop_) {}
@@ -116,6 +116,12 @@ Task<bool> Worker::tidy() {
   (void)co_await keyboard_.tidy();  // fails with the connection alone, and then the program ends
   keyboard_.rest();
   tidying_ = false;
+  sweep_soon();
+  co_return true;
+}
+
+Task<bool> Worker::settle() {
+  (void)co_await clipboard_.settle();  // as tidy()
   sweep_soon();
   co_return true;
 }
@@ -233,6 +239,7 @@ Task<Result<Answer>> Worker::action(frames::Frame frame) {
 
 Task<Result<Answer>> Worker::act(ActionAsked asked) {
   const Point at = asked.at.value_or(Point());
+  if (Keyboard::may_paste(asked.keys)) CO_TRY(co_await clipboard_.settle());
   switch (asked.action) {
     case Action::move_to:
       co_return empty(co_await mouse_.move(at));

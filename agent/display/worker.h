@@ -48,6 +48,8 @@ class Worker {
   void sweep_soon();
   // Of the keyboard's spare keys, after the actions that wait.
   [[nodiscard]] Task<bool> tidy();
+  // Of the clipboard, after a paste.
+  [[nodiscard]] Task<bool> settle();
 
   [[nodiscard]] Task<Result<Answer>> info(frames::Frame frame);
   [[nodiscard]] Task<Result<Answer>> screenshot(frames::Frame frame);

@@ -16,7 +16,8 @@ class Viewer:
 
     @staticmethod
     async def _open(url, headers):
-        return await websockets.connect(url, max_size=None, open_timeout=120, ping_interval=None, extra_headers=headers)
+        return await websockets.connect(url, max_size=None, max_queue=None, open_timeout=120, ping_interval=None,
+                                        extra_headers=headers)
 
     def __enter__(self):
         return self

@@ -3,6 +3,7 @@ import re
 import shutil
 import struct
 import subprocess
+import time
 import zlib
 
 import pytest
@@ -239,26 +240,79 @@ def test_a_text_is_typed_by_the_clipboard(at, client, text):
     assert client.pasted() == text
 
 
+def comes_back(client, text):
+    """A request prolongs the time for which a pasted text is kept, so this one asks seldom."""
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        time.sleep(1.5)
+        if client.clipboard() == text:
+            return True
+    return False
+
+
 def test_the_former_text_comes_back(xvnc, at, client, program):
     with Client(xvnc.name, program) as other:
         other.say("own " + "früher".encode().hex())
         assert at.type("jetzt") == {"taken": True}
         assert other.pasted() == "jetzt"
-        assert client.clipboard() == "früher"
+        assert at.call("clipboard_get")[1].decode() == "früher"
+        assert comes_back(client, "früher")
 
 
 def test_the_workers_own_text_comes_back(at, client):
     at.call("clipboard_set", "mine".encode())
     at.type("other")
     assert client.pasted() == "other"
+    assert comes_back(client, "mine")
+
+
+def test_a_program_may_ask_for_a_pasted_text_again(at, client):
+    at.call("clipboard_set", b"mine")
+    at.type("one")
+    at.type("two")
+    assert [client.pasted(), client.pasted()] == ["one", "two"]
+    time.sleep(0.3)
+    assert client.clipboard() == "two"
+    assert comes_back(client, "mine")
+
+
+@pytest.mark.parametrize("keys", [("v",), ("shift", "insert")])
+def test_a_key_that_pastes_gives_the_former_text(at, client, keys):
+    at.call("clipboard_set", b"mine")
+    at.type("one")
+    assert client.pasted() == "one"
+    at.act("HOTKEY", keys=["ctrl", *keys])
     assert client.clipboard() == "mine"
+
+
+def test_a_new_text_replaces_the_one_that_was_pasted(at, client):
+    at.type("one")
+    at.call("clipboard_set", b"new")
+    assert client.clipboard() == "new"
+    assert comes_back(client, "new")
+
+
+def test_what_is_copied_after_a_paste_stays(xvnc, at, client, program):
+    at.call("clipboard_set", b"mine")
+    at.type("one")
+    with Client(xvnc.name, program) as other:
+        other.say("own " + b"copied".hex())
+        time.sleep(1.5)
+        assert client.clipboard() == "copied"
+        assert at.call("clipboard_get")[1] == b"copied"
+
+
+def test_requests_do_not_keep_a_pasted_text_for_ever(at, client):
+    at.call("clipboard_set", b"mine")
+    at.type("one")
+    eventually(lambda: client.clipboard() == "mine")  # it asks all the time
 
 
 def test_without_a_former_text_the_clipboard_is_empty_afterwards(xvnc, program):
     with Xvnc() as fresh, Client(fresh.name, program) as client, Worker(fresh.name) as worker:
         worker.type("secret")
         assert client.pasted() == "secret"
-        assert client.clipboard() is None
+        assert comes_back(client, None)
         assert worker.call("clipboard_get")[1] == b""
 
 
