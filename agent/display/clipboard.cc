@@ -31,7 +31,8 @@ Task<Status> Clipboard::start() {
   request.value_mask = XCB_CW_EVENT_MASK;
   const std::uint32_t mask = XCB_EVENT_MASK_PROPERTY_CHANGE;
   CO_TRY(co_await server_.link().check(core_request(XCB_CREATE_WINDOW, request, bytes_of(mask))));
-  offer_ = std::make_unique<Offer>(server_, names_, window_, [this](std::uint32_t requestor, bool has_text) { on_asked(requestor, has_text); });
+  offer_ = std::make_unique<Offer>(server_, names_, window_,
+                                   [this](std::uint32_t requestor, bool has_text) { on_asked(requestor, has_text); });
   fetch_ = std::make_unique<Fetch>(server_, names_, window_);
   co_return Status();
 }
@@ -155,8 +156,7 @@ void Clipboard::keep() {
 
 // Whether a text that was pasted is in the clipboard, which nobody asks for any more.
 Task<bool> Clipboard::quiet() {
-  while (kept() != nullptr && sys::monotonic_us() < pasted_->until_us)
-    co_await Sleep(server_.link().loop(), pasted_->until_us);
+  while (kept() != nullptr && sys::monotonic_us() < pasted_->until_us) co_await Sleep(server_.link().loop(), pasted_->until_us);
   co_return kept() != nullptr;
 }
 
