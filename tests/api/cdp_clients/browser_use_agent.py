@@ -21,7 +21,7 @@ class Script:
     def __init__(self):
         self.steps = [lambda state: {"navigate": {"url": PAGE, "new_tab": True}},
                       lambda state: {"click": {"index": number(state, "id=press")}},
-                      lambda state: {"done": {"text": "done", "success": True}}]
+                      lambda state: {"done": {"text": "clicked" if "pressed" in state else state, "success": True}}]
         self.pictures = 0
 
     async def ainvoke(self, messages, output_format=None, **_):
