@@ -111,7 +111,7 @@ test('an operation ends at its deadline, and what waits for it wakes', async () 
 
 test('of ten thousand tabs five hundred are listed', async () => {
   const list = Array.from({length: 10000}, (_, index) => ({index}));
-  const browser = {look: async () => {}, list: () => list, silent: new Set(), describe: (tab) => tab};
+  const browser = {look: async () => {}, refresh: async () => {}, list: () => list, silent: new Set(), describe: (tab) => tab};
   const op = new Operation(1, 'tabs', 1000);
   assert.strictEqual((await tabs.tabs(op, {}, browser)).data.length, 500);
   assert.match(op.hint(), /10000 tabs are open/);

@@ -94,8 +94,8 @@ def test_text_is_what_is_seen(page):
 
 
 def test_a_long_text_comes_whole(page):
-    page.show("<script>document.body.append('ä€🙂x'.repeat(2000000))</script>")
-    assert page("text").data == "ä€🙂x" * 2_000_000
+    page.show("<body><pre></pre><script>document.querySelector('pre').textContent = ('ä€🙂x'.repeat(16) + '\\n').repeat(50000)</script>")
+    assert page("text").data.strip() == "\n".join(["ä€🙂x" * 16] * 50_000)
 
 
 def test_a_text_beyond_the_limit_is_refused_with_its_size(page):
