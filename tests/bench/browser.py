@@ -209,8 +209,16 @@ def ours_pids(launcher, table):
     return below({table[pid][0] for pid in whole if re.match(r"Xvnc |\S*caisson-cdp ", table[pid][1])}, table)
 
 
+def own_flags(launcher):
+    """Those of the Chromium of the default workspace, for one without walls."""
+    Http(launcher).ask("GET", "/json/version")
+    own = next(line for _, line in lines().values() if "--remote-debugging-pipe" in line and "--type=" not in line)
+    kept = [word for word in own.split()[1:] if word.startswith("--") and not word.startswith(("--remote-debugging-pipe", "--user-data-dir"))]
+    return [*kept, "--remote-debugging-port=0"]
+
+
 def start_times(launcher, rounds):
-    ours, theirs = [], []
+    ours, theirs, flags = [], [], own_flags(launcher)
     default = Http(launcher)
     for number in range(rounds + 1):
         name = f"bench{number}"
@@ -218,17 +226,14 @@ def start_times(launcher, rounds):
         ours.append(milliseconds(lambda: Http(launcher, name).ask("GET", "/json/version")))
         default.ask("DELETE", f"/v1/workspaces/{name}")
         bare = []
-        theirs.append(milliseconds(lambda: bare.append(BareDesktop())))
+        theirs.append(milliseconds(lambda: bare.append(BareDesktop(flags))))
         bare[0].close()
     tell("a workspace's first /json/version / bare Xvnc, openbox, Chromium", statistics.median(ours[1:]), statistics.median(theirs[1:]), 1.5)
 
 
 def memory(launcher):
-    Http(launcher).ask("GET", "/json/version")
     Http(launcher).ask("GET", "/v1/browser/screenshot")
-    own = next(line for _, line in lines().values() if "--remote-debugging-pipe" in line and "--type=" not in line)
-    flags = [word for word in own.split()[1:] if word.startswith("--") and not word.startswith(("--remote-debugging-pipe", "--user-data-dir"))]
-    bare = BareDesktop([*flags, "--remote-debugging-port=0"])
+    bare = BareDesktop(own_flags(launcher))
     time.sleep(15)  # both have come to rest
     table = lines()
     tell("memory (PSS) of both sessions with one page / bare", pss_mb(ours_pids(launcher, table)), pss_mb(below(bare.pids(), table)), 1.1, "MB")
