@@ -69,6 +69,12 @@ def test_plots_show_chinese_japanese_and_korean(served):
     assert done["exit_code"] == 0, done
 
 
+def test_no_program_reads_all_fonts_at_its_start(served):
+    """fontconfig writes a list of its own of each folder whose list is missing or too old."""
+    done = served.bash("export XDG_CACHE_HOME=$(mktemp -d) && fc-list | wc -l && find $XDG_CACHE_HOME -type f")
+    assert done["exit_code"] == 0 and len(done["stdout"].split()) == 1 and int(done["stdout"]) > 10, done
+
+
 def test_programs_for_openssl_are_built_with_cmake(served):
     lists = "project(p C)\\nfind_package(OpenSSL REQUIRED)\\nadd_executable(p p.c)\\ntarget_link_libraries(p OpenSSL::Crypto)\\n"
     program = "#include <openssl/crypto.h>\\n#include <stdio.h>\\nint main(void) { puts(OpenSSL_version(OPENSSL_VERSION)); }\\n"
