@@ -22,8 +22,8 @@ SCAN = """(async ports => {
 })"""
 
 
-def evaluate(api, expression, timeout=300):
-    answer = api.post("/v1/browser/page/evaluate", {"expression": expression, "timeout": timeout}).json()
+def evaluate(api, expression):
+    answer = api.post("/v1/browser/page/evaluate", {"expression": expression}).json()
     assert answer["success"], answer
     return answer["data"]
 
@@ -37,7 +37,8 @@ def served(api):
 
 def test_no_port_of_the_workspace_is_ours(api, served):
     assert api.post("/v1/browser/page/navigate", {"url": f"http://127.0.0.1:{served}/"}).json()["success"]
-    assert evaluate(api, f"({SCAN})({list(PORTS)})") == [served]
+    found = [port for at in range(0, len(PORTS), 4000) for port in evaluate(api, f"({SCAN})({list(PORTS[at : at + 4000])})")]
+    assert found == [served]
 
 
 def test_the_agent_is_not_reached(native, api, served):
