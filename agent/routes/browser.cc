@@ -88,6 +88,7 @@ task<http::Response> restart_browser(Call call, std::optional<RestartRequest> gi
                                  .url_allowlist = std::move(body.url_allowlist),
                                  .allow_file_selection_dialogs = body.allow_file_selection_dialogs,
                                  .locale = std::move(body.locale)};
+  call.services.workspace->pages.try_again();
   auto done = co_await call.services.workspace->browser.restart(std::move(wishes));
   if (!done && done.error().code == Code::invalid_argument) co_return wrong(json::Value::array({"body"}), done.error().what);
   if (!done) co_return std::unexpected(std::move(done).error());

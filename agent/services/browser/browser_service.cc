@@ -147,6 +147,8 @@ task<std::shared_ptr<bridge::SessionHandle>> BrowserService::session() {
 task<void> BrowserService::restart(BrowserWishes wishes) {
   state_->given_up.clear();
   state_->ends.clear();
+  supervisor_.try_again();
+  desktop_.try_again();
   json::Value command = json::Value::object();
   if (wishes.url_blocklist) command["url_blocklist"] = std::move(*wishes.url_blocklist);
   if (wishes.url_allowlist) command["url_allowlist"] = std::move(*wishes.url_allowlist);

@@ -37,6 +37,8 @@ class PageService {
   [[nodiscard]] task<PageAnswer> call(frames::PageOp op, json::Value head, std::chrono::milliseconds within = kUsual);
   // The driver stands still, and with it the film of a page.
   [[nodiscard]] task<void> hold(bool held);
+  // As BrowserService::restart, of the driver alone.
+  void try_again() { supervisor_.try_again(); }
   // Writes bytes to a file by the rules of the `file` session.
   [[nodiscard]] asio::awaitable<FileReply> save(std::string path, std::string bytes);
   // Copies a file likewise: a download, for example.

@@ -72,6 +72,10 @@ void DesktopService::serve_workspace(std::string name) {
   worker_ = nullptr;
 }
 
+void DesktopService::try_again() {
+  for (Supervisor* one : {&server_, windows_.get(), &display_}) one->try_again();
+}
+
 task<void> DesktopService::manage_windows(std::shared_ptr<Supervisor> windows, Program::Pointer server) {
   while (server->alive()) {
     const auto started = co_await windows->program();

@@ -34,6 +34,8 @@ class DesktopService {
   // Adds a viewer of the screen by VNC (RFC 6143). `note` describes the viewer in the audit log. Errors: limit (kMostViewers
   // watch), and those of a start.
   [[nodiscard]] task<Relay::Pointer> view(std::string note);
+  // What failed several times in a row is started by the next request, without a pause.
+  void try_again();
   // A program in the session of the X server, with its display, and with pipes as stdin and stdout.
   [[nodiscard]] task<Relay::Pointer> join(std::string name, std::vector<std::string> argv, bool tool = false);
   // One operation of caisson-display. `seconds` are the operation's own, such as those of a WAIT. Errors: invalid_argument (what

@@ -150,6 +150,12 @@ void Supervisor::Shared::let_go(std::string reason) {
 
 void Supervisor::forget(std::string reason) { shared_->let_go(std::move(reason)); }
 
+void Supervisor::try_again() {
+  shared_->failures = 0;
+  shared_->next_start = {};
+  shared_->changed.notify_all();
+}
+
 task<void> Supervisor::stop(std::string reason) {
   Program::Pointer program = shared_->current;
   shared_->let_go(reason);

@@ -39,6 +39,8 @@ class Supervisor {
   [[nodiscard]] task<void> stop(std::string reason);
   // As stop(), for one that has ended with its workspace; the next request starts another one.
   void forget(std::string reason);
+  // Failures so far count no more: the next request starts it at once.
+  void try_again();
   [[nodiscard]] Health health() const;
 
   // For the next start; what runs is not touched.

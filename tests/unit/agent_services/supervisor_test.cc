@@ -194,6 +194,10 @@ TEST_F(SupervisorTest, OneThatFailsAgainAndAgainIsTriedEverLessOften) {
   EXPECT_EQ(refused.error().code, Code::unavailable);
   EXPECT_EQ(refused.error().what, "server failed 4 times in a row; try again later: server ended with exit code 1");
   EXPECT_EQ(h.fake.sessions_created, 4) << "a refused request starts nothing";
+  supervisor->try_again();
+  EXPECT_EQ(supervisor->health().failures, 0U);
+  failed();
+  EXPECT_EQ(h.fake.sessions_created, 5) << "at once";
 }
 
 TEST_F(SupervisorTest, ALongRunEndsARowOfFailures) {
