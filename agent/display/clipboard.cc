@@ -112,6 +112,7 @@ Task<bool> Clipboard::wait_taken() {
     if (co_await asked_.next(std::min(deadline_us, last_us))) {
       if (focused_took_) deadline_us = sys::monotonic_us() + kAnswerUs;
       else if (taken_) deadline_us = std::min(deadline_us, sys::monotonic_us() + kByAnotherUs);
+      else deadline_us = std::max(deadline_us, sys::monotonic_us() + kKeepUs);  // it asks for the list of formats first
     } else if (offer_->is_sending() && sys::monotonic_us() < last_us) {
       deadline_us = last_us;
     } else {
@@ -157,6 +158,7 @@ void Clipboard::keep() {
 // Whether a text that was pasted is in the clipboard, which nobody asks for any more.
 Task<bool> Clipboard::quiet() {
   while (kept() != nullptr && sys::monotonic_us() < pasted_->until_us) co_await Sleep(server_.link().loop(), pasted_->until_us);
+  server_.link().loop().cancel(keep_timer_);
   co_return kept() != nullptr;
 }
 
