@@ -61,9 +61,9 @@ Task<Result<std::uint32_t>> Clipboard::server_time() {
   co_return *time;
 }
 
-Task<Status> Clipboard::offer(std::shared_ptr<const std::string> text) {
+Task<Status> Clipboard::offer(std::shared_ptr<const std::string> text, bool viewers) {
   CO_TRY_ASSIGN(const std::uint32_t time, co_await server_time());
-  co_return co_await offer_->begin(std::move(text), time);
+  co_return co_await offer_->begin(std::move(text), time, viewers);
 }
 
 Task<Result<std::optional<std::string>>> Clipboard::fetch(std::int64_t limit_us) {
@@ -131,7 +131,7 @@ Task<Result<bool>> Clipboard::paste(std::string text, Keyboard& keyboard) {
     if (fetched && *fetched) former = std::make_shared<const std::string>(std::move(**fetched));
   }
   pasted_ = Pasted{.text = std::make_shared<const std::string>(std::move(text)), .former = std::move(former)};
-  CO_TRY(co_await offer(pasted_->text));
+  CO_TRY(co_await offer(pasted_->text, false));
   CO_TRY_ASSIGN(focused_, co_await focused_client());
   taken_ = focused_took_ = false;
   asked_.clear();

@@ -31,9 +31,9 @@ class Clipboard {
   // Empty: the clipboard has no text. timeout: its owner does not answer. limit: the text is longer than kMostText.
   [[nodiscard]] Task<Result<std::string>> get();
   [[nodiscard]] Task<Status> set(std::string text);
-  // The text comes into the clipboard, and Control and v are pressed. True: the focused program has taken the text; false: no
-  // program has, within two seconds. The former text is back with settle(). Where the former content was no text, or could not be
-  // had in time, the clipboard is empty then: what was typed may be a password.
+  // The text comes into the clipboard, of which viewers are not told, and Control and v are pressed. True: the focused program
+  // has taken the text; false: no program has, within two seconds. The former text is back with settle(). Where the former
+  // content was no text, or could not be had in time, the clipboard is empty then: what was typed may be a password.
   [[nodiscard]] Task<Result<bool>> paste(std::string text, Keyboard& keyboard);
   // Waits until no program asks for the text of a paste any more, at most six seconds; then the former text is back.
   [[nodiscard]] Task<Status> settle();
@@ -45,7 +45,7 @@ class Clipboard {
     std::int64_t until_us = 0, last_us = 0;           // it is kept until then; and no longer than this
   };
   [[nodiscard]] Task<Result<std::uint32_t>> server_time();
-  [[nodiscard]] Task<Status> offer(std::shared_ptr<const std::string> text);
+  [[nodiscard]] Task<Status> offer(std::shared_ptr<const std::string> text, bool viewers = true);
   [[nodiscard]] Task<Result<std::optional<std::string>>> fetch(std::int64_t limit_us);
   [[nodiscard]] Task<Result<std::uint32_t>> focused_client();
   void on_asked(std::uint32_t requestor, bool has_text);

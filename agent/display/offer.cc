@@ -41,10 +41,11 @@ Offer::~Offer() {
   for (const auto& [key, transfer] : transfers_) server_.link().loop().cancel(transfer.timer);
 }
 
-Task<Status> Offer::begin(std::shared_ptr<const std::string> text, std::uint32_t time) {
+Task<Status> Offer::begin(std::shared_ptr<const std::string> text, std::uint32_t time, bool viewers) {
   // First, because requests may come before the answer that the clipboard is ours.
   text_ = std::move(text);
   since_ = time;
+  viewers_ = viewers;
   xcb_set_selection_owner_request_t own{};
   own.owner = window_;
   own.selection = names_.clipboard;
@@ -92,7 +93,8 @@ void Offer::on_request(const xcb_selection_request_event_t& request) {
   // Whoever asks faster than the server reads from us gets no answer.
   if (request.owner != window_ || request.requestor == window_ || server_.link().is_busy()) return;
   const std::uint32_t property = request.property != 0 ? request.property : request.target;  // of old clients (ICCCM, 2.2)
-  const bool is_ours = request.selection == names_.clipboard && text_;
+  const bool is_ours =
+      request.selection == names_.clipboard && text_ && (viewers_ || !server_.link().is_servers(request.requestor));
   const Given given = is_ours ? answer(request, property) : Given::nothing;
   xcb_selection_notify_event_t notice{};
   notice.response_type = XCB_SELECTION_NOTIFY;

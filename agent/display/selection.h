@@ -30,8 +30,8 @@ class Offer {
   Offer& operator=(const Offer&) = delete;
   ~Offer();
 
-  // From this server time on the text is the clipboard's.
-  [[nodiscard]] Task<Status> begin(std::shared_ptr<const std::string> text, std::uint32_t time);
+  // From this server time on the text is the clipboard's. `viewers`: the X server may have it, too, which tells its viewers.
+  [[nodiscard]] Task<Status> begin(std::shared_ptr<const std::string> text, std::uint32_t time, bool viewers);
   void end(std::uint32_t time);
   // nullptr: the clipboard is another's, or nobody's.
   [[nodiscard]] const std::shared_ptr<const std::string>& text() const { return text_; }
@@ -64,6 +64,7 @@ class Offer {
   const Asked asked_;
   std::shared_ptr<const std::string> text_;
   std::uint32_t since_ = 0;
+  bool viewers_ = false;
   std::map<Key, Transfer> transfers_;
 };
 
