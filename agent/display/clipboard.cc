@@ -130,25 +130,22 @@ Task<Result<bool>> Clipboard::paste(std::string text, Keyboard& keyboard) {
     auto fetched = co_await fetch(kFormerUs);
     if (fetched && *fetched) former = std::make_shared<const std::string>(std::move(**fetched));
   }
-  pasted_ = Pasted{.text = std::make_shared<const std::string>(std::move(text)), .former = std::move(former)};
-  CO_TRY(co_await offer(pasted_->text, false));
+  pasted_.reset();
+  const auto ours = std::make_shared<const std::string>(std::move(text));
+  CO_TRY(co_await offer(ours, false));
   CO_TRY_ASSIGN(focused_, co_await focused_client());
   taken_ = focused_took_ = false;
   asked_.clear();
   const Status pressed = co_await keyboard.paste();
   const bool taken = pressed && co_await wait_taken();
-  if (taken) {
-    pasted_->last_us = sys::monotonic_us() + kKeepAtMostUs;
-    keep();
-  } else {
-    CO_TRY(co_await give_back());
-  }
+  pasted_ = Pasted{.text = ours, .former = std::move(former), .last_us = sys::monotonic_us() + kKeepAtMostUs};
+  if (taken) keep();
+  else CO_TRY(co_await give_back());
   CO_TRY(pressed);
   co_return taken;
 }
 
 void Clipboard::keep() {
-  if (pasted_->last_us == 0) return;  // paste() still waits for the first request
   Loop& loop = server_.link().loop();
   pasted_->until_us = std::min(sys::monotonic_us() + kKeepUs, pasted_->last_us);
   loop.cancel(keep_timer_);
@@ -164,10 +161,9 @@ Task<bool> Clipboard::quiet() {
 
 Task<Status> Clipboard::give_back() {
   const bool is_there = kept() != nullptr;
-  const std::shared_ptr<const std::string> former = pasted_ ? pasted_->former : nullptr;
-  pasted_.reset();
+  const std::optional<Pasted> over = std::exchange(pasted_, std::nullopt);
   if (!is_there) co_return Status();  // another program has it by now
-  if (former != nullptr) co_return co_await offer(former);
+  if (over->former != nullptr) co_return co_await offer(over->former);
   CO_TRY_ASSIGN(const std::uint32_t time, co_await server_time());
   offer_->end(time);
   co_return Status();

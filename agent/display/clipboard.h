@@ -32,8 +32,9 @@ class Clipboard {
   [[nodiscard]] Task<Result<std::string>> get();
   [[nodiscard]] Task<Status> set(std::string text);
   // The text comes into the clipboard, of which viewers are not told, and Control and v are pressed. True: the focused program
-  // has taken the text; false: no program has, within two seconds. The former text is back with settle(). Where the former
-  // content was no text, or could not be had in time, the clipboard is empty then: what was typed may be a password.
+  // has taken the text; false: no program has, within two seconds, or seven if the focused one asks for the list of formats.
+  // The former text is back with settle(). Where the former content was no text, or could not be had in time, the clipboard is
+  // empty then: what was typed may be a password.
   [[nodiscard]] Task<Result<bool>> paste(std::string text, Keyboard& keyboard);
   // Waits until no program asks for the text of a paste any more, at most six seconds; then the former text is back.
   [[nodiscard]] Task<Status> settle();
@@ -42,7 +43,7 @@ class Clipboard {
  private:
   struct Pasted {
     std::shared_ptr<const std::string> text, former;  // former: nullptr if there was none
-    std::int64_t until_us = 0, last_us = 0;           // it is kept until then; and no longer than this
+    std::int64_t until_us = 0, last_us = 0;           // it is kept until then, which requests put off; at most to last_us
   };
   [[nodiscard]] Task<Result<std::uint32_t>> server_time();
   [[nodiscard]] Task<Status> offer(std::shared_ptr<const std::string> text, bool viewers = true);

@@ -14,7 +14,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "browser/cdp"))
 from cdp import AS_USER, CHROMIUM, USER  # noqa: E402
 
 XVNC = ["Xvnc", "-displayfd", "1", "-rfbport", "-1", "-SecurityTypes", "None", "-nolisten", "tcp", "-AlwaysShared", "-depth", "24", "-geometry", "1280x1024"]
-FLAGS = ["--disable-gpu", "--password-store=basic", "--no-first-run", "--no-default-browser-check", "--remote-debugging-port=0", "--remote-allow-origins=*"]
 
 
 def wait_for(fact, seconds=60):
@@ -26,9 +25,9 @@ def wait_for(fact, seconds=60):
 
 
 class BareDesktop:
-    """`flags`: Chromium's, instead of a few usual ones."""
+    """`flags`: Chromium's."""
 
-    def __init__(self, flags=None):
+    def __init__(self, flags):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="bare-"))
         self.folder.chmod(0o755)
         self.home = self.folder / "home"
@@ -42,7 +41,7 @@ class BareDesktop:
         env["DISPLAY"] = self.display
         self.env = env
         self.start(["openbox", "--sm-disable"], env)
-        self.start([CHROMIUM, *(flags or FLAGS), f"--user-data-dir={self.home}/profile", "about:blank"], env)
+        self.start([CHROMIUM, *flags, f"--user-data-dir={self.home}/profile", "about:blank"], env)
         self.port = wait_for(self.find_port)
         self.address = wait_for(self.answers)
 

@@ -249,7 +249,7 @@ def attach(link):
 def calls(launcher, rounds):
     api, key = Http(launcher), [f"X-AIO-API-Key: {launcher.key}"]
     api.done("POST", "/v1/browser/page/navigate", {"url": PAGE})
-    bare = BareDesktop()
+    bare = BareDesktop(own_flags(launcher))
     ours, theirs = Socket(launcher.port, "/cdp", key), Socket(bare.port, "/" + bare.address.split("/", 3)[3])
     session, other = attach(ours), attach(theirs)
     expression = {"expression": "1+1", "returnByValue": True}

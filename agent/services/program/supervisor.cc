@@ -143,18 +143,16 @@ void Supervisor::Shared::let_go(std::string reason) {
   last_error.reset();
   current = nullptr;
   ready = false;
+  try_again();
+}
+
+void Supervisor::Shared::try_again() {
   failures = 0;
   next_start = {};
   changed.notify_all();
 }
 
 void Supervisor::forget(std::string reason) { shared_->let_go(std::move(reason)); }
-
-void Supervisor::try_again() {
-  shared_->failures = 0;
-  shared_->next_start = {};
-  shared_->changed.notify_all();
-}
 
 task<void> Supervisor::stop(std::string reason) {
   Program::Pointer program = shared_->current;

@@ -40,7 +40,7 @@ class Supervisor {
   // As stop(), for one that has ended with its workspace; the next request starts another one.
   void forget(std::string reason);
   // Failures so far count no more: the next request starts it at once.
-  void try_again();
+  void try_again() { shared_->try_again(); }
   [[nodiscard]] Health health() const;
 
   // For the next start; what runs is not touched.
@@ -72,6 +72,7 @@ class Supervisor {
     [[nodiscard]] bool refuses() const;  // until next_start
     void count_failure(const Error& why);
     void let_go(std::string reason);
+    void try_again();
   };
   struct Starting;
   static task<Program::Pointer> obtain(std::shared_ptr<Shared> shared);
