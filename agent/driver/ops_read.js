@@ -141,12 +141,14 @@ async function frameOf(op, world, number) {
 async function evaluate(op, values) {
   const {session} = op.tab;
   const send = (method, more) => op.within(session.send(method, more));
+  let release = true;
   try {
-    const {result, exceptionDetails} = await run(send, 'evaluate', values.expression);
+    const {result, exceptionDetails, kept} = await run(send, 'evaluate', values.expression);
     if (exceptionDetails) throw new Failure(thrown(exceptionDetails));
+    release = kept;
     return {json: await jsonOf(send, result)};
   } finally {
-    session.send('Runtime.releaseObjectGroup', {objectGroup: 'evaluate'}).catch(() => {});
+    if (release) session.send('Runtime.releaseObjectGroup', {objectGroup: 'evaluate'}).catch(() => {});
   }
 }
 

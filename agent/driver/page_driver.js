@@ -42,7 +42,11 @@ async function main() {
   const transport = await Transport.connect(path).catch((error) => leave(3, `the browser's socket cannot be had: ${error.code ?? firstLine(error)}`));
   transport.ended = () => leave(6, "the browser's socket has ended");
   const browser = new Browser(transport);
-  const send = (head, body) => { for (const part of encode(head, body)) process.stdout.write(part); };
+  const send = (head, body) => {
+    process.stdout.cork();  // one writev for the parts: the agent wakes once
+    for (const part of encode(head, body)) process.stdout.write(part);
+    process.stdout.uncork();
+  };
   const runner = new Runner(browser, send, ffmpeg);
   process.on('exit', () => runner.recorder.kill());
 

@@ -20,13 +20,15 @@ packages_for() {
       echo libpng-dev libjpeg62-turbo-dev x11proto-dev libxcb1-dev libxcb-xtest0-dev libxcb-shm0-dev libxcb-randr0-dev \
         libxcb-xfixes0-dev libxcb-xkb-dev | tr ' ' '\n'
       # GCC 12 and 13 miscompile coroutines; Boost.Beast must be 1.81 or newer.
-      if [ "$release" = 12 ]; then printf '%s\n' clang-19 libstdc++-12-dev libboost1.81-dev
+      if [ "$release" = 12 ]; then printf '%s\n' clang-19 libclang-rt-19-dev libstdc++-12-dev libboost1.81-dev
       else printf '%s\n' g++-14 libboost-dev; fi ;;
     test)
       echo python3 python3-venv python3-pip python3-chardet python3-openpyxl python3-pypdf python3-pytest python3-httpx python3-websockets \
         python3-jsonschema python3-requests python3-aiohttp python3-yaml wget musl-tools ripgrep nodejs g++ esbuild lua5.4 php-cli ruby python3-ipykernel python3-jupyter-client python3-matplotlib python3-flask \
         chromium chromium-driver python3-selenium curl procps iproute2 apparmor bubblewrap \
-        shellcheck clang-format-19 pyflakes3 binutils libdevmapper1.02.1 | tr ' ' '\n' ;;
+        shellcheck clang-format-19 pyflakes3 binutils libdevmapper1.02.1 | tr ' ' '\n'
+      # Clients of the egress tests, and the proxy that they compare the door with. Not tinyproxy: that package starts a service.
+      echo golang-go default-jdk-headless tinyproxy-bin | tr ' ' '\n' ;;
     desktop)
       # What the sessions `desktop` and `browser` run, for scripts/run --native; the image has the same.
       echo tigervnc-standalone-server openbox chromium ffmpeg fonts-liberation fonts-noto-cjk fonts-noto-color-emoji | tr ' ' '\n' ;;
@@ -34,7 +36,7 @@ packages_for() {
       echo qemu-system-x86 mmdebstrap debian-archive-keyring e2fsprogs busybox-static cpio xz-utils | tr ' ' '\n' ;;
     bench)
       # Of scripts/bench front, egress and browser alone; no test needs them.
-      echo nginx libnginx-mod-stream tinyproxy wrk slowhttptest openssl xdotool | tr ' ' '\n' ;;
+      echo nginx libnginx-mod-stream tinyproxy-bin wrk slowhttptest openssl xdotool | tr ' ' '\n' ;;
     npm)
       # Debian's does not go with a Node.js from elsewhere, which has its own.
       have npm || echo npm ;;

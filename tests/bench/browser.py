@@ -270,35 +270,48 @@ def calls(launcher, rounds):
     web, unix = Rfb(Socket(launcher.port, "/websockify", key)), Rfb(Unix(bare.rfb))
     got = in_turn(rounds, ours=web.picture, theirs=unix.picture)
     tell("a full raw frame through /websockify / the UNIX socket", got["ours"], got["theirs"], 2.5)
-    page_operations(api, bare, rounds)
+    page_operations(launcher, bare, rounds)
     bare.close()
 
 
-def page_operations(api, bare, rounds):
-    """playwright-core of the page driver, by itself, on the bare browser."""
+def playwright(*arguments):
+    """playwright-core of the page driver, by itself: begun(name) takes an operation and gives its milliseconds."""
     driver = pathlib.Path(os.environ["CAISSON_BUILD_DIR"]) / "launcher/tools/driver"
     script = """const {chromium} = require(process.argv[1] + '/node_modules/playwright-core');
-      (async () => { const browser = await chromium.connectOverCDP(process.argv[2]); const page = await browser.contexts()[0].newPage(); await page.goto(process.argv[3]);
+      (async () => { const browser = await chromium.connectOverCDP(process.argv[2], {headers: JSON.parse(process.argv[4])}); const page = await browser.contexts()[0].newPage(); await page.goto(process.argv[3]);
       const works = {evaluate: () => page.evaluate('document.title'), click: () => page.click('#b'), text: () => page.innerText('body')};
       require('readline').createInterface({input: process.stdin}).on('line', async name => { const t = process.hrtime.bigint(); await works[name](); console.log(Number(process.hrtime.bigint() - t) / 1e6); });
       console.log('ready'); })();"""
     own = driver / "bin/node"  # where the system's is too old
-    node = subprocess.Popen([str(own) if own.exists() else "node", "-e", script, str(driver), f"http://127.0.0.1:{bare.port}", PAGE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+    node = subprocess.Popen([str(own) if own.exists() else "node", "-e", script, str(driver), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
     assert node.stdout.readline() == "ready\n"
+
+    def begun(name):
+        node.stdin.write(name + "\n")
+        return float(node.stdout.readline())
+    return node, begun
+
+
+def page_operations(launcher, bare, rounds):
+    api = Http(launcher)
+    alone, bare_done = playwright(f"http://127.0.0.1:{bare.port}", PAGE, "{}")
+    inside, inside_done = playwright(f"http://127.0.0.1:{launcher.port}", PAGE, json.dumps({"X-AIO-API-Key": launcher.key}))
     bodies = {"evaluate": ("POST", "/v1/browser/page/evaluate", {"expression": "document.title"}), "click": ("POST", "/v1/browser/page/click", {"selector": "#b"}),
               "text": ("GET", "/v1/browser/page/text", None)}
     for name, asked in bodies.items():
-        ours, theirs = [], []
+        took = {"ours": [], "session": [], "bare": []}
         for _ in range(rounds * 2):
-            pause = random.random() / 30 if name == "click" else 0  # it takes some frames of the page: neither begins in step with them
-            time.sleep(pause)
-            ours.append(milliseconds(lambda asked=asked: api.done(*asked)))
-            time.sleep(pause)
-            node.stdin.write(name + "\n")
-            theirs.append(float(node.stdout.readline()))
-        tell(f"page operation {name} / playwright alone", statistics.median(ours), statistics.median(theirs), 1.3)
-    node.kill()
-    node.wait()
+            pause = random.random() / 30 if name == "click" else 0  # it takes some frames of the page: none begins in step with them
+            for whose, work in (("ours", lambda asked=asked: milliseconds(lambda: api.done(*asked))), ("session", lambda name=name: inside_done(name)),
+                                ("bare", lambda name=name: bare_done(name))):
+                time.sleep(pause)
+                took[whose].append(work())
+        ours, session, without = (statistics.median(times) for times in took.values())
+        tell(f"page operation {name} / playwright through /cdp", ours, session, 1.3)
+        tell(f"page operation {name} / playwright on the bare browser", ours, without, 1.3)
+    for node in (alone, inside):
+        node.kill()
+        node.wait()
 
 
 async def watch(port, key, count, over):

@@ -170,7 +170,7 @@ def test_the_door(out, name):
             holds(row, answered(client, row.ask, row.door), row.door, row.sees[1:], proxy, out)
 
 
-@pytest.mark.skipif(not shutil.which("tinyproxy"), reason="tinyproxy is not installed: scripts/bench egress installs it")
+@pytest.mark.skipif(not shutil.which("tinyproxy"), reason="tinyproxy is not installed")
 @pytest.mark.parametrize("name", TABLE)
 def test_tinyproxy(out, name, tmp_path):
     row = TABLE[name]
