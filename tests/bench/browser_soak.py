@@ -52,9 +52,11 @@ def main():
         Http(launcher).done("POST", "/v1/browser/page/navigate", {"url": SPINS})
         until = time.monotonic() + 60 * MINUTES + 30
         viewer = subprocess.Popen([sys.executable, VIEWER, "--watch", str(launcher.port), launcher.key, str(60 * MINUTES + 30), "1"])
-        threading.Thread(target=work, args=(launcher, until), daemon=True).start()
+        asking = threading.Thread(target=work, args=(launcher, until), daemon=True)
+        asking.start()
         time.sleep(30)
         for minute in range(MINUTES + 1):
+            assert asking.is_alive() and viewer.poll() is None, "the program or the viewer has ended"
             print(f"{minute:3} min  " + "  ".join(f"{name} {value}" for name, value in figures(launcher).items()), flush=True)
             time.sleep(60 if minute < MINUTES else 0)
         viewer.kill()
