@@ -64,7 +64,7 @@ def echo_request(): return struct.pack(">BBHHH", 8, 0, 0xf7fd, 1, 1)
 """
 # What is run; the protocol and the address that a packet of it has; what it says in a session, and after that the refusal that is on record.
 # That is of three kinds: every port meets the door, some do (without nf_tables), or connections are made on behalf of the session (T0, T1).
-TCP, UDP, ICMP, SCTP = 6, 17, 1, 132
+TCP, UDP, ICMP, ROUTING, SCTP = 6, 17, 1, 43, 132
 DOOR, PORTS, BEHALF = range(3)
 FILTERED = ("EPERM",) * 3
 REFUSED = ("ECONNRESET unresolved", "ECONNREFUSED", "EACCES unresolved")
@@ -80,6 +80,8 @@ ATTACKS = {
     "MPTCP": ("tcp(PUBLIC, protocol=262)", TCP, PUBLIC, FILTERED),
     "SCTP": ("tcp(PUBLIC, protocol=132)", SCTP, PUBLIC, FILTERED),
     "a loose source route": ("tcp(PUBLIC, options=[(0, 4, bytes([1, 131, 7, 4]) + socket.inet_aton(PUBLIC))])", TCP, PUBLIC, FILTERED),
+    "a routing header": ("tcp(PUBLIC6, family=socket.AF_INET6, options=[(41, 57, bytes([0, 4, 4, 1, 1, 0, 0, 0]) + 2 * socket.inet_pton(10, PUBLIC6))])",
+                         ROUTING, PUBLIC6, ("TimeoutError", "TimeoutError", "EPERM")),
     "a mark": ("tcp(PUBLIC, options=[(1, 36, 1)])", TCP, PUBLIC, FILTERED),
     "without routes": ("tcp(PUBLIC, options=[(1, 5, 0), (1, 12, 6)])", TCP, PUBLIC, REFUSED),
     "UDP": ("sent(socket.AF_INET, socket.SOCK_DGRAM, 0, (PUBLIC, 443), options=[(0, 11, 1)])", UDP, PUBLIC, UNSERVED),
