@@ -50,8 +50,8 @@ def main():
     launcher = Launcher()
     try:
         Http(launcher).done("POST", "/v1/browser/page/navigate", {"url": SPINS})
-        until = time.monotonic() + 60 * MINUTES + 30
-        viewer = subprocess.Popen([sys.executable, VIEWER, "--watch", str(launcher.port), launcher.key, str(60 * MINUTES + 30), "1"])
+        until = time.monotonic() + 60 * MINUTES + 120
+        viewer = subprocess.Popen([sys.executable, VIEWER, "--watch", str(launcher.port), launcher.key, str(60 * MINUTES + 120), "1"])
         asking = threading.Thread(target=work, args=(launcher, until), daemon=True)
         asking.start()
         time.sleep(30)

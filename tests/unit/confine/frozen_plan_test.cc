@@ -147,6 +147,7 @@ TEST(FrozenPlan, WhereNothingCanBeMountedTheHomeIsWhereItLies) {
   EXPECT_EQ(plan->policy->home_path, "/dev/shm/x/home");
   EXPECT_EQ(plan->policy->env.set.at("HOME"), "/dev/shm/x/home");
   EXPECT_EQ(plan->policy->env.set.at("TMPDIR"), "/dev/shm/x/home/.tmp");
+  EXPECT_EQ(plan->policy->env.set.at("GIT_CONFIG_NOSYSTEM"), "1");
 }
 
 TEST(FrozenPlan, AnErrorIsOfItsRequestAlone) {
