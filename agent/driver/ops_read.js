@@ -5,7 +5,7 @@ const fs = require('fs');
 
 const {limits, clip, quote, url, wellFormed} = require('./bounds');
 const {Failure, invalid} = require('./failure');
-const {kEnter} = require('./locate');
+const {kEnter, located} = require('./locate');
 const {soon} = require('./operation');
 const {run} = require('./page_code');
 const {size} = require('./picture');
@@ -29,7 +29,12 @@ async function screenshot(op, values) {
   const viewport = await op.within(op.tab.call(targetId, 'viewport'));
   const whole = values.full_page ? await op.within(op.tab.call(targetId, 'page')) : viewport;
   let picture;
-  if (whole.width > limits.side || whole.height > limits.side) {
+  if (values.selector !== undefined || values.index !== undefined) {
+    const locator = await located(op, values);
+    const box = await op.within(locator.boundingBox(op.options()));
+    if (box !== null && (box.width > limits.side || box.height > limits.side)) throw new Failure(`the element has more than ${limits.side} pixels of a side`);
+    picture = await op.within(locator.screenshot(op.options({type: format, ...jpeg})));
+  } else if (whole.width > limits.side || whole.height > limits.side) {
     const clipped = {x: 0, y: 0, width: Math.min(whole.width, limits.side), height: Math.min(whole.height, limits.side), scale: 1};
     const {data} = await op.within(session.send('Page.captureScreenshot', {format, ...jpeg, clip: clipped, captureBeyondViewport: true}));
     picture = Buffer.from(data, 'base64');

@@ -54,6 +54,12 @@ async function activate(op, values, browser) {
   return {data: browser.describe(tab)};
 }
 
+// Files that the browser has downloaded since the driver began, or is about to have.
+async function downloads(op, values, browser) {
+  return {data: [...browser.downloads.values()].map(({guid, url: from, name, state, bytes, path}) => (
+    {guid, url: from, suggestedFilename: name, state, bytes, path}))};
+}
+
 // What the agent's own answers about the browser need of a page.
 async function info(op, values, browser) {
   await browser.look();
@@ -64,4 +70,4 @@ async function info(op, values, browser) {
   return {data: {user_agent: userAgent, page_viewport: viewport, tabs: browser.tabs.size, current: tab === null ? null : browser.describe(tab)}};
 }
 
-module.exports = {tabs, tab_create: create, tab_close: close, tab_activate: activate, info};
+module.exports = {tabs, tab_create: create, tab_close: close, tab_activate: activate, downloads, info};

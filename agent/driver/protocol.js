@@ -25,7 +25,7 @@ const kOperations = {
   scroll: {page: true, members: {direction: 'text?', amount: 'number?'}},
   scroll_to: {page: true, members: {x: 'number?', y: 'number?'}},
   scroll_to_element: {page: true, members: {selector: 'text'}},
-  screenshot: {page: true, members: {full_page: 'flag?', format: 'text?', quality: 'integer?'}},
+  screenshot: {page: true, members: {full_page: 'flag?', format: 'text?', quality: 'integer?', selector: 'text?', index: 'integer?'}},
   record: {members: {action: 'text?', duration: 'number?', fps: 'integer?', quality: 'integer?'}},
   html: {page: true, members: {outer: 'flag?'}},
   text: {page: true, members: {}},
@@ -57,6 +57,7 @@ const kOperations = {
   export_har: {members: {}},
   captcha_detect: {page: true, members: {}},
   captcha_wait: {page: true, members: {poll_interval: 'number?'}},
+  downloads: {members: {}},
 };
 
 const isObject = (value) => value !== null && typeof value === 'object' && !Array.isArray(value);

@@ -63,7 +63,8 @@ enum class PageOp {
   requests,
   export_har,
   captcha_detect,
-  captcha_wait
+  captcha_wait,
+  downloads
 };
 
 struct PageOpRow {
@@ -71,7 +72,7 @@ struct PageOpRow {
   std::string_view name;
   std::string_view members;  // of the head; the driver says which of them must be there
 };
-inline constexpr std::array<PageOpRow, 47> kPageOps = {{
+inline constexpr std::array<PageOpRow, 48> kPageOps = {{
     {PageOp::info, "info", ""},
     {PageOp::navigate, "navigate", "url wait_until"},
     {PageOp::back, "back", ""},
@@ -91,7 +92,7 @@ inline constexpr std::array<PageOpRow, 47> kPageOps = {{
     {PageOp::scroll, "scroll", "direction amount"},
     {PageOp::scroll_to, "scroll_to", "x y"},
     {PageOp::scroll_to_element, "scroll_to_element", "selector"},
-    {PageOp::screenshot, "screenshot", "full_page format quality"},
+    {PageOp::screenshot, "screenshot", "full_page format quality selector index"},
     {PageOp::record, "record", "action duration fps quality"},
     {PageOp::html, "html", "outer"},
     {PageOp::text, "text", ""},
@@ -119,6 +120,7 @@ inline constexpr std::array<PageOpRow, 47> kPageOps = {{
     {PageOp::export_har, "export_har", ""},
     {PageOp::captcha_detect, "captcha_detect", ""},
     {PageOp::captcha_wait, "captcha_wait", "poll_interval"},
+    {PageOp::downloads, "downloads", ""},
 }};
 
 // Rows of a table that has one for each operation, in the order of the enumeration.

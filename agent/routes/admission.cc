@@ -141,23 +141,16 @@ asio::awaitable<App::Answer> App::check_ended(Arrival& arrival) {
   co_return http::credential_ended();
 }
 
-// What a person types, a client must not see while it is typed, nor disturb.
 asio::awaitable<App::Answer> App::check_takeover(Arrival& arrival) {
-  if (arrival.match.route == nullptr || (arrival.match.route->flags & kHands) == 0 || services_.workspace == nullptr)
-    co_return std::nullopt;
-  const services::Workspace& workspace = arrival.workspace ? *arrival.workspace : *services_.workspace;
-  const auto taken = workspace.takeover.current();
-  if (!taken || !taken->exclusive) co_return std::nullopt;
-  co_return http::fail(
-      "A person has the browser", nullptr,
-      "A person has the browser until " + sys::rfc3339(taken->until * 1'000'000'000) + ", and may give it back earlier");
+  if (arrival.match.route == nullptr || services_.workspace == nullptr) co_return std::nullopt;
+  co_return refuse_taken(*arrival.match.route, arrival.workspace ? *arrival.workspace : *services_.workspace);
 }
 
 http::Pairs App::cors_headers(const http::Request& head) const {
   const auto origin = head.header("origin");
   if (!origin || !origins_.is_listed(*origin)) return {};
   return {{"access-control-allow-origin", std::string(*origin)},
-          {"access-control-expose-headers", "x-request-id"},
+          {"access-control-expose-headers", "mcp-session-id, x-request-id"},
           {"vary", "Origin"}};
 }
 
@@ -172,8 +165,10 @@ http::Response App::preflight(const http::Request& head) const {
   response.headers.emplace_back("allow", allow);
   if (listed) {
     response.headers.emplace_back("access-control-allow-methods", allow);
-    response.headers.emplace_back("access-control-allow-headers",
-                                  "accept, authorization, content-type, x-aio-api-key, x-caisson-workspace");
+    response.headers.emplace_back(
+        "access-control-allow-headers",
+        "accept, authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, "
+        "mcp-session-id, x-aio-api-key, x-caisson-workspace");
     response.headers.emplace_back("access-control-max-age", "600");
   }
   return response;

@@ -114,6 +114,7 @@ bool is_of_workspace(Scope scope) {
     case Scope::browser:
     case Scope::proxy:
     case Scope::operator_:
+    case Scope::mcp:
       return true;
     case Scope::system:
     case Scope::workspaces:
@@ -263,13 +264,11 @@ asio::awaitable<App::Answer> App::check_scope(Arrival& arrival) {
   if (bounds.port) co_return not_permitted("anything but its port");
   if (route.scope == Scope::auth) co_return std::nullopt;  // tickets, which have the same bounds
   if (bounds.terminal && !watches_its_terminal(arrival)) co_return not_permitted("anything but watching its terminal");
-  const bool looks = route.endpoint.websocket == nullptr || (route.flags & kViews) != 0;
-  const bool reads = looks && route.method == http::Method::get && (route.flags & kMakes) == 0;
-  if (!bounds.scopes.permits(scope_name(route.scope), reads ? auth::Access::read : auth::Access::all))
+  if (!permits(bounds.scopes, route))
     co_return not_permitted("this operation; it needs the scope " + std::string(scope_name(route.scope)));
   if (!bounds.workspace) co_return std::nullopt;
   if (route.scope == Scope::workspaces) {
-    const bool own = head.param("name") == *bounds.workspace || (reads && head.param("name").empty());
+    const bool own = head.param("name") == *bounds.workspace || (only_reads(route) && head.param("name").empty());
     co_return own ? Answer() : no_such_thing();
   }
   if (!is_of_workspace(route.scope) || (route.flags & kWhole) != 0) co_return no_such_thing();

@@ -1,6 +1,5 @@
 #include "agent/routes/app.h"
 
-#include "agent/http/failure.h"
 #include "agent/http/peer.h"
 #include "agent/proxy/proxy.h"
 #include "agent/proxy/published.h"
@@ -11,13 +10,6 @@
 
 namespace caisson::routes {
 namespace {
-
-// The answer for a handler's result. Failures of tools are 200, because clients repeat a command that gets a 5xx.
-http::Response to_response(Result<http::Response> result, std::string_view request_id) {
-  if (result) return std::move(*result);
-  if (result.error().code == Code::internal) return http::internal_failure(result.error().text(), request_id);
-  return http::fail(result.error().text());
-}
 
 class RouteExchange final : public http::Exchange {
  public:

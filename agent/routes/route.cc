@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <iterator>
 
+#include "agent/http/failure.h"
+#include "agent/services/workspace/workspace.h"
+#include "launcher/common/base/sys.h"
+
 namespace caisson::routes {
 
 namespace {
@@ -23,8 +27,9 @@ constexpr Tag kTags[] = {
     {Scope::workspaces, "workspaces", "Areas that share nothing with each other"},
     {Scope::audit, "audit", "What sessions did and what they were refused"},
     {Scope::auth, "auth", "Tickets, tokens and the logins of pages"},
+    {Scope::mcp, "mcp", "Tools for agents, over MCP"},
 };
-static_assert(std::size(kTags) == static_cast<std::size_t>(Scope::auth) + 1, "one for each scope");
+static_assert(std::size(kTags) == static_cast<std::size_t>(Scope::mcp) + 1, "one for each scope");
 
 }  // namespace
 
@@ -50,6 +55,30 @@ task<http::Lane::Turn> Call::work(std::size_t bytes) const {
 task<http::Lane::Turn> Call::answer_of(std::size_t bytes, bool carried_out) const {
   if (writer == nullptr) co_return http::Lane::Turn();
   co_return co_await writer->answer_of(bytes, carried_out);
+}
+
+bool permits(const auth::Scopes& scopes, const Route& route) {
+  return scopes.permits(scope_name(route.scope), only_reads(route) ? auth::Access::read : auth::Access::all);
+}
+
+http::Response to_response(Result<http::Response> result, std::string_view request_id) {
+  if (result) return std::move(*result);
+  if (result.error().code == Code::internal) return http::internal_failure(result.error().text(), request_id);
+  return http::fail(result.error().text());
+}
+
+std::optional<std::string> taken_text(const services::Workspace& workspace) {
+  const auto taken = workspace.takeover.current();
+  if (!taken || !taken->exclusive) return std::nullopt;
+  return "A person has the browser until " + sys::rfc3339(taken->until * 1'000'000'000) + ", and may give it back earlier";
+}
+
+// What a person types, a client must not see while it is typed, nor disturb.
+std::optional<http::Response> refuse_taken(const Route& route, const services::Workspace& workspace) {
+  if ((route.flags & kHands) == 0) return std::nullopt;
+  auto text = taken_text(workspace);
+  if (!text) return std::nullopt;
+  return http::fail("A person has the browser", nullptr, std::move(text));
 }
 
 http::Response validation_response(const Issues& issues) { return http::json_response(422, {{"detail", issues.detail()}}); }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <bit>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -40,7 +41,8 @@ enum class Scope {
   operator_,
   workspaces,
   audit,
-  auth
+  auth,
+  mcp
 };
 struct Tag {
   Scope scope;
@@ -137,12 +139,25 @@ struct Route {
 
 // Answers without a credential, or looks for it itself.
 [[nodiscard]] constexpr bool is_keyless(const Route& route) { return (route.flags & (kPublic | kPage | kOwnCheck)) != 0; }
+// A request of this method and kind changes nothing: read access is enough.
+[[nodiscard]] constexpr bool only_reads(const Route& route) {
+  const bool looks = route.endpoint.websocket == nullptr || (route.flags & kViews) != 0;
+  return looks && route.method == http::Method::get && (route.flags & kMakes) == 0;
+}
 // Works in the workspace that the request names.
 [[nodiscard]] constexpr bool has_workspace(const Route& route) {
   return !is_keyless(route) && route.scope != Scope::workspaces && route.scope != Scope::auth;
 }
 
+// Whether a credential with these scopes may use the operation.
+[[nodiscard]] bool permits(const auth::Scopes& scopes, const Route& route);
 [[nodiscard]] http::Response validation_response(const Issues& issues);
+// The answer for a handler's result. Failures of tools are 200, because clients repeat a command that gets a 5xx.
+[[nodiscard]] http::Response to_response(Result<http::Response> result, std::string_view request_id);
+// Says that a person has the browser alone, and until when; nullopt: none has.
+[[nodiscard]] std::optional<std::string> taken_text(const services::Workspace& workspace);
+// The answer while a person has the browser alone and the operation needs it; nullopt: it may go on.
+[[nodiscard]] std::optional<http::Response> refuse_taken(const Route& route, const services::Workspace& workspace);
 
 namespace detail {
 

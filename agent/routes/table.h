@@ -41,6 +41,7 @@ using Area = std::span<const Route>;
 [[nodiscard]] Area policy_routes();          // routes/policies.cc
 [[nodiscard]] Area audit_routes();           // routes/audit.cc
 [[nodiscard]] Area operate_routes();         // routes/operate.cc
+[[nodiscard]] Area mcp_routes();             // mcp/routes.cc
 [[nodiscard]] Area derived_routes();         // derive/routes.cc
 [[nodiscard]] Area page_routes();            // page/page.cc
 

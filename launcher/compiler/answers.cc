@@ -68,7 +68,8 @@ Made<Plan> plan(const PlanRequest& request, const Features& features) {
   }
   TRY_ASSIGN(Plan made, plan_of(in_force, features, request.sources, request.place));
   if (made.connected) set_way_out(*in_force);
-  // Where nothing can be mounted, what no policy grants is there and refused: git ends if it cannot read the system's /etc/gitconfig.
+  // Where nothing can be mounted, what no policy grants is there and refused: git ends if it cannot read the system's
+  // /etc/gitconfig.
   if (!made.mount_ns) in_force->env.set.emplace("GIT_CONFIG_NOSYSTEM", "1");
   if (made.connected || !made.mount_ns) canonical = json::dump(policy::to_json(*in_force));
   made.canonical = std::move(canonical);

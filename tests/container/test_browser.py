@@ -3,6 +3,9 @@ and say what would change that."""
 import json
 import os
 import pathlib
+import subprocess
+import sys
+import xml.etree.ElementTree
 
 import pytest
 from conftest import ROOT, sh, with_flags
@@ -84,6 +87,21 @@ def test_with_three_capabilities_and_the_shipped_profile(engine, image):
         check_sandbox(served)
         assert opened(served, "chrome://sandbox") == "Sandbox Status"
         assert "You are adequately sandboxed" in post(served, "evaluate", expression="document.body.innerText").json()["data"]
+
+
+def test_clients_of_the_devtools_protocol_drive_it(tier, tmp_path):
+    """Playwright, puppeteer and chrome-remote-interface, alone and six at once: the tests of tests/api, with the container as their server."""
+    if tier.started["tier"] in ("T0", "T1"):
+        pytest.skip("no browser in this tier")
+    results = tmp_path / "results.xml"
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml", results, "-k", "a_client_works or for_python or six_at_once",
+                           ROOT / "tests/api/test_cdp_clients.py"], capture_output=True, text=True, timeout=1200, check=False,
+                          env={**os.environ, "CAISSON_URL": tier.started["url"], "CAISSON_KEY": tier.started["api_key"]})  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:]
+    cases = {case.get("name"): [child.get("message") for child in case] for case in xml.etree.ElementTree.parse(results).iter("testcase")}
+    assert len(cases) == 5, cases
+    if why := sum(cases.values(), []):
+        pytest.skip("; ".join(why))
 
 
 def test_pages_are_shown_and_downloads_land_in_the_home(tier):

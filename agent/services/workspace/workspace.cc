@@ -36,6 +36,7 @@ void Workspace::become(const std::string& new_name, const std::string& home) {
   packages.serve_workspace(new_name, home);
   hooks.serve_workspace(new_name);
   observer.serve_workspace(new_name);
+  mcp_sessions.clear();
 }
 
 }  // namespace caisson::services

@@ -1,0 +1,59 @@
+#include "agent/mcp/message.h"
+
+#include <utility>
+
+namespace caisson::mcp {
+namespace {
+
+std::unexpected<Failure> invalid(std::string what) {
+  return std::unexpected(
+      Failure{.code = ErrorCode::invalid_request, .text = "Invalid request: " + std::move(what), .status = 400});
+}
+
+bool is_id(const json::Value& id) { return id.is_string() || id.is_number_integer(); }
+
+}  // namespace
+
+Or<Message> parse_message(std::string_view text, json::Value& id) {
+  id = nullptr;
+  const json::Bounds bounds{.max_bytes = kMostMessage, .max_depth = 64, .max_values = 256 * 1024};
+  auto parsed = json::parse(text, bounds);
+  if (!parsed)
+    return std::unexpected(Failure{.code = ErrorCode::parse, .text = "Parse error: " + parsed.error().what, .status = 400});
+  json::Value& value = *parsed;
+  if (value.is_array()) return invalid("batches are not taken: one message for each POST");
+  if (!value.is_object()) return invalid("a message is an object");
+  if (value.value("jsonrpc", json::Value()) != "2.0") return invalid(R"("jsonrpc" must be "2.0")");
+  Message message;
+  const auto given = value.find("id");
+  if (given != value.end()) {
+    if (!is_id(*given)) return invalid("an id is text or an integer");
+    id = message.id = std::move(*given);
+  }
+  const auto method = value.find("method");
+  if (method == value.end()) {
+    if (given == value.end() || (!value.contains("result") && !value.contains("error"))) return invalid("method is missing");
+    message.kind = Message::Kind::response;
+    return message;
+  }
+  if (!method->is_string()) return invalid("method must be text");
+  message.method = std::move(method->get_ref<std::string&>());
+  message.kind = given == value.end() ? Message::Kind::notification : Message::Kind::request;
+  if (const auto params = value.find("params"); params != value.end()) {
+    if (!params->is_object()) return invalid("params must be an object");
+    message.params = std::move(*params);
+  }
+  return message;
+}
+
+json::Value result_message(json::Value id, json::Value result) {
+  return {{"jsonrpc", "2.0"}, {"id", std::move(id)}, {"result", std::move(result)}};
+}
+
+json::Value error_message(json::Value id, const Failure& failure) {
+  json::Value error = {{"code", static_cast<int>(failure.code)}, {"message", failure.text}};
+  if (!failure.data.is_null()) error["data"] = failure.data;
+  return {{"jsonrpc", "2.0"}, {"id", std::move(id)}, {"error", std::move(error)}};
+}
+
+}  // namespace caisson::mcp

@@ -1,0 +1,50 @@
+// JSON-RPC 2.0 as MCP uses it (modelcontextprotocol.io, "Base Protocol"): one message in, one out. Pure values.
+#pragma once
+
+#include <expected>
+#include <string>
+#include <string_view>
+
+#include "launcher/common/base/json.h"
+
+namespace caisson::mcp {
+
+// JSON-RPC 2.0, section 5.1; below -32000 those of MCP 2026-07-28.
+enum class ErrorCode : int {
+  parse = -32700,
+  invalid_request = -32600,
+  method_not_found = -32601,
+  invalid_params = -32602,
+  internal = -32603,
+  header_mismatch = -32020,
+  missing_capability = -32021,
+  unsupported_version = -32022,
+};
+
+struct Message {
+  enum class Kind { request, notification, response };
+  Kind kind = Kind::request;
+  json::Value id = nullptr;  // of a request or response: text or an integer
+  std::string method;        // empty for a response
+  json::Value params = json::Value::object();
+};
+
+// What goes wrong with a request: the error of its answer, and the answer's HTTP status.
+struct Failure {
+  ErrorCode code;
+  std::string text;
+  json::Value data = nullptr;
+  int status = 200;
+};
+template <class T>
+using Or = std::expected<T, Failure>;
+
+inline constexpr std::size_t kMostMessage = 8 * 1024 * 1024;
+
+// Status 400: the text is no JSON, or no message. `id`: of the answer, as far as one was readable; else null.
+[[nodiscard]] Or<Message> parse_message(std::string_view text, json::Value& id);
+
+[[nodiscard]] json::Value result_message(json::Value id, json::Value result);
+[[nodiscard]] json::Value error_message(json::Value id, const Failure& failure);
+
+}  // namespace caisson::mcp
