@@ -45,10 +45,10 @@ class Client:
         assert answer.status_code == 200, answer.text
         return answer.json()
 
-    def call(self, name, **arguments):
+    def call(self, name, /, **arguments):
         return self.ask("tools/call", {"name": name, "arguments": arguments})["result"]
 
-    def text(self, name, **arguments):
+    def text(self, name, /, **arguments):
         result = self.call(name, **arguments)
         assert result["isError"] is False, result
         return result["content"][0]["text"]
