@@ -1,6 +1,7 @@
 // /mcp and /v1/mcp: Streamable HTTP (modelcontextprotocol.io, "Transports"). One message for each POST; its answer is JSON.
 // Nothing is sent unasked, so there is no stream to GET.
 #include "agent/mcp/methods.h"
+#include "agent/mcp/rest_types.h"
 #include "agent/routes/table.h"
 #include "agent/services/workspace/workspace.h"
 
@@ -82,15 +83,6 @@ task<http::Response> end_session(Call call) {
 
 // --- the same tools over REST ---
 
-struct McpTools {
-  std::vector<json::Value> tools;
-};
-struct McpCallResult {
-  std::vector<json::Value> content;
-  bool isError = false;
-  std::optional<json::Value> structuredContent;
-};
-
 task<http::Response> list_servers(Call) {
   std::vector<std::string> names;
   for (const mcp::Server& server : mcp::kServers) names.emplace_back(server.name);
@@ -110,41 +102,17 @@ task<http::Response> list_server_tools(Call call) {
   co_return http::ok(std::move(data));
 }
 
-task<http::Response> execute_tool(Call call, std::optional<json::Value> arguments) {
+task<http::Response> execute_tool(Call call, mcp::ToolArguments arguments) {
   const mcp::Server* server = mcp::find_server(call.request.param("server_name"));
   if (server == nullptr) co_return no_server();
   const auto tools = server->tools();
   const auto tool = std::ranges::find(tools, call.request.param("tool_name"), &mcp::Tool::name);
   if (tool == tools.end() || !mcp::permits(call.principal.bounds.scopes, *tool))
     co_return http::error_response(404, "MCP tool not found");
-  json::Value given = std::move(arguments).value_or(json::Value::object());
-  if (!given.is_object()) {
-    Issues issues;
-    issues.add(json::Value::array({"body"}), "dict_type", "Input should be a valid dictionary");
-    co_return validation_response(issues);
-  }
-  auto outcome = co_await mcp::call_tool(std::move(call), *tool, std::move(given));
+  auto outcome = co_await mcp::call_tool(std::move(call), *tool, std::move(arguments.given));
   if (!outcome) co_return http::fail(outcome.error().text);
   co_return http::ok(mcp::encode(std::move(*outcome)));
 }
-
-}  // namespace
-
-template <>
-struct Schema<McpTools> {
-  static constexpr std::string_view name = "ListToolsResult";
-  static constexpr auto fields = std::tuple{field("tools", &McpTools::tools, "Tools as MCP describes them").object()};
-};
-template <>
-struct Schema<McpCallResult> {
-  static constexpr std::string_view name = "CallToolResult";
-  static constexpr auto fields =
-      std::tuple{field("content", &McpCallResult::content, "Texts, pictures and other parts, as MCP has them").object(),
-                 field("isError", &McpCallResult::isError, "The tool has failed").defaulted(),
-                 field("structuredContent", &McpCallResult::structuredContent, "The result as an object").object()};
-};
-
-namespace {
 
 using http::Method;
 
@@ -164,9 +132,9 @@ constexpr Route kMcp[] = {
     {Method::get, "/v1/mcp/servers", "list_mcp_servers_v1_mcp_servers_get", Scope::mcp, kNone, Unknown::ignore,
      "Names of the MCP servers", bind<list_servers, std::vector<std::string>>(), kDefaultBodyLimit, kServersQuery},
     {Method::get, "/v1/mcp/{server_name}/tools", "list_mcp_tools_v1_mcp__server_name__tools_get", Scope::mcp, kNone,
-     Unknown::ignore, "Tools of an MCP server", bind<list_server_tools, McpTools>()},
+     Unknown::ignore, "Tools of an MCP server", bind<list_server_tools, mcp::ListToolsResult>()},
     {Method::post, "/v1/mcp/{server_name}/tools/{tool_name}", "execute_mcp_tool_v1_mcp__server_name__tools__tool_name__post",
-     Scope::mcp, kNone, Unknown::ignore, "Call a tool of an MCP server", bind<execute_tool, McpCallResult>()},
+     Scope::mcp, kNone, Unknown::ignore, "Call a tool of an MCP server", bind<execute_tool, mcp::CallToolResult>()},
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agent/routes/end_types.h"
+#include "agent/routes/one_of.h"
 
 namespace caisson::routes {
 
@@ -213,16 +214,6 @@ struct Schema<StrReplaceEditorResult> {
                  field("metadata", &StrReplaceEditorResult::metadata, "Of documents")};
 };
 
-// The data of an answer that is one of two types; only for the description.
-template <class A, class B>
-struct OneOf {};
-template <class A, class B>
-struct Codec<OneOf<A, B>> {
-  static json::Value describe(const Bounds&, Components& c) {
-    return {{"anyOf", json::Value::array({Codec<A>::describe({}, c), Codec<B>::describe({}, c)})}};
-  }
-  static std::string type_name() { return "Union_" + Codec<A>::type_name() + "__" + Codec<B>::type_name() + "_"; }
-};
 template <class T>
 using OrFailure = OneOf<T, FileOperationError>;
 

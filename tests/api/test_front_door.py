@@ -234,7 +234,7 @@ def test_an_answer_that_is_compressed_in_pieces_arrives_whole(api):
 
 def test_a_listed_page_gets_no_credentials_and_may_not_send_the_pages_own_header(via):
     answer = via(Origin=PAGE)
-    assert (answer.headers["access-control-allow-origin"], answer.headers["access-control-expose-headers"]) == (PAGE, "x-request-id")
+    assert (answer.headers["access-control-allow-origin"], answer.headers["access-control-expose-headers"]) == (PAGE, "mcp-session-id, x-request-id")
     assert "access-control-allow-credentials" not in answer.headers
 
 
