@@ -70,7 +70,7 @@ def types(document: dict, schema: dict) -> set:
 
 def body_of(document: dict, operation: dict) -> dict:
     (content,) = operation["requestBody"]["content"].values()
-    return Comparison({}, {}).kinds(document, content["schema"])["object"]
+    return {"properties": {}, **Comparison({}, {}).kinds(document, content["schema"])["object"]}  # of any object it names none
 
 
 def answer_of(document: dict, operation: dict) -> dict:
