@@ -42,9 +42,11 @@ std::optional<Failure> check_session(const Call& call) {
 
 task<http::Response> post_message(Call call) {
   json::Value id;
+  CO_TRY_ASSIGN(http::Lane::Turn turn, co_await call.work(call.request.body.size()));
   auto message = mcp::parse_message(call.request.body, id);
   if (!message) co_return failed(std::move(id), message.error());
   call.request.body = std::string();
+  turn = {};
   const auto revision = mcp::revision_of(call.request, *message);
   if (!revision) co_return failed(std::move(id), revision.error());
   const bool begins = message->method == "initialize";

@@ -100,6 +100,14 @@ def test_a_session_is_needed_and_is_its_holders_alone(api, client):
     assert api.http.post("/mcp", json=message("ping"), headers=other).status_code == 404
 
 
+def test_who_begins_many_sessions_ends_its_own_alone(api):
+    kept = Client(api)
+    token = api.data("/v1/tokens", {"label": "mcp-many", "scopes": ["mcp"], "seconds": 60})["token"]
+    first, *_ = [Client(api, headers={"X-AIO-API-Key": token}) for _ in range(130)]
+    assert first.post(message("ping")).status_code == 404
+    assert kept.ask("ping")["result"] == {}
+
+
 def test_a_request_of_2026_07_28_stands_for_itself(api):
     got = stateless(api, "server/discover")
     assert got.status_code == 200, got.text

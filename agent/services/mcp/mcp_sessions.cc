@@ -7,11 +7,21 @@
 namespace caisson::services {
 
 std::string McpSessions::begin(std::string owner) {
-  if (sessions_.size() >= kMost)
-    sessions_.erase(std::ranges::min_element(sessions_, {}, [](const auto& one) { return one.second.used; }));
+  const auto own = std::ranges::count_if(sessions_, [&owner](const auto& one) { return one.second.owner == owner; });
+  if (static_cast<std::size_t>(own) >= kMostOfOne) end_oldest(&owner);
+  else if (sessions_.size() >= kMost) end_oldest(nullptr);
   std::string id = sys::random_hex(16);
   sessions_[id] = Session{std::move(owner), bridge::Clock::now()};
   return id;
+}
+
+void McpSessions::end_oldest(const std::string* owner) {
+  auto oldest = sessions_.end();
+  for (auto one = sessions_.begin(); one != sessions_.end(); ++one) {
+    if (owner != nullptr && one->second.owner != *owner) continue;
+    if (oldest == sessions_.end() || one->second.used < oldest->second.used) oldest = one;
+  }
+  if (oldest != sessions_.end()) sessions_.erase(oldest);
 }
 
 bool McpSessions::use(const std::string& id, const std::string& owner) {

@@ -13,7 +13,8 @@ namespace caisson::services {
 
 class McpSessions {
  public:
-  static constexpr std::size_t kMost = 1024;  // one more ends the one that was unused for longest
+  // One more of an owner, or of all, ends the one of these that was unused for longest: who begins many ends its own.
+  static constexpr std::size_t kMostOfOne = 128, kMost = 1024;
 
   // 32 hexadecimal digits.
   [[nodiscard]] std::string begin(std::string owner);
@@ -27,6 +28,9 @@ class McpSessions {
     std::string owner;
     bridge::Clock::time_point used;
   };
+  // Of one owner; nullptr: of all.
+  void end_oldest(const std::string* owner);
+
   std::map<std::string, Session> sessions_;
 };
 
