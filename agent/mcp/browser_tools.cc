@@ -309,7 +309,7 @@ task<Outcome> vision_screen_click(Call call, PlaceArguments arguments) {
 constexpr auth::Access kAll =
     auth::Access::all;  // also to look: a page is the browser's, and looking brings its tab to the front
 
-constexpr Tool kTools[] = {
+constexpr Tool kBrowserTools[] = {
     {"browser_click", "Click",
      "Clicks an element of the page. Call `browser_get_clickable_elements` first for the index of the element, but not before "
      "each call",
@@ -360,6 +360,6 @@ constexpr Tool kTools[] = {
 
 }  // namespace
 
-std::span<const Tool> browser_tools() { return kTools; }
+std::span<const Tool> browser_tools() { return kBrowserTools; }
 
 }  // namespace caisson::mcp

@@ -118,17 +118,18 @@ struct Schema<mcp::Icon> {
 template <>
 struct Schema<mcp::ToolAnnotations> {
   static constexpr std::string_view name = "ToolAnnotations";
-  static constexpr auto fields = std::tuple{field("title", &mcp::ToolAnnotations::title, "Title"),
-                                            field("readOnlyHint", &mcp::ToolAnnotations::reads, "It changes nothing"),
-                                            field("destructiveHint", &mcp::ToolAnnotations::destroys, "It may destroy something"),
-                                            field("idempotentHint", &mcp::ToolAnnotations::repeats, "A second call changes nothing more"),
-                                            field("openWorldHint", &mcp::ToolAnnotations::outside, "It may reach beyond the sandbox")};
+  static constexpr auto fields =
+      std::tuple{field("title", &mcp::ToolAnnotations::title, "Title"),
+                 field("readOnlyHint", &mcp::ToolAnnotations::reads, "It changes nothing"),
+                 field("destructiveHint", &mcp::ToolAnnotations::destroys, "It may destroy something"),
+                 field("idempotentHint", &mcp::ToolAnnotations::repeats, "A second call changes nothing more"),
+                 field("openWorldHint", &mcp::ToolAnnotations::outside, "It may reach beyond the sandbox")};
 };
 template <>
 struct Schema<mcp::ToolExecution> {
   static constexpr std::string_view name = "ToolExecution";
-  static constexpr auto fields =
-      std::tuple{field("taskSupport", &mcp::ToolExecution::task_support, "Whether it is run as a task").one_of(mcp::kTaskSupport)};
+  static constexpr auto fields = std::tuple{
+      field("taskSupport", &mcp::ToolExecution::task_support, "Whether it is run as a task").one_of(mcp::kTaskSupport)};
 };
 template <>
 struct Schema<mcp::ToolModel> {
@@ -153,8 +154,9 @@ struct Schema<mcp::ListToolsResult> {
 template <>
 struct Schema<mcp::Annotations> {
   static constexpr std::string_view name = "Annotations";
-  static constexpr auto fields = std::tuple{field("audience", &mcp::Annotations::audience, "For whom it is").one_of(mcp::kAudience),
-                                            field("priority", &mcp::Annotations::priority, "From 0 to 1").min(0).max(1)};
+  static constexpr auto fields =
+      std::tuple{field("audience", &mcp::Annotations::audience, "For whom it is").one_of(mcp::kAudience),
+                 field("priority", &mcp::Annotations::priority, "From 0 to 1").min(0).max(1)};
 };
 template <>
 struct Schema<mcp::TextContent> {
@@ -225,10 +227,11 @@ struct Schema<mcp::EmbeddedResource> {
 template <>
 struct Schema<mcp::CallToolResult> {
   static constexpr std::string_view name = "CallToolResultModel";
-  static constexpr auto fields = std::tuple{field("_meta", &mcp::CallToolResult::meta, "Metadata").object(),
-                                            field("content", &mcp::CallToolResult::content, "Texts, pictures and other parts"),
-                                            field("structuredContent", &mcp::CallToolResult::structured, "The result as an object").object(),
-                                            field("isError", &mcp::CallToolResult::is_error, "The tool has failed").defaulted()};
+  static constexpr auto fields =
+      std::tuple{field("_meta", &mcp::CallToolResult::meta, "Metadata").object(),
+                 field("content", &mcp::CallToolResult::content, "Texts, pictures and other parts"),
+                 field("structuredContent", &mcp::CallToolResult::structured, "The result as an object").object(),
+                 field("isError", &mcp::CallToolResult::is_error, "The tool has failed").defaulted()};
 };
 
 }  // namespace caisson::routes

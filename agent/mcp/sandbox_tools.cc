@@ -163,7 +163,7 @@ task<Outcome> browser_execute_action(Call call, routes::BrowserAction arguments)
   return ask_outcome(std::move(call), std::move(asked));
 }
 
-constexpr Tool kTools[] = {
+constexpr Tool kSandboxTools[] = {
     {"sandbox_get_context", "Sandbox context", "Describes the sandbox: system, home, interpreters and programs",
      kReads | kRepeats, Scope::sandbox, auth::Access::read, tool<get_context>()},
     {"sandbox_get_packages", "Installed packages", "Lists the installed Python and Node.js packages with their versions",
@@ -189,6 +189,6 @@ constexpr Tool kTools[] = {
 
 }  // namespace
 
-std::span<const Tool> sandbox_tools() { return kTools; }
+std::span<const Tool> sandbox_tools() { return kSandboxTools; }
 
 }  // namespace caisson::mcp

@@ -25,7 +25,7 @@ struct BashArguments {
   bool truncate = true;
 };
 struct BashResult {
-  std::string status, output;
+  std::string status, output = {};
   std::optional<std::int64_t> exit_code;
   std::optional<std::string> cwd;
 };
