@@ -10,7 +10,7 @@
 
 namespace caisson::mcp {
 
-// The arguments of a call: any object, {} when there is none.
+// The arguments of a call: any object; without a body it is empty.
 struct ToolArguments {
   json::Value given = json::Value::object();
 };

@@ -1,5 +1,5 @@
-// /mcp and /v1/mcp: Streamable HTTP (modelcontextprotocol.io, "Transports"). One message for each POST; its answer is JSON.
-// Nothing is sent unasked, so there is no stream to GET.
+// /mcp and /v1/mcp: Streamable HTTP (modelcontextprotocol.io, "Transports"). Each POST has one message, and its answer is JSON. The
+// server sends no message of its own, so GET has no stream.
 #include "agent/mcp/methods.h"
 #include "agent/mcp/rest_types.h"
 #include "agent/routes/table.h"
