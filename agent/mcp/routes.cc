@@ -1,5 +1,5 @@
-// /mcp and /v1/mcp: Streamable HTTP (modelcontextprotocol.io, "Transports"). Each POST has one message, and its answer is JSON. The
-// server sends no message of its own, so GET has no stream.
+// /mcp and /v1/mcp: Streamable HTTP (modelcontextprotocol.io, "Transports"). Each POST has one message, and its answer is JSON.
+// The server sends no message of its own, so GET has no stream.
 #include "agent/mcp/methods.h"
 #include "agent/mcp/rest_types.h"
 #include "agent/routes/table.h"
