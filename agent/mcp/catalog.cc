@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "agent/http/token.h"
+
 namespace caisson::mcp {
 namespace {
 
@@ -47,13 +49,6 @@ bool holds(const std::vector<std::string>& names, std::string_view name) {
   return names.empty() || std::ranges::find(names, name) != names.end();
 }
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return out;
-}
-
 constexpr std::string_view kComponents = "#/components/schemas/";
 
 // References to components become references to the schema's own $defs. `discriminator` is OpenAPI's, and not of JSON Schema.
@@ -88,7 +83,7 @@ json::Value whole_schema(json::Value (*describe)(routes::Components&)) {
 Filter::Filter(const http::Request& request)
     : servers_(names_in(request.query_value("servers").value_or(""))),
       tools_(names_in(request.query_value("tools").value_or(""))),
-      search_(lower(request.query_value("search").value_or(""))) {}
+      search_(http::lower(request.query_value("search").value_or(""))) {}
 
 bool Filter::admits(const Server& server, const Tool& tool) const {
   return holds(servers_, server.name) && holds(tools_, tool.name);
@@ -96,7 +91,7 @@ bool Filter::admits(const Server& server, const Tool& tool) const {
 
 bool Filter::lists(const Server& server, const Tool& tool) const {
   if (!admits(server, tool)) return false;
-  return search_.empty() || lower(tool.name).contains(search_) || lower(tool.doc).contains(search_);
+  return search_.empty() || http::lower(tool.name).contains(search_) || http::lower(tool.doc).contains(search_);
 }
 
 bool permits(const auth::Scopes& scopes, const Tool& tool) { return scopes.permits(routes::scope_name(tool.scope), tool.access); }

@@ -7,8 +7,7 @@ namespace {
 
 constexpr std::string_view kInstructions =
     "A computer of its own for an agent: bash, Python and JavaScript, files, and a browser on a screen. Commands run confined: "
-    "what the "
-    "sandbox refuses stays refused, whoever asks. Files in the home last as long as the workspace.";
+    "what the sandbox refuses stays refused, whoever asks. Files in the home last as long as the workspace.";
 constexpr std::int64_t kFreshMs = 60'000;
 
 struct Asking {

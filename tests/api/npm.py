@@ -1,5 +1,6 @@
 """What the tests need of npm, in folders of the build: js/ (what makes and checks a JavaScript client), cdp_clients/ (programs that drive
 a browser), each with its package.json and its lock."""
+import fcntl
 import functools
 import os
 import pathlib
@@ -31,6 +32,12 @@ def problem(name="js") -> str | None:
         return f"not installed here: {', '.join(missing)}"
     folder = BUILD / name
     folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:  # another leg may install the same
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return install(name, folder)
+
+
+def install(name: str, folder: pathlib.Path) -> str | None:
     for file in (HERE / name).iterdir():
         shutil.copy(file, folder)
     lock, done_for = (folder / "package-lock.json").read_bytes(), folder / "installed"
