@@ -35,10 +35,10 @@ std::shared_ptr<const policy::Policy> without_volumes(std::shared_ptr<const poli
   return out;
 }
 
-// Unless the home moves, or a connector needs variables, the policy in force equals the policy that was read: it is kept once.
-// Else it has not the digest that it carries, and nothing could be planned by it again.
-void put_plan(const Workspace& workspace, Domain& domain, std::shared_ptr<const confine::Plan> plan) {
-  if (!workspace.in_place && !plan->connected) domain.policy = plan->policy;
+// Where mounts are possible and no connector is needed, the policy in force equals the policy that was read: it is kept once.
+// Else its variables differ: it has not the digest that it carries, and nothing could be planned by it again.
+void put_plan(Domain& domain, std::shared_ptr<const confine::Plan> plan) {
+  if (plan->mount_ns && !plan->connected) domain.policy = plan->policy;
   domain.plan = std::move(plan);
 }
 
@@ -127,7 +127,7 @@ Task<Domains::Taken> Domains::take(const policy::LoadResult& loaded) {
     auto& [name, domain] = *it;
     const auto& plan = (*plans)[at++];
     Status done = plan ? Status() : std::unexpected(plan.error());
-    if (plan) put_plan(*default_, domain, *plan);
+    if (plan) put_plan(domain, *plan);
     if (plan && in_use(name)) {
       const Turns::Turn turn = co_await default_->turns.take();
       auto prepared = co_await prepare_domain(*default_, domain);
@@ -210,7 +210,7 @@ Task<Status> Domains::plan_domain(const Workspace& workspace, Domain& domain, co
     one.push_back(std::move(request));
     CO_TRY_ASSIGN(auto plans, co_await confine::ask_plans(loop_, features_, std::move(one)));
     if (!plans[0]) co_return std::unexpected(plans[0].error());
-    put_plan(workspace, domain, *plans[0]);
+    put_plan(domain, *plans[0]);
   }
   // A policy that goes without one of these lets the sessions of two workspaces meet, or a private one's others.
   if (const auto wall = missing_wall(*domain.plan, alone); wall && (made || alone))
