@@ -96,7 +96,7 @@ ALLOWED = {
     "agent/services/desktop": [*BELOW_SERVICES, "agent/services/common", "agent/services/program", "agent/services/files"],
     "agent/services/browser": [*BELOW_SERVICES, "agent/services/common", "agent/services/program", "agent/services/files", "agent/services/desktop"],
     "agent/services/observe": [*BELOW_SERVICES, "agent/services/common"],
-    "agent/services/mcp": [*commons("base"), "agent/bridge"],
+    "agent/services/mcp": [*BELOW_SERVICES, "agent/services/common", "agent/services/program"],
     "agent/services/workspace": [*BELOW_SERVICES, "agent/services/common", "agent/services/program", "agent/services/shell", "agent/services/code", "agent/services/notebook", "agent/services/files", "agent/services/observe", "agent/services/desktop", "agent/services/browser", "agent/services/mcp"],
     "agent/auth": [*commons("base tables"), "agent/http"],
     "agent/proxy": [*commons("base"), "agent/bridge", "agent/http", "agent/metrics"],

@@ -4,14 +4,14 @@
 
 #include <string>
 
-#include "agent/auth/watched_file.h"
+#include "agent/http/watched_file.h"
 #include "agent/http/tls_context.h"
 
 namespace caisson::auth {
 
 class Certificate {
  public:
-  using Clock = WatchedFile::Clock;
+  using Clock = http::WatchedFile::Clock;
   // Code::invalid_argument: they cannot be read, or not be used together.
   [[nodiscard]] static Result<Certificate> open(const std::string& certificates, const std::string& key);
 
@@ -24,7 +24,7 @@ class Certificate {
   struct Source {
     explicit Source(const std::string& path) : file(path, kMostBytes) {}
     [[nodiscard]] Result<bool> look(Clock::time_point now);  // whether it is new
-    WatchedFile file;
+    http::WatchedFile file;
     std::string text;
   };
   static constexpr std::size_t kMostBytes = 256 * 1024;

@@ -17,7 +17,7 @@
 #include "agent/auth/minted.h"
 #include "agent/auth/principal.h"
 #include "agent/auth/tickets.h"
-#include "agent/auth/watched_file.h"
+#include "agent/http/watched_file.h"
 #include "agent/http/network.h"
 #include "agent/http/request.h"
 
@@ -120,7 +120,7 @@ class Gate {
   WorkspaceLives lives_;
   Tickets login_tickets_{std::chrono::seconds(30)};
   ApiKeys keys_;
-  WatchedFile keys_file_;
+  http::WatchedFile keys_file_;
   JwtVerifier jwt_;
   std::set<std::string> good_;     // digests of secrets that were right
   std::set<std::string> foreign_;  // digests of what programs in sessions take, and is no secret of ours

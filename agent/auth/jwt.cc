@@ -40,7 +40,7 @@ void JwtVerifier::put_together() {
   remembered_.clear();
 }
 
-void JwtVerifier::refresh(WatchedFile::Clock::time_point now) {
+void JwtVerifier::refresh(http::WatchedFile::Clock::time_point now) {
   if (remote_.refresh(now)) put_together();
   const auto text = file_.look(now);
   if (!text) return;
@@ -51,11 +51,11 @@ void JwtVerifier::refresh(WatchedFile::Clock::time_point now) {
   put_together();
 }
 
-void JwtVerifier::take(Result<std::string> set, WatchedFile::Clock::time_point now) {
+void JwtVerifier::take(Result<std::string> set, http::WatchedFile::Clock::time_point now) {
   if (remote_.take(std::move(set), now)) put_together();
 }
 
-bool JwtVerifier::may_come(std::string_view token, WatchedFile::Clock::time_point now) {
+bool JwtVerifier::may_come(std::string_view token, http::WatchedFile::Clock::time_point now) {
   if (!remote_.on() || !is_jws(token)) return false;
   const auto kid = kid_of(token);
   // A token that names no key is tried with all, and is worth waiting for only while there are none.

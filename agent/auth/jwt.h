@@ -12,7 +12,7 @@
 #include "agent/auth/claims.h"
 #include "agent/auth/jwk.h"
 #include "agent/auth/remote_keys.h"
-#include "agent/auth/watched_file.h"
+#include "agent/http/watched_file.h"
 
 namespace caisson::auth {
 
@@ -31,11 +31,11 @@ class JwtVerifier {
   static constexpr std::size_t kMaxRemembered = 1024;
 
   JwtVerifier(JwtSettings settings, std::vector<std::string_view> areas);
-  void refresh(WatchedFile::Clock::time_point now);
+  void refresh(http::WatchedFile::Clock::time_point now);
   // The set of CAISSON_JWKS_URL, or the reason for its absence.
-  void take(Result<std::string> set, WatchedFile::Clock::time_point now);
+  void take(Result<std::string> set, http::WatchedFile::Clock::time_point now);
   // The token names a key that is not known, and is worth waiting for (arrival()).
-  [[nodiscard]] bool may_come(std::string_view token, WatchedFile::Clock::time_point now);
+  [[nodiscard]] bool may_come(std::string_view token, http::WatchedFile::Clock::time_point now);
   [[nodiscard]] asio::awaitable<void> arrival() { return remote_.arrival(); }
   // nullopt: the token is not good.
   [[nodiscard]] std::optional<Principal> verify(std::string_view token, std::int64_t now);
@@ -48,7 +48,7 @@ class JwtVerifier {
 
   JwtSettings settings_;
   std::vector<std::string_view> areas_;
-  WatchedFile file_;
+  http::WatchedFile file_;
   RemoteKeys remote_;
   KeySet of_file_, keys_;                        // all
   std::map<std::string, Principal> remembered_;  // by SHA-256 of the token

@@ -83,25 +83,34 @@ json::Value whole_schema(json::Value (*describe)(routes::Components&)) {
 Filter::Filter(const http::Request& request)
     : servers_(names_in(request.query_value("servers").value_or(""))),
       tools_(names_in(request.query_value("tools").value_or(""))),
+      tags_(names_in(request.query_value("tags").value_or(""))),
       search_(http::lower(request.query_value("search").value_or(""))) {}
 
-bool Filter::admits(const Server& server, const Tool& tool) const {
-  return holds(servers_, server.name) && holds(tools_, tool.name);
+bool Filter::admits_server(std::string_view name, const std::vector<std::string>& tags) const {
+  if (!holds(servers_, name)) return false;
+  return holds(tags_, name) || std::ranges::any_of(tags, [this](const std::string& tag) { return holds(tags_, tag); });
 }
 
-bool Filter::lists(const Server& server, const Tool& tool) const {
-  if (!admits(server, tool)) return false;
-  return search_.empty() || http::lower(tool.name).contains(search_) || http::lower(tool.doc).contains(search_);
+bool Filter::admits_tool(std::string_view name) const { return holds(tools_, name); }
+
+bool Filter::finds(std::string_view name, std::string_view description) const {
+  return search_.empty() || http::lower(name).contains(search_) || http::lower(description).contains(search_);
 }
 
 bool permits(const auth::Scopes& scopes, const Tool& tool) { return scopes.permits(routes::scope_name(tool.scope), tool.access); }
+
+bool has_tool(std::string_view name) {
+  const auto of = [name](const Server& server) { return std::ranges::find(server.tools(), name, &Tool::name) != server.tools().end(); };
+  return std::ranges::find(kAliases, name, &Alias::name) != std::end(kAliases) || std::ranges::any_of(kServers, of);
+}
 
 const Tool* find_tool(std::string_view name, const Filter& filter, const auth::Scopes& scopes) {
   const auto alias = std::ranges::find(kAliases, name, &Alias::name);
   if (alias != std::end(kAliases)) name = alias->tool;
   for (const Server& server : kServers)
     for (const Tool& tool : server.tools())
-      if (tool.name == name) return filter.admits(server, tool) && permits(scopes, tool) ? &tool : nullptr;
+      if (tool.name == name)
+        return filter.admits_server(server.name, {}) && filter.admits_tool(name) && permits(scopes, tool) ? &tool : nullptr;
   return nullptr;
 }
 

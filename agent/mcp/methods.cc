@@ -12,8 +12,8 @@ constexpr std::int64_t kFreshMs = 60'000;
 
 struct Asking {
   Call call;
-  Revision revision;
-  json::Value params;
+  Client client;
+  Message message;
 };
 
 std::unexpected<Failure> invalid_params(std::string what) {
@@ -21,44 +21,69 @@ std::unexpected<Failure> invalid_params(std::string what) {
 }
 
 json::Value server_info() { return {{"name", "caisson"}, {"title", "Caisson"}, {"version", CAISSON_VERSION}}; }
-json::Value capabilities() { return {{"tools", {{"listChanged", false}}}}; }
+
+// What servers offer is not known before they run: where there are any, everything is promised, and lists are empty where nothing
+// is offered.
+json::Value capabilities(const Client& client) {
+  const bool servers = !client.hub->servers().empty();
+  json::Value out = {{"tools", {{"listChanged", servers}}}};
+  if (!servers) return out;
+  out["prompts"]["listChanged"] = true;
+  out["resources"]["listChanged"] = true;
+  out["resources"]["subscribe"] = true;
+  out["completions"] = json::Value::object();
+  if (!is_stateless(client.revision)) out["logging"] = json::Value::object();
+  return out;
+}
 
 using Reply = asio::awaitable<Or<json::Value>>;
 
 Reply initialize(Asking asking) {
-  const auto asked = asking.params.find("protocolVersion");
-  if (asked == asking.params.end() || !asked->is_string()) co_return invalid_params("protocolVersion must be text");
+  const auto asked = asking.message.params.find("protocolVersion");
+  if (asked == asking.message.params.end() || !asked->is_string()) co_return invalid_params("protocolVersion must be text");
   co_return json::Value{{"protocolVersion", revision_name(negotiated(asked->get_ref<const std::string&>()))},
-                        {"capabilities", capabilities()},
+                        {"capabilities", capabilities(asking.client)},
                         {"serverInfo", server_info()},
                         {"instructions", kInstructions}};
 }
 
-Reply discover(Asking) {
-  co_return json::Value{{"supportedVersions", kRevisions}, {"capabilities", capabilities()}, {"instructions", kInstructions}};
+Reply discover(Asking asking) {
+  co_return json::Value{
+      {"supportedVersions", kRevisions}, {"capabilities", capabilities(asking.client)}, {"instructions", kInstructions}};
 }
 
 Reply ping(Asking) { co_return json::Value::object(); }
 
 // All of them are one page.
-Reply list_tools(Asking asking) {
-  if (asking.params.contains("cursor")) co_return invalid_params("there is no such cursor");
+template <services::Kind kind>
+Reply list_items(Asking asking) {
+  if (asking.message.params.contains("cursor")) co_return invalid_params("there is no such cursor");
+  const Filter filter = asking.client.filter;
+  const auth::Scopes scopes = asking.client.scopes;
+  json::Value items = co_await listed_of_servers(std::move(asking.client), kind);
+  if (kind == services::Kind::tools) {
+    json::Value own = listed(filter, scopes);
+    for (json::Value& item : items) own.push_back(std::move(item));
+    items = std::move(own);
+  }
   json::Value result = json::Value::object();
-  result["tools"] = listed(Filter(asking.call.request), asking.call.principal.bounds.scopes);
+  result[std::string(services::row_of(kind).member)] = std::move(items);
   co_return result;
 }
 
+Reply follow_resource(Asking asking) { co_return co_await follow(std::move(asking.client), std::move(asking.message)); }
+Reply set_log_level(Asking asking) { co_return co_await set_level(std::move(asking.client), std::move(asking.message.params)); }
+
 Reply call_a_tool(Asking asking) {
-  const auto name = asking.params.find("name");
-  if (name == asking.params.end() || !name->is_string()) co_return invalid_params("name must be text");
+  const auto name = asking.message.params.find("name");
+  if (name == asking.message.params.end() || !name->is_string()) co_return invalid_params("name must be text");
   json::Value arguments = json::Value::object();
-  if (const auto given = asking.params.find("arguments"); given != asking.params.end() && !given->is_null()) {
+  if (const auto given = asking.message.params.find("arguments"); given != asking.message.params.end() && !given->is_null()) {
     if (!given->is_object()) co_return invalid_params("arguments must be an object");
     arguments = std::move(*given);
   }
-  if (asking.params.contains("task")) co_return invalid_params("tools are not run as tasks");
-  const Tool* tool =
-      find_tool(name->get_ref<const std::string&>(), Filter(asking.call.request), asking.call.principal.bounds.scopes);
+  if (asking.message.params.contains("task")) co_return invalid_params("tools are not run as tasks");
+  const Tool* tool = find_tool(name->get_ref<const std::string&>(), asking.client.filter, asking.client.scopes);
   if (tool == nullptr) co_return invalid_params("Unknown tool: " + quote(name->get_ref<const std::string&>()));
   Or<Outcome> outcome = co_await call_tool(std::move(asking.call), *tool, std::move(arguments));
   if (!outcome) co_return std::unexpected(std::move(outcome).error());
@@ -69,12 +94,24 @@ struct Method {
   std::string_view name;
   bool stateful, stateless;  // in which revisions it is
   bool fresh;                // its result says for how long it may be kept
-  Reply (*run)(Asking);
+  bool servers;              // it is not there unless servers are configured
+  Reply (*run)(Asking);      // nullptr: it is forwarded
 };
 constexpr Method kMethods[] = {
-    {"initialize", true, false, false, initialize},   {"ping", true, false, false, ping},
-    {"server/discover", false, true, true, discover}, {"tools/list", true, true, true, list_tools},
-    {"tools/call", true, true, false, call_a_tool},
+    {"initialize", true, false, false, false, initialize},
+    {"ping", true, false, false, false, ping},
+    {"server/discover", false, true, true, false, discover},
+    {"tools/list", true, true, true, false, list_items<services::Kind::tools>},
+    {"tools/call", true, true, false, false, call_a_tool},
+    {"prompts/list", true, true, true, true, list_items<services::Kind::prompts>},
+    {"prompts/get", true, true, false, true, nullptr},
+    {"resources/list", true, true, true, true, list_items<services::Kind::resources>},
+    {"resources/templates/list", true, true, true, true, list_items<services::Kind::templates>},
+    {"resources/read", true, true, true, true, nullptr},
+    {"resources/subscribe", true, false, false, true, follow_resource},
+    {"resources/unsubscribe", true, false, false, true, follow_resource},
+    {"completion/complete", true, true, false, true, nullptr},
+    {"logging/setLevel", true, false, false, true, set_log_level},
 };
 
 }  // namespace
@@ -83,7 +120,9 @@ json::Value listed(const Filter& filter, const auth::Scopes& scopes) {
   json::Value out = json::Value::array();
   for (const Server& server : kServers)
     for (const Tool& tool : server.tools())
-      if (filter.lists(server, tool) && permits(scopes, tool)) out.push_back(describe(tool));
+      if (filter.admits_server(server.name, {}) && filter.admits_tool(tool.name) && filter.finds(tool.name, tool.doc) &&
+          permits(scopes, tool))
+        out.push_back(describe(tool));
   return out;
 }
 
@@ -96,23 +135,34 @@ asio::awaitable<Or<Outcome>> call_tool(Call call, const Tool& tool, json::Value 
   co_return std::unexpected(Failure{.code = ErrorCode::internal, .text = "Internal error; request " + id, .status = told.status});
 }
 
-asio::awaitable<Or<json::Value>> answer(Call call, Revision revision, Message message) {
+asio::awaitable<Or<json::Value>> answer(Call call, Client client, Message message) {
+  const Revision revision = client.revision;
   const bool stateless = is_stateless(revision);
   const auto method = std::ranges::find(kMethods, message.method, &Method::name);
-  if (method == std::end(kMethods) || !(stateless ? method->stateless : method->stateful))
+  if (method == std::end(kMethods) || !(stateless ? method->stateless : method->stateful) || method->run == nullptr ||
+      (method->servers && client.hub->servers().empty()))
     co_return std::unexpected(Failure{.code = ErrorCode::method_not_found,
                                       .text = "Method not found: " + quote(message.method),
                                       .status = stateless ? 404 : 200});
-  Asking asking{std::move(call), revision, std::move(message.params)};
+  std::string name = message.method;
+  Asking asking{std::move(call), std::move(client), std::move(message)};
   Or<json::Value> result = co_await method->run(std::move(asking));
-  if (!result || !stateless) co_return result;
-  (*result)["resultType"] = "complete";
-  (*result)["_meta"]["io.modelcontextprotocol/serverInfo"] = server_info();
-  if (method->fresh) {
-    (*result)["ttlMs"] = kFreshMs;
-    (*result)["cacheScope"] = "private";  // the list is that of the credential
-  }
+  if (result) complete(*result, revision, name);
   co_return result;
+}
+
+void complete(json::Value& result, Revision revision, std::string_view name) {
+  if (!is_stateless(revision)) {
+    for (const char* member : {"resultType", "ttlMs", "cacheScope"}) result.erase(member);
+    return;
+  }
+  if (!result.contains("resultType")) result["resultType"] = "complete";
+  if (!result["_meta"].is_object()) result["_meta"] = json::Value::object();
+  result["_meta"]["io.modelcontextprotocol/serverInfo"] = server_info();
+  const auto method = std::ranges::find(kMethods, name, &Method::name);
+  if (method == std::end(kMethods) || !method->fresh) return;
+  if (!result.contains("ttlMs")) result["ttlMs"] = kFreshMs;
+  result["cacheScope"] = "private";  // the list is that of the credential
 }
 
 }  // namespace caisson::mcp

@@ -6,7 +6,7 @@
 #include <array>
 
 #include "agent/http/request.h"
-#include "agent/mcp/message.h"
+#include "agent/services/mcp/message.h"
 
 namespace caisson::mcp {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <variant>
 
-#include "agent/mcp/message.h"
+#include "agent/services/mcp/message.h"
 #include "agent/routes/route.h"
 
 namespace caisson::mcp {

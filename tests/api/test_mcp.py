@@ -3,11 +3,8 @@ import base64
 import json
 
 import pytest
+from mcp_client import ACCEPT, LEGACY, META, STATELESS, Client, message
 
-LEGACY = ("2025-03-26", "2025-06-18", "2025-11-25")
-STATELESS = "2026-07-28"
-ACCEPT = {"Accept": "application/json, text/event-stream"}
-META = "io.modelcontextprotocol/"
 SANDBOX = ["sandbox_get_context", "sandbox_get_packages", "sandbox_execute_bash", "sandbox_execute_code", "sandbox_file_operations",
            "sandbox_str_replace_editor", "sandbox_get_browser_info", "sandbox_browser_screenshot", "sandbox_browser_execute_action"]
 # Those of @agent-infra/mcp-server-browser 1.2.29, with their arguments.
@@ -18,40 +15,6 @@ BROWSER = {"browser_click": "index", "browser_close": "", "browser_close_tab": "
            "browser_read_links": "", "browser_screenshot": "name selector index width height fullPage highlight", "browser_scroll": "amount",
            "browser_select": "index selector value", "browser_switch_tab": "index", "browser_tab_list": "", "browser_vision_screen_capture": "",
            "browser_vision_screen_click": "factors x y"}
-
-
-def message(method, params=None, id_=1):
-    return {"jsonrpc": "2.0", "id": id_, "method": method, **({} if params is None else {"params": params})}
-
-
-class Client:
-    """A client of one of the revisions with `initialize`."""
-
-    def __init__(self, api, revision=LEGACY[-1], path="/mcp", headers=None):
-        self.api, self.path, self.headers = api, path, ACCEPT | (headers or {})
-        hello = message("initialize", {"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}})
-        answer = api.http.post(path, json=hello, headers=self.headers)
-        assert answer.status_code == 200, answer.text
-        self.hello = answer.json()["result"]
-        self.headers |= {"Mcp-Session-Id": answer.headers["mcp-session-id"], "MCP-Protocol-Version": self.hello["protocolVersion"]}
-        done = api.http.post(path, json={"jsonrpc": "2.0", "method": "notifications/initialized"}, headers=self.headers)
-        assert (done.status_code, done.content) == (202, b"")
-
-    def post(self, body, query="", **headers):
-        return self.api.http.post(self.path + query, json=body, headers=self.headers | headers)
-
-    def ask(self, method, params=None, query=""):
-        answer = self.post(message(method, params), query)
-        assert answer.status_code == 200, answer.text
-        return answer.json()
-
-    def call(self, name, /, **arguments):
-        return self.ask("tools/call", {"name": name, "arguments": arguments})["result"]
-
-    def text(self, name, /, **arguments):
-        result = self.call(name, **arguments)
-        assert result["isError"] is False, result
-        return result["content"][0]["text"]
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,9 @@ import base64
 import json
 
 import pytest
+from mcp_client import Client
 from screen import needs_desktop
-from test_mcp import BROWSER, Client
+from test_mcp import BROWSER
 
 pytestmark = needs_desktop
 PAGE = """<title>tools</title><style>body {height: 4000px}</style>

@@ -36,10 +36,10 @@ def figures(launcher):
             "sessions MB": round(pss_mb(ours_pids(launcher, table)))}
 
 
-def work(launcher, until):
+def work(launcher, over):
     """What a program asks for meanwhile."""
     api = Http(launcher)
-    while time.monotonic() < until:
+    while not over.is_set():
         for path in ("/v1/browser/screenshot?format=jpeg", "/v1/browser/info", "/json/list"):
             api.ask("GET", path)
         api.done("POST", "/v1/browser/page/evaluate", {"expression": "document.title"})
@@ -50,9 +50,9 @@ def main():
     launcher = Launcher()
     try:
         Http(launcher).done("POST", "/v1/browser/page/navigate", {"url": SPINS})
-        until = time.monotonic() + 60 * MINUTES + 120
+        over = threading.Event()
         viewer = subprocess.Popen([sys.executable, VIEWER, "--watch", str(launcher.port), launcher.key, str(60 * MINUTES + 120), "1"])
-        asking = threading.Thread(target=work, args=(launcher, until), daemon=True)
+        asking = threading.Thread(target=work, args=(launcher, over), daemon=True)
         asking.start()
         time.sleep(30)
         for minute in range(MINUTES + 1):
@@ -60,6 +60,8 @@ def main():
             print(f"{minute:3} min  " + "  ".join(f"{name} {value}" for name, value in figures(launcher).items()), flush=True)
             time.sleep(60 if minute < MINUTES else 0)
         viewer.kill()
+        over.set()
+        asking.join(60)
     finally:
         launcher.close()
 

@@ -51,6 +51,9 @@ Result<Config> config_from_env() {
   TRY(take(variable("DISPLAY_WIDTH"), config.display_width));
   TRY(take(variable("DISPLAY_HEIGHT"), config.display_height));
   config.homepage = text_from_env(variable("HOMEPAGE"));
+  config.mcp_servers = text_from_env(variable("CAISSON_MCP_SERVERS"));
+  if (config.mcp_servers.empty()) config.mcp_servers = variable("CAISSON_MCP_SERVERS").text;
+  config.extra_mcp_servers = text_from_env(variable("EXTRA_MCP_SERVERS"));
   config.browser_locale = text_from_env(variable("CHROME_UI_LANG"));
   if (config.browser_locale.empty()) config.browser_locale = text_from_env(variable("BROWSER_LANG"));
   if (config.browser_locale.empty()) config.browser_locale = variable("BROWSER_LANG").text;

@@ -17,7 +17,8 @@ Workspace::Workspace(bridge::LauncherClient& launcher, const Config& config)
       recorder(launcher, config, desktop, file),
       packages(launcher, config),
       hooks(launcher, config),
-      observer(launcher, config) {}
+      observer(launcher, config),
+      mcp(launcher, config) {}
 
 void Workspace::become(const std::string& new_name, const std::string& home) {
   name = new_name;
@@ -36,7 +37,7 @@ void Workspace::become(const std::string& new_name, const std::string& home) {
   packages.serve_workspace(new_name, home);
   hooks.serve_workspace(new_name);
   observer.serve_workspace(new_name);
-  mcp_sessions.clear();
+  mcp.serve_workspace(new_name);
 }
 
 }  // namespace caisson::services

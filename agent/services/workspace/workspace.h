@@ -10,7 +10,7 @@
 #include "agent/services/code/code_service.h"
 #include "agent/services/desktop/recorder.h"
 #include "agent/services/files/file_watches.h"
-#include "agent/services/mcp/mcp_sessions.h"
+#include "agent/services/mcp/mcp_hub.h"
 #include "agent/services/notebook/jupyter_service.h"
 #include "agent/services/observe/observer.h"
 #include "agent/services/shell/bash_service.h"
@@ -45,7 +45,7 @@ struct Workspace {
   PackageLists packages;
   Hooks hooks;
   Observer observer;
-  McpSessions mcp_sessions;
+  McpHub mcp;
 };
 using WorkspacePtr = std::shared_ptr<Workspace>;
 

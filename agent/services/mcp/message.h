@@ -1,4 +1,4 @@
-// JSON-RPC 2.0 as MCP uses it (modelcontextprotocol.io, "Base Protocol"): one message in, one out. Pure values.
+// JSON-RPC 2.0 as MCP uses it (modelcontextprotocol.io, "Base Protocol"), with clients and with servers. Pure values.
 #pragma once
 
 #include <expected>
@@ -16,6 +16,7 @@ enum class ErrorCode : int {
   method_not_found = -32601,
   invalid_params = -32602,
   internal = -32603,
+  resource_not_found = -32002,  // up to 2025-11-25
   header_mismatch = -32020,
   missing_capability = -32021,
   unsupported_version = -32022,
@@ -27,6 +28,7 @@ struct Message {
   json::Value id = nullptr;  // of a request or response: text or an integer
   std::string method;        // empty for a response
   json::Value params = json::Value::object();
+  json::Value result = nullptr, error = nullptr;  // of a response: one of the two
 };
 
 // What goes wrong with a request: the error of its answer, and the answer's HTTP status.
@@ -44,7 +46,11 @@ inline constexpr std::size_t kMostMessage = 8 * 1024 * 1024;
 // Status 400: the text is no JSON, or no message. `id`: of the answer, as far as one was readable; else null.
 [[nodiscard]] Or<Message> parse_message(std::string_view text, json::Value& id);
 
+[[nodiscard]] json::Value request_message(json::Value id, std::string_view method, json::Value params);
+[[nodiscard]] json::Value notification_message(std::string_view method, json::Value params);
 [[nodiscard]] json::Value result_message(json::Value id, json::Value result);
 [[nodiscard]] json::Value error_message(json::Value id, const Failure& failure);
+// The outcome that a response tells. Its error is a stranger's: bounded.
+[[nodiscard]] Or<json::Value> outcome_of(Message response);
 
 }  // namespace caisson::mcp

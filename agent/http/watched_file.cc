@@ -1,4 +1,4 @@
-#include "agent/auth/watched_file.h"
+#include "agent/http/watched_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 
 #include "launcher/common/base/fd.h"
 
-namespace caisson::auth {
+namespace caisson::http {
 namespace {
 
 constexpr std::chrono::seconds kEvery{1};
@@ -55,4 +55,4 @@ std::optional<Result<std::string>> WatchedFile::look(Clock::time_point now) {
   return std::move(**content);
 }
 
-}  // namespace caisson::auth
+}  // namespace caisson::http

@@ -1,6 +1,6 @@
 // WatchedFile: a small file of the operator's that may be replaced while the server runs, such as a list of keys. It is looked at
-// no more than once a second, and read again when it is another file or has changed. The agent may read below /etc/caisson/auth
-// (launcher/seal/services/agent.json); no session sees that directory.
+// no more than once a second, and read again when it is another file or has changed. The agent may read below /etc/caisson/auth,
+// tls and mcp (launcher/seal/services/agent.json); no session sees these directories.
 #pragma once
 
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 
 #include "launcher/common/base/result.h"
 
-namespace caisson::auth {
+namespace caisson::http {
 
 class WatchedFile {
  public:
@@ -32,4 +32,4 @@ class WatchedFile {
   std::string content_, fault_;
 };
 
-}  // namespace caisson::auth
+}  // namespace caisson::http

@@ -1,4 +1,4 @@
-#include "agent/mcp/message.h"
+#include "agent/services/mcp/message.h"
 
 #include <utility>
 
@@ -34,6 +34,8 @@ Or<Message> parse_message(std::string_view text, json::Value& id) {
   if (method == value.end()) {
     if (given == value.end() || (!value.contains("result") && !value.contains("error"))) return invalid("method is missing");
     message.kind = Message::Kind::response;
+    if (const auto result = value.find("result"); result != value.end()) message.result = std::move(*result);
+    if (const auto error = value.find("error"); error != value.end()) message.error = std::move(*error);
     return message;
   }
   if (!method->is_string()) return invalid("method must be text");
@@ -46,6 +48,14 @@ Or<Message> parse_message(std::string_view text, json::Value& id) {
   return message;
 }
 
+json::Value request_message(json::Value id, std::string_view method, json::Value params) {
+  return {{"jsonrpc", "2.0"}, {"id", std::move(id)}, {"method", method}, {"params", std::move(params)}};
+}
+
+json::Value notification_message(std::string_view method, json::Value params) {
+  return {{"jsonrpc", "2.0"}, {"method", method}, {"params", std::move(params)}};
+}
+
 json::Value result_message(json::Value id, json::Value result) {
   return {{"jsonrpc", "2.0"}, {"id", std::move(id)}, {"result", std::move(result)}};
 }
@@ -54,6 +64,19 @@ json::Value error_message(json::Value id, const Failure& failure) {
   json::Value error = {{"code", static_cast<int>(failure.code)}, {"message", failure.text}};
   if (!failure.data.is_null()) error["data"] = failure.data;
   return {{"jsonrpc", "2.0"}, {"id", std::move(id)}, {"error", std::move(error)}};
+}
+
+Or<json::Value> outcome_of(Message response) {
+  if (response.error.is_null()) return std::move(response.result);
+  Failure failure{.code = ErrorCode::internal, .text = "an error without a message"};
+  if (response.error.is_object()) {
+    if (const auto code = response.error.find("code"); code != response.error.end() && code->is_number_integer())
+      failure.code = static_cast<ErrorCode>(code->get<int>());
+    if (const auto text = response.error.find("message"); text != response.error.end() && text->is_string())
+      failure.text = text->get_ref<const std::string&>().substr(0, 16 * 1024);
+    if (const auto data = response.error.find("data"); data != response.error.end()) failure.data = std::move(*data);
+  }
+  return std::unexpected(std::move(failure));
 }
 
 }  // namespace caisson::mcp

@@ -1,0 +1,226 @@
+"""Configured MCP servers behind /mcp: each sealed in a session of its own, listed and called by its prefix, over both kinds of revisions
+and over REST; started by use, ended when idle, compared with what was approved."""
+import json
+import os
+import pathlib
+import time
+
+import pytest
+from conftest import Api
+from mcp_client import Client, Stateless, events
+from upstream import configured, granting, python
+
+EVERYTHING = python("everything", "2025-11-25")
+
+
+@pytest.fixture(scope="module")
+def hub(launch):
+    return launch(policies=granting("mcp"), EXTRA_MCP_SERVERS=configured(
+        every=EVERYTHING, plain=python("hostile", "nothing", prefix="", tags=["calm"], idle=2), secret=python("hostile", "nothing", hidden=True),
+        newest=python("everything", "2026-07-28", revision="2026-07-28", block=["test_error*"])))
+
+
+@pytest.fixture(scope="module")
+def api(hub, contract):
+    return Api(hub.url, hub.key, contract)
+
+
+@pytest.fixture(scope="module")
+def client(api):
+    return Client(api)
+
+
+def names(client, query=""):
+    return [tool["name"] for tool in client.ask("tools/list", query=query)["result"]["tools"]]
+
+
+def programs(launcher, word):
+    """Processes of this launcher whose command line has the word."""
+    found = []
+    for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = entry.read_bytes().replace(b"\0", b" ").decode()
+            if word in line and "mcp" in line and launcher.owns(int(entry.parent.name)):
+                found.append(int(entry.parent.name))
+        except (OSError, IndexError, ValueError):
+            continue
+    return found
+
+
+def test_its_tools_are_listed_behind_those_of_the_sandbox_and_called(client):
+    listed = names(client)
+    assert "sandbox_execute_bash" in listed and "every_test_simple_text" in listed and "hello" in listed and "secret_hello" in listed
+    assert listed.index("sandbox_execute_bash") < listed.index("every_test_simple_text")
+    assert "newest_test_simple_text" in listed and "newest_test_error_handling" not in listed
+    assert client.text("hello").startswith("hello from nothing")
+    assert client.call("every_test_simple_text")["content"] == [{"type": "text", "text": "This is a simple text response for testing."}]
+    assert client.call("every_test_error_handling")["isError"] is True
+    tool = next(t for t in client.ask("tools/list")["result"]["tools"] if t["name"] == "every_json_schema_2020_12_tool")
+    assert tool["inputSchema"]["$defs"]["address"]["$anchor"] == "addressDef" and tool["inputSchema"]["if"]
+
+
+def test_a_client_of_the_newest_revision_calls_both_kinds_of_servers(api):
+    client = Stateless(api)
+    for prefix in ("every_", "newest_"):
+        result = client.call(prefix + "test_simple_text")
+        assert result["resultType"] == "complete" and result["content"][0]["text"].startswith("This is a simple")
+    asked = client.call("newest_test_input_required_result_elicitation")
+    assert asked["resultType"] == "input_required" and asked["inputRequests"]["user_name"]["method"] == "elicitation/create"
+
+
+@pytest.mark.parametrize("tool", ["every_test_error", "newest_test_error_handling", "every_", "test_simple_text", "nobody_hello", "x" * 300])
+def test_a_tool_that_is_not_there_or_blocked_is_unknown(client, tool):
+    error = client.ask("tools/call", {"name": tool, "arguments": {}})["error"]
+    assert error["code"] == -32602 and "Unknown tool" in error["message"]
+
+
+def test_what_the_query_leaves(client):
+    assert names(client, "?servers=plain") == ["hello", "act"] == names(client, "?tags=calm")
+    assert names(client, "?tools=hello,sandbox_execute_bash") == ["sandbox_execute_bash", "hello"]
+    assert "every_test_simple_text" in names(client, "?search=SIMPLE_TEXT") and "hello" not in names(client, "?search=simple_text")
+    error = client.ask("tools/call", {"name": "hello", "arguments": {}}, query="?servers=every")["error"]
+    assert error["code"] == -32602
+
+
+def test_prompts_resources_and_completion(client):
+    prompts = [p["name"] for p in client.ask("prompts/list")["result"]["prompts"]]
+    assert "every_test_simple_prompt" in prompts
+    got = client.ask("prompts/get", {"name": "every_test_prompt_with_arguments", "arguments": {"arg1": "a", "arg2": "b"}})["result"]
+    assert "arg1='a', arg2='b'" in got["messages"][0]["content"]["text"]
+    assert [r["uri"] for r in client.ask("resources/list")["result"]["resources"]].count("test://static-text") == 1
+    assert client.ask("resources/templates/list")["result"]["resourceTemplates"][0]["uriTemplate"] == "test://template/{id}/data"
+    for uri, text in (("test://static-text", "static text"), ("test://template/77/data", '"77"')):
+        assert text in client.ask("resources/read", {"uri": uri})["result"]["contents"][0]["text"]
+    missing = client.ask("resources/read", {"uri": "test://nowhere"})["error"]
+    assert missing["code"] == -32002 and missing["data"] == {"uri": "test://nowhere"}
+    done = client.ask("completion/complete", {"ref": {"type": "ref/prompt", "name": "every_test_prompt_with_arguments"},
+                                              "argument": {"name": "arg1", "value": "test"}})["result"]
+    assert done["completion"]["values"] == ["testing"]
+
+
+def test_progress_and_log_messages_come_before_the_result(client):
+    client.ask("logging/setLevel", {"level": "info"})
+    stream = client.stream("tools/call", {"name": "every_test_tool_with_progress", "arguments": {}, "_meta": {"progressToken": "mine"}})
+    told = [event["data"] for event in stream]
+    assert [m["params"]["progress"] for m in told[:-1]] == [0, 50, 100] and {m["params"]["progressToken"] for m in told[:-1]} == {"mine"}
+    assert told[-1]["id"] == 1 and told[-1]["result"]["content"]
+    logged = [event["data"] for event in client.stream("tools/call", {"name": "every_test_tool_with_logging", "arguments": {}})]
+    assert [m["params"]["data"] for m in logged[:-1]] == ["Tool execution started", "Tool processing data", "Tool execution completed"]
+    assert logged[0]["params"]["logger"] == "every/conformance"
+    client.ask("logging/setLevel", {"level": "error"})
+    answer = client.post({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "every_test_tool_with_logging"}})
+    assert answer.headers["content-type"] == "application/json" and answer.json()["result"]
+    client.ask("logging/setLevel", {"level": "debug"})
+    assert client.ask("logging/setLevel", {"level": "loud"})["error"]["code"] == -32602
+
+
+def test_a_server_asks_the_client_of_its_request_and_no_other(api):
+    able = Client(api, capabilities={"sampling": {}, "elicitation": {}})
+
+    def answer(request):
+        if request["method"] == "sampling/createMessage":
+            text = request["params"]["messages"][0]["content"]["text"]
+            return {"result": {"role": "assistant", "model": "m", "content": {"type": "text", "text": f"heard {text}"}}}
+        return {"result": {"action": "accept", "content": {"username": "u", "email": "e@example.com"}}}
+
+    told = able.stream("tools/call", {"name": "every_test_sampling", "arguments": {"prompt": "this"}}, answer=answer)
+    assert told[-1]["data"]["result"]["content"][0]["text"] == "LLM response: heard this"
+    told = able.stream("tools/call", {"name": "every_test_elicitation", "arguments": {"message": "who?"}}, answer=answer)
+    assert told[0]["data"]["params"]["message"] == "who?" and "action=accept" in told[-1]["data"]["result"]["content"][0]["text"]
+    plain = Client(api)  # says that it can do nothing of the kind
+    error = plain.ask("tools/call", {"name": "every_test_sampling", "arguments": {"prompt": "this"}})["error"]
+    assert "sampling/createMessage" in error["message"]
+
+
+def test_a_stream_that_broke_goes_on_where_it_was(api, client):
+    body = {"jsonrpc": "2.0", "id": 9, "method": "tools/call",
+            "params": {"name": "every_test_tool_with_progress", "arguments": {}, "_meta": {"progressToken": 1}}}
+    with api.http.stream("POST", "/mcp", json=body, headers=client.headers) as response:
+        first = next(iter(events(response)))
+    with api.http.stream("GET", "/mcp", headers=client.headers | {"Last-Event-ID": first["id"]}) as response:
+        assert response.status_code == 200
+        rest = [event["data"] for event in events(response)]
+    assert [m["params"]["progress"] for m in rest[:-1]] == [50, 100] and rest[-1]["id"] == 9
+    other = Client(api)
+    again = api.http.get("/mcp", headers=other.headers | {"Last-Event-ID": first["id"]})
+    assert again.status_code == 400
+
+
+def test_a_call_that_is_called_off_ends_at_once(api, hub, contract):
+    import threading
+    client = Client(api)
+    answers = []
+    body = {"jsonrpc": "2.0", "id": "slow", "method": "tools/call", "params": {"name": "every_test_tool_with_progress", "arguments": {}}}
+    threading.Thread(target=lambda: answers.append(client.post(body).json())).start()
+    time.sleep(0.05)
+    started = time.monotonic()
+    client.post({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "slow"}})
+    while not answers and time.monotonic() < started + 5:
+        time.sleep(0.01)
+    assert "cancelled" in answers[0]["error"]["message"]
+
+
+def test_changed_lists_are_told_to_whoever_listens(api, client):
+    with api.http.stream("GET", "/mcp", headers=client.headers) as response:
+        told = events(response)
+        assert client.call("every_test_trigger_prompt_change")["content"]
+        assert next(told)["data"]["method"] == "notifications/prompts/list_changed"
+    listener = Stateless(api)
+    request = listener.request("subscriptions/listen", {"notifications": {"promptsListChanged": True}}, id_="sub")
+    with api.http.stream("POST", "/mcp", **request) as response:
+        told = events(response)
+        first = next(told)["data"]
+        assert first["method"] == "notifications/subscriptions/acknowledged" and first["params"]["notifications"] == {"promptsListChanged": True}
+        client.call("every_test_trigger_tool_change")
+        client.call("every_test_trigger_prompt_change")
+        second = next(told)["data"]
+        assert second["method"] == "notifications/prompts/list_changed"  # the tools' change was not asked for
+        assert second["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == "sub"
+
+
+def test_the_rest_mirror(api):
+    assert api.data("/v1/mcp/servers", method="GET") == ["sandbox", "browser", "every", "newest", "plain"]
+    assert "secret" in api.http.get("/v1/mcp/servers", params={"include_hidden": "true"}).json()["data"]
+    tools = api.http.get("/v1/mcp/every/tools").json()["data"]["tools"]
+    assert "test_simple_text" in [tool["name"] for tool in tools]
+    called = api.http.post("/v1/mcp/every/tools/test_simple_text", json={}).json()
+    assert called["success"] and called["data"]["content"][0]["text"].startswith("This is a simple")
+    assert api.http.post("/v1/mcp/every/tools/none", json={}).status_code == 404
+    assert api.http.get("/v1/mcp/none/tools").status_code == 404
+
+
+def test_it_starts_when_it_is_used_and_ends_when_it_is_idle(hub, client):
+    assert client.text("hello")
+    assert programs(hub, "hostile.py nothing")
+    pid = programs(hub, "hostile.py nothing")
+    deadline = time.monotonic() + 40
+    while len(programs(hub, "hostile.py nothing")) > 1 and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert len(programs(hub, "hostile.py nothing")) < 2, pid
+
+
+def test_after_its_death_a_call_fails_at_once_and_the_next_one_works(hub, client):
+    import threading
+    answers = []
+    client.call("every_test_simple_text")
+    before = programs(hub, "everything.py 2025-11-25")
+    assert before
+    body = {"jsonrpc": "2.0", "id": "doomed", "method": "tools/call", "params": {"name": "every_test_tool_with_progress", "arguments": {}}}
+    threading.Thread(target=lambda: answers.append((client.post(body).json(), time.monotonic()))).start()
+    time.sleep(0.03)
+    for pid in before:
+        os.kill(pid, 9)
+    killed = time.monotonic()
+    while not answers and time.monotonic() < killed + 10:
+        time.sleep(0.01)
+    answer, at = answers[0]
+    assert answer["error"]["code"] == -32603 and "SIGKILL" in answer["error"]["message"] and at - killed < 2
+    assert client.call("every_test_simple_text")["content"]
+
+
+def test_a_configuration_that_makes_no_sense_is_named(launch):
+    wrong = launch(EXTRA_MCP_SERVERS=json.dumps({"mcpServers": {"one": {"command": "x", "blok": ["a"]}}}))
+    deadline = time.monotonic() + 10
+    while "blok" not in wrong.log.read_text() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert "EXTRA_MCP_SERVERS: line 1: server 'one': there is no member 'blok'" in wrong.log.read_text()
