@@ -32,6 +32,7 @@ task<void> carry_out(Client client, Message message, MessageStreamPtr stream, se
   const UnderWay here(client.session, json::dump(id), exchange);
   auto result = co_await forward(std::move(client), std::move(message), heard ? stream : nullptr, std::move(exchange));
   if (result) complete(*result, revision, method);
+  else if (is_stateless(revision) && result.error().code == ErrorCode::missing_capability) stream->status = 400;
   stream->finish(result ? result_message(std::move(id), std::move(*result)) : error_message(std::move(id), result.error()));
   co_return Status{};
 }
@@ -104,6 +105,7 @@ task<http::Response> answer_in_stream(Call call, Client client, Message message)
     co_return sent;
   }
   http::Response response;
+  response.status = stream->status;
   response.body = stream->after(stream->last() - 1)->text;
   session->close_stream(stream);
   co_return response;

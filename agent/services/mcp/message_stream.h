@@ -36,6 +36,7 @@ class MessageStream {
   const std::string id;
   bridge::Notifier changed;
   std::uint64_t readers = 0;  // counts connections: the newest one has the stream
+  int status = 200;           // of the HTTP answer, if the end of the stream is all of it
 
  private:
   void keep(std::string text);
