@@ -1,0 +1,63 @@
+"""The program: parses, runs one command, and turns every end into an exit code and at most one line on stderr."""
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+
+from .failure import PIPE, USAGE, Failure, Stopped
+from .output import Output, say
+from .table import parser_for
+
+
+def stop(number, _frame):
+    raise Stopped(number)
+
+
+def quiet():
+    """What is still buffered has no reader; Python would complain at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def command(argv: list) -> int:
+    from .client import Client
+    from .commands import COMMANDS
+    from .settings import Settings
+
+    options = parser_for(COMMANDS).parse_args(argv)
+    if options.command is None:
+        options.parser.print_help(sys.stderr)
+        return USAGE
+    options.argv = argv
+    module, _, function = (options.command.run or "call.run").partition(".")
+    run = getattr(importlib.import_module("aio." + module), function)
+    if options.command.group == "completion":
+        return run(None, options, None)
+    client = Client(Settings(options))
+    try:
+        return run(client, options, Output(options))
+    finally:
+        client.close()
+
+
+def main(argv: list) -> int:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stop)
+    try:
+        code = command(argv)
+        sys.stdout.flush()
+        return code
+    except Failure as why:
+        say(why.text)
+        return why.code
+    except Stopped as stopped:
+        return 128 + stopped.signal
+    except BrokenPipeError:
+        quiet()
+        return PIPE
+    finally:
+        try:
+            sys.stdout.flush()
+        except (OSError, ValueError):
+            quiet()
