@@ -49,7 +49,7 @@ class Client:
     def send(self, method, path, content, headers, query, seconds, again) -> http.client.HTTPResponse:
         """The head of the answer; the body has not been read."""
         target = self.target(path, query)
-        for fresh in (self.connection is None, True):
+        for fresh in (self.connection is None or self.connection.sock is None, True):
             try:
                 connection = self.connected(seconds)
                 connection.request(method, target, content, self.headers(headers))
@@ -74,7 +74,7 @@ class Client:
         return {"Accept": "application/json", "User-Agent": "aio", **self.settings.headers, **more}
 
     def connected(self, seconds: float) -> http.client.HTTPConnection:
-        if self.connection is None:
+        if self.connection is None or self.connection.sock is None:  # the server may have said that an answer is its last
             where = (self.settings.host, self.settings.port)
             if self.settings.secure:
                 self.connection = http.client.HTTPSConnection(*where, timeout=CONNECT_SECONDS, context=ssl.create_default_context())

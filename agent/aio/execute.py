@@ -160,11 +160,12 @@ def run(client, options, out) -> int:
             client.close()
             running.close_session()
         return PIPE
-    except Failure as why:
+    except (Failure, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as why:
         if running.place:
             client.close()
             running.close_session()
-        raise Failure(OURS if why.code != USAGE or running.place else USAGE, why.text) from None
+        told = why.text if isinstance(why, Failure) else f"the server's answer is not understood: {type(why).__name__}: {visible(why)}"
+        raise Failure(OURS, told) from None
     finally:
         fed.set()
         interrupt.restore()

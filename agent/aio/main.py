@@ -6,9 +6,10 @@ import os
 import signal
 import sys
 
-from .failure import PIPE, USAGE, Failure, Stopped
+from .failure import PIPE, SERVER, USAGE, Failure, Stopped
 from .output import Output, say
 from .table import parser_for
+from .text import cut, visible
 
 
 def stop(number, _frame):
@@ -56,6 +57,12 @@ def main(argv: list) -> int:
     except BrokenPipeError:
         quiet()
         return PIPE
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as why:
+        # Most likely the answer of a server that is none of AIO's; a fault of ours looks the same.
+        if os.environ.get("AIO_TRACEBACK"):
+            raise
+        say(f"the server's answer is not understood: {type(why).__name__}: {cut(visible(why), 200)}; AIO_TRACEBACK=1 shows where")
+        return SERVER
     finally:
         try:
             sys.stdout.flush()

@@ -60,6 +60,8 @@ def anything(value) -> str:
         return text.lines(value)
     if isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
         return rows(value)
+    if isinstance(value, list) and value and all(isinstance(row, str) for row in value):
+        return "\n".join(text.visible(row) for row in value)
     if isinstance(value, dict):
         return pairs(value)
     return text.visible(json.dumps(value, ensure_ascii=False, indent=2), keep="\n")

@@ -21,7 +21,7 @@ def pack(target: pathlib.Path):
 
             add("__main__.py", HERE / "__main__.py")
             for source in sorted(HERE.glob("*.py")):
-                if source.name not in ("pack.py", "__main__.py"):
+                if source.name not in ("pack.py", "manual.py", "__main__.py"):
                     add("aio/" + source.name, source)
     new.chmod(0o755)
     os.replace(new, target)

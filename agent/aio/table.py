@@ -20,6 +20,7 @@ class Arg(NamedTuple):
     required: bool = False
     files: bool = False
     metavar: Optional[str] = None
+    default: Any = None
 
     @property
     def option(self) -> bool:
@@ -104,6 +105,7 @@ def add(parser, arg: Arg, **more):
     if arg.type is bool:
         options["action"] = "store_true"
     else:
+        options.setdefault("default", arg.default)
         options.update(type=arg.type, metavar=arg.metavar or (None if arg.choices else arg.key.upper()))
         if arg.choices:
             options["choices"] = arg.choices
