@@ -52,13 +52,22 @@ _aio_words() {{
 """
 BASH = """
 _aio() {
-  local path offers files current=${COMP_WORDS[COMP_CWORD]}
-  _aio_path "${COMP_WORDS[@]:1:COMP_CWORD-1}"
+  local path offers files word glued current=${COMP_WORDS[COMP_CWORD]}
+  local -a before=()
+  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do  # bash takes an address or NAME=VALUE apart
+    if [[ ${#before[@]} -gt 0 && ( -n $glued || $word == [:=]* ) ]]; then
+      before[${#before[@]}-1]+=$word
+    else
+      before+=("$word")
+    fi
+    [[ $word == *[:=] ]] && glued=1 || glued=
+  done
+  _aio_path "${before[@]}"
   _aio_offers "${COMP_WORDS[COMP_CWORD-1]}" "$current"
   local IFS=$' \\t\\n'
   COMPREPLY=($(compgen -W "$offers" -- "$current"))
   if [[ -n $files && $current != -* ]]; then
-    compopt -o filenames
+    compopt -o filenames 2>/dev/null  # since bash 4
     IFS=$'\\n'
     COMPREPLY+=($(compgen -f -- "$current"))
   fi

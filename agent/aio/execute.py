@@ -52,7 +52,8 @@ def command_of(options, argv: list) -> str:
     if not words or not any(words):
         raise Failure(USAGE, "exec: no command: aio exec 'ls | wc -l', or aio exec -- ls -l")
     explicit = explicit or argv[len(argv) - len(words) - 1] == "--"
-    return words[0] if len(words) == 1 and not explicit else " ".join(shlex.quote(word) for word in words)
+    line = words[0] if len(words) == 1 and not explicit else " ".join(shlex.quote(word) for word in words)
+    return " " + line if line.startswith("-") else line  # bash -c would take it for an option
 
 
 def environment_of(given: list) -> dict:
@@ -160,12 +161,11 @@ def run(client, options, out) -> int:
             client.close()
             running.close_session()
         return PIPE
-    except (Failure, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as why:
+    except Exception:
         if running.place:
             client.close()
             running.close_session()
-        told = why.text if isinstance(why, Failure) else f"the server's answer is not understood: {type(why).__name__}: {visible(why)}"
-        raise Failure(OURS, told) from None
+        raise
     finally:
         fed.set()
         interrupt.restore()

@@ -6,9 +6,9 @@ import os
 import signal
 import sys
 
-from .failure import PIPE, SERVER, USAGE, Failure, Stopped
+from .failure import OURS, PIPE, SERVER, USAGE, Failure, Stopped
 from .output import Output, say
-from .table import parser_for
+from .table import first_word, parser_for
 from .text import cut, visible
 
 
@@ -21,12 +21,17 @@ def quiet():
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
+def own(code: int, argv: list) -> int:
+    """The other codes of exec are those of the command that it runs."""
+    return OURS if first_word(argv) == "exec" else code
+
+
 def command(argv: list) -> int:
     from .client import Client
     from .commands import COMMANDS
     from .settings import Settings
 
-    options = parser_for(COMMANDS).parse_args(argv)
+    options = parser_for(COMMANDS, first_word(argv)).parse_args(argv)
     if options.command is None:
         options.parser.print_help(sys.stderr)
         return USAGE
@@ -51,7 +56,7 @@ def main(argv: list) -> int:
         return code
     except Failure as why:
         say(why.text)
-        return why.code
+        return own(why.code, argv)
     except Stopped as stopped:
         return 128 + stopped.signal
     except BrokenPipeError:
@@ -62,7 +67,7 @@ def main(argv: list) -> int:
         if os.environ.get("AIO_TRACEBACK"):
             raise
         say(f"the server's answer is not understood: {type(why).__name__}: {cut(visible(why), 200)}; AIO_TRACEBACK=1 shows where")
-        return SERVER
+        return own(SERVER, argv)
     finally:
         try:
             sys.stdout.flush()

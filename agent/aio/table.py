@@ -123,7 +123,19 @@ def codes() -> str:
     return "exit codes:\n" + "\n".join(f"  {code:<4} {meaning}" for code, meaning in CODES.items())
 
 
-def parser_for(commands) -> Parser:
+def first_word(argv: list) -> str:
+    """The group, or the command without one; "" if there is none."""
+    valued = {name for arg in GLOBAL if arg.type is not bool for name in arg.names.split()}
+    skip = False
+    for word in argv:
+        if not skip and not word.startswith("-"):
+            return word
+        skip = not skip and word in valued
+    return ""
+
+
+def parser_for(commands, wanted: str) -> Parser:
+    """With the commands of the wanted group alone: each start of the program would pay for the others."""
     top = Parser(prog="aio", description="The AIO Sandbox API. The credential is the first of --key-file, CAISSON_TOKEN, AIO_API_KEY and "
                  "SANDBOX_API_KEY.", epilog=codes(), formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     for arg in GLOBAL:
@@ -135,6 +147,8 @@ def parser_for(commands) -> Parser:
             group = kinds.add_parser(command.group, help=GROUPS[command.group], description=GROUPS[command.group], allow_abbrev=False)
             groups[command.group] = group.add_subparsers(metavar="COMMAND", dest="name")
             group.set_defaults(parser=group)
+        if command.group and command.group != wanted:
+            continue
         within = groups[command.group] if command.group else kinds
         parser = within.add_parser(command.name, help=command.help, description=command.help, allow_abbrev=False)
         for arg in command.args:
