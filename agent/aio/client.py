@@ -6,6 +6,7 @@ import http.client
 import json
 import socket
 import ssl
+import time
 import urllib.parse
 
 from .failure import ABSENT, DENIED, FAILED, SERVER, TIMEOUT, UNREACHABLE, USAGE, Failure
@@ -14,6 +15,7 @@ from .text import cut, visible
 
 MOST_ANSWER = 128 * 1024 * 1024
 CONNECT_SECONDS, ANSWER_SECONDS = 10.0, 120.0
+IDLE_SECONDS = 5.0
 PIECE = 256 * 1024
 MOST_TOLD = 2000
 ADVICE = "give a credential by " + ", ".join(variable for variable, _ in CREDENTIALS) + " or --key-file"
@@ -22,7 +24,7 @@ ADVICE = "give a credential by " + ", ".join(variable for variable, _ in CREDENT
 class Client:
     def __init__(self, settings: Settings):
         self.settings = settings
-        self.connection = None
+        self.connection, self.used = None, 0.0
 
     def copy(self) -> Client:
         """For another thread: a connection of its own."""
@@ -49,9 +51,9 @@ class Client:
     def send(self, method, path, content, headers, query, seconds, again) -> http.client.HTTPResponse:
         """The head of the answer; the body has not been read."""
         target = self.target(path, query)
-        for fresh in (self.connection is None or self.connection.sock is None, True):
+        for fresh in (self.unconnected(), True):
+            connection = self.connected(seconds)
             try:
-                connection = self.connected(seconds)
                 connection.request(method, target, content, self.headers(headers))
                 return connection.getresponse()
             except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError) as why:
@@ -73,8 +75,14 @@ class Client:
     def headers(self, more: dict) -> dict:
         return {"Accept": "application/json", "User-Agent": "aio", **self.settings.headers, **more}
 
+    def unconnected(self) -> bool:
+        """A server closes what is idle, and a request that meets the close may have been carried out or not: it gets a new connection."""
+        if time.monotonic() - self.used > IDLE_SECONDS:
+            self.close()
+        return self.connection is None or self.connection.sock is None  # the server may have said that an answer is its last
+
     def connected(self, seconds: float) -> http.client.HTTPConnection:
-        if self.connection is None or self.connection.sock is None:  # the server may have said that an answer is its last
+        if self.unconnected():
             where = (self.settings.host, self.settings.port)
             if self.settings.secure:
                 self.connection = http.client.HTTPSConnection(*where, timeout=CONNECT_SECONDS, context=ssl.create_default_context())
@@ -82,8 +90,13 @@ class Client:
                 self.connection = http.client.HTTPConnection(*where, timeout=CONNECT_SECONDS)
             try:
                 self.connection.connect()
-            except socket.timeout:
-                raise Failure(UNREACHABLE, f"{self.settings.url}: no connection within {CONNECT_SECONDS:.0f} s; {REACH}") from None
+            except OSError as why:
+                self.close()
+                within = isinstance(why, socket.timeout)
+                failure = Failure(UNREACHABLE, f"{self.settings.url}: no connection within {CONNECT_SECONDS:.0f} s; {REACH}") if within else self.lost(why)
+                failure.unsent = True
+                raise failure from None
+        self.used = time.monotonic()
         self.connection.sock.settimeout(seconds)
         return self.connection
 

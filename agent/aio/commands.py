@@ -4,7 +4,7 @@ from __future__ import annotations
 import argparse
 
 from .browser_commands import browser
-from .table import Arg, Command, number, whole
+from .table import Arg, Command, number, remote, whole
 
 SECONDS = number(0.001, 86400)
 OUTPUT = Arg("-o --output", "file for the picture; - is stdout", required=True, field="", files=True, metavar="FILE")
@@ -26,21 +26,21 @@ EXEC = (
 )
 FILES = (
     Command("files", "ls", "list a directory", "POST /v1/file/list", show="entries", fixed={"include_permissions": True}, args=(
-        Arg("path", "directory; the home if absent", nargs="?", default="."), Arg("-r --recursive", "what is below, too", bool))),
-    Command("files", "cat", "a file's content", run="files.cat", args=(Arg("path", "file"),)),
+        Arg("path", "directory; the home if absent", remote, nargs="?", default="."), Arg("-r --recursive", "what is below, too", bool))),
+    Command("files", "cat", "a file's content", run="files.cat", args=(Arg("path", "file", remote),)),
     Command("files", "get", "copy a file from the workspace", run="files.get", args=(
-        Arg("remote", "file of the workspace"), Arg("local", "file or directory here; - is stdout", nargs="?", files=True), FORCE,
+        Arg("remote", "file of the workspace", remote), Arg("local", "file or directory here; - is stdout", nargs="?", files=True), FORCE,
         Arg("-r --recursive", "a directory, into a new one", bool))),
     Command("files", "put", "copy a file into the workspace", run="files.put", args=(
-        Arg("local", "file here; - is stdin", files=True), Arg("remote", "file or directory of the workspace"), FORCE)),
+        Arg("local", "file here; - is stdin", files=True), Arg("remote", "file or directory of the workspace", remote), FORCE)),
     Command("files", "rm", "remove files", run="files.remove", args=(
-        Arg("paths", "files of the workspace", nargs="+", metavar="PATH"), Arg("-r --recursive", "directories, too", bool))),
+        Arg("paths", "files of the workspace", remote, nargs="+", metavar="PATH"), Arg("-r --recursive", "directories, too", bool))),
     Command("files", "find", "files by a glob", "POST /v1/file/glob", show="globbed", args=(
-        Arg("pattern", "such as '**/*.py'"), Arg("path", "directory; the home if absent", nargs="?", default="."),
+        Arg("pattern", "such as '**/*.py'"), Arg("path", "directory; the home if absent", remote, nargs="?", default="."),
         Arg("--hidden", "also names that begin with a dot", bool, "include_hidden"),
         Arg("--most", "at most so many", whole(1, 50000), "max_results"))),
     Command("files", "grep", "lines by a regular expression", "POST /v1/file/grep", show="grepped", args=(
-        Arg("pattern", "regular expression of ripgrep"), Arg("path", "file or directory; the home if absent", nargs="?", default="."),
+        Arg("pattern", "regular expression of ripgrep"), Arg("path", "file or directory; the home if absent", remote, nargs="?", default="."),
         Arg("-i --ignore-case", "letters of either case", bool, "case_insensitive"),
         Arg("-F --fixed", "the pattern is a plain text", bool, "fixed_strings"),
         Arg("--include", "glob of files", nargs="append", metavar="GLOB"),

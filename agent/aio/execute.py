@@ -12,12 +12,13 @@ import threading
 import time
 
 from . import stdin
-from .failure import OURS, PIPE, USAGE, Failure, Stopped
+from .failure import OURS, PIPE, SERVER, TIMEOUT, UNREACHABLE, USAGE, Failure, Stopped
 from .output import is_terminal, raw, say
 from .text import cut, visible
 
 POLL_SECONDS = 25.0
 ANSWER_SECONDS = 90.0  # above a poll's
+AWAY_SECONDS = 20.0    # that the server may be away
 GRACE_SECONDS = 2.0    # of a command that was interrupted
 MOST_KEPT = 16 * 1024 * 1024  # characters of each stream in one JSON document
 
@@ -88,10 +89,21 @@ class Run:
         elif text:
             raw(sys.stdout if name == "stdout" else sys.stderr, text.encode("utf-8", "replace"))
 
+    def ask(self, body: dict) -> dict:
+        """The command goes on without the connection, and while the server is replaced: what it writes meanwhile is there afterwards."""
+        end, pause = time.monotonic() + AWAY_SECONDS, 0.1
+        while True:
+            try:
+                return self.client.envelope("POST", "/v1/bash/output", body, seconds=ANSWER_SECONDS, again=True)
+            except Failure as why:
+                if why.code not in (UNREACHABLE, SERVER, TIMEOUT) or time.monotonic() + pause > end:
+                    raise
+            time.sleep(pause)
+            pause = min(pause * 2, 2.0)
+
     def poll(self, wait: bool) -> dict:
         """Hands on what is new; the state of the command."""
-        body = {**self.place, **self.offsets, "wait": wait, "wait_timeout": POLL_SECONDS}
-        answer = self.client.envelope("POST", "/v1/bash/output", body, seconds=ANSWER_SECONDS, again=True)
+        answer = self.ask({**self.place, **self.offsets, "wait": wait, "wait_timeout": POLL_SECONDS})
         data = answer["data"]
         self.offsets = {name: data.get(name, was) for name, was in self.offsets.items()}
         for name in ("stdout", "stderr"):
@@ -122,7 +134,7 @@ class Run:
             end = time.monotonic() + GRACE_SECONDS
             while time.monotonic() < end and self.poll(False)["command"]["status"] == "running":
                 time.sleep(0.05)
-        except (Failure, BrokenPipeError):
+        except (Failure, BrokenPipeError, Stopped):  # a second interrupt: no last words, then
             self.client.close()
         self.close_session()
 
@@ -155,6 +167,8 @@ def run(client, options, out) -> int:
         interrupt.held = True
         if running.place:
             running.end(stopped.signal)
+        else:
+            say("the server had not answered: the command may run")
         return 128 + stopped.signal
     except BrokenPipeError:
         if running.place:

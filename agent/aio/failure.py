@@ -22,7 +22,8 @@ CODES = {
 
 
 class Failure(Exception):
-    """One sentence for stderr (what, where, what to do) and the exit code."""
+    """One sentence for stderr (what, where, what to do) and the exit code. `unsent`: no server has seen the request."""
+    unsent = False
 
     def __init__(self, code: int, text: str):
         super().__init__(text)

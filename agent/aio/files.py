@@ -100,8 +100,8 @@ def stat(client, path: str) -> str:
 
 
 def shell(client, line: str, *arguments: str):
-    """A short command of bash, which succeeds."""
-    command = line + "".join(" " + shlex.quote(argument) for argument in arguments)
+    """A short command of bash, which succeeds. Relative paths are below the home, as in the rest of the API's files."""
+    command = 'cd -- "$HOME" && ' + line + "".join(" " + shlex.quote(argument) for argument in arguments)
     done = client.data("POST", "/v1/bash/exec", {"command": command, "hard_timeout": 60})
     if done.get("exit_code") != 0:
         raise Failure(FAILED, visible((done.get("stderr") or f"{line}: {done.get('status')}").strip()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 import codecs
 import os
 
-from .failure import FAILED, Failure
+from .failure import ABSENT, FAILED, Failure
 from .output import say
 
 PIECE = 64 * 1024
@@ -20,14 +20,16 @@ def close(client, place: dict):
 
 
 def write(client, place: dict, text: str, over) -> bool:
-    """Until it fits; false: the command has ended."""
+    """Until it fits, and the server is there; false: the command takes no more. What may have arrived is not sent again."""
     pause = 0.02
     while not over.is_set():
         try:
             client.data("POST", "/v1/bash/write", {**place, "input": text})
             return True
         except Failure as why:
-            if why.code != FAILED or "does not read" not in why.text:
+            if not why.unsent and (why.code != FAILED or "does not read" not in why.text):
+                if why.code not in (FAILED, ABSENT) and not over.is_set():
+                    say(f"stdin: the rest was not sent: {why.text}")
                 return False
         over.wait(pause)
         pause = min(pause * 2, 1.0)

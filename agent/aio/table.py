@@ -76,6 +76,13 @@ def number(low: float, high: float) -> Callable:
     return convert
 
 
+def remote(given: str) -> str:
+    """A path of the workspace. The API takes relative ones from the home, and ~ for a name like others."""
+    if not given or "\0" in given:
+        raise argparse.ArgumentTypeError("an empty path, or one with a null byte")
+    return (given[2:] or ".") if given == "~" or given.startswith("~/") else given
+
+
 GLOBAL = (
     Arg("--api-url", "address of the server (AIO_API_URL; http://127.0.0.1:8080)", metavar="URL"),
     Arg("--key-file", "file with the API key, which nobody else may read", files=True, metavar="FILE"),

@@ -1,5 +1,6 @@
 """aio against a running server: each group of commands."""
 import json
+import os
 import re
 import secrets
 import subprocess
@@ -88,6 +89,16 @@ def test_a_control_d_within_the_input_is_a_byte_of_it(aio, given, read):
 def test_input_that_is_no_text_is_refused_and_says_so(aio):
     done = aio("exec", "cat", input=b"\xff\xfe")
     assert done.returncode == 0 and b"not UTF-8" in done.stderr
+
+
+def test_exec_goes_on_while_the_agent_is_replaced(aio, native):
+    with aio.start("exec", "echo one; read x; echo two; read x; echo $x") as running:
+        assert running.stdout.readline() == b"one\n"
+        os.kill(native.agent_pid, 9)
+        running.stdin.write(b"\n")
+        running.stdin.flush()
+        assert running.stdout.readline() == b"two\n"
+        assert running.communicate(b"three\n", timeout=50) == (b"three\n", b"") and running.returncode == 0
 
 
 def test_exec_ends_though_its_stdin_stays_open(aio):
@@ -188,7 +199,7 @@ def test_folders_are_listed_searched_copied_and_removed(aio, name, tmp_path):
     assert (tmp_path / "copy/sub/a.txt").read_text() == "needle\n" and (tmp_path / "copy/b.py").is_file()
     assert "exists already" in aio.fails(6, "files", "get", "-r", name, "copy", cwd=tmp_path)
     assert "Is a directory" in aio.fails(1, "files", "rm", name)
-    aio.text("files", "rm", "-r", name)
+    aio.text("files", "rm", "-r", f"~/{name}")
     assert "No such file" in aio.fails(5, "files", "ls", name)
     assert "No such file" in aio.fails(5, "files", "get", name, "-")
 

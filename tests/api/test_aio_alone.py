@@ -242,6 +242,17 @@ def test_exec_passes_terminal_sequences_and_does_not_read_the_terminal(aio, fake
     assert [json.loads(body)["input"] for _, path, _, body in fake.requests if path.endswith("/write")] == ["\x04"]
 
 
+def test_exec_goes_on_where_the_connection_was_lost(aio, fake):
+    fake.answers["POST /v1/bash/exec"] = {"session_id": "s", "command_id": "c"}
+    fake.answers["POST /v1/bash/write"] = None
+    running, ended = {"status": "running"}, {"status": "completed", "exit_code": 0}
+    outputs = [{"stdout": "one ", "offset": 4, "stderr_offset": 0, "command": running}, refusal(503), (200, {"Connection": "close", "Content-Length": "9"}, b""),
+               {"stdout": "two", "offset": 7, "stderr_offset": 0, "command": ended}, {"stdout": "", "offset": 7, "stderr_offset": 0, "command": ended}]
+    fake.answers["POST /v1/bash/output"] = lambda _: outputs.pop(0)
+    assert aio.text("exec", "true") == "one two"
+    assert [json.loads(body)["offset"] for _, path, _, body in fake.requests if path.endswith("/output")] == [0, 4, 4, 4, 7]
+
+
 def test_transfers_show_progress_on_a_terminal_and_bytes_of_files_stay_off_it(aio, fake, tmp_path):
     fake.answers["GET /v1/file/download"] = download(b"x" * 3_000_000)
     code, shown = aio.on_terminal("files", "get", "/a/" + "\x1bname", "here", cwd=tmp_path)
