@@ -50,6 +50,8 @@ def command(argv: list) -> int:
 def main(argv: list) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # a locale without the letters is no reason to fail
     try:
         code = command(argv)
         sys.stdout.flush()
@@ -62,6 +64,9 @@ def main(argv: list) -> int:
     except BrokenPipeError:
         quiet()
         return PIPE
+    except UnicodeEncodeError:
+        say("an argument is not UTF-8 text, which is all that can be sent")
+        return own(USAGE, argv)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as why:
         # Most likely the answer of a server that is none of AIO's; a fault of ours looks the same.
         if os.environ.get("AIO_TRACEBACK"):

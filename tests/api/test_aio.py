@@ -182,6 +182,22 @@ def test_nothing_is_replaced_unless_it_is_forced(aio, name, tmp_path):
     assert aio.text("exec", f"ls -d {name}*") == name + "\n"
 
 
+def test_a_transfer_needs_little_memory(aio, name, tmp_path):
+    """Of a file of 96 MiB, with 48 MiB for all data of the program."""
+    with (tmp_path / name).open("wb") as file:
+        file.truncate(96 << 20)
+    for words in (["put", tmp_path / name, name], ["get", "-f", name, tmp_path / name]):
+        done = subprocess.run(["prlimit", f"--data={48 << 20}", *aio.argv("files", *words)], env=aio.environment, capture_output=True, check=False)
+        assert done.returncode == 0 and json.loads(done.stdout)["bytes"] == 96 << 20, done
+
+
+def test_what_the_workspace_refuses_is_said(aio, name, tmp_path):
+    (tmp_path / "file").write_bytes(b"x" * 1_000_000)
+    assert "/usr/file" in aio.fails(1, "files", "put", tmp_path / "file", "/usr")
+    aio.text("exec", f"touch {name}; chmod 0 {name}")
+    assert "Permission denied" in aio.fails(4, "files", "get", name, "-")
+
+
 def test_a_program_stays_one(aio, name, tmp_path):
     (tmp_path / name).write_text("#!/bin/sh\necho runs\n")
     (tmp_path / name).chmod(0o755)

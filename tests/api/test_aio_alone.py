@@ -205,6 +205,13 @@ def test_what_is_no_skill_is_not_sent(aio, fake, tmp_path):
     assert not fake.requests
 
 
+def test_text_that_cannot_be_sent_or_shown_is_no_crash(aio, fake):
+    assert "not UTF-8" in aio.fails(2, "skills", "show", os.fsdecode(b"\xff"))
+    fake.answers["GET /v1/skills/x/content"] = (200, {}, b'{"success": true, "data": {"name": "x", "path": "/", "content": "\\ud800 \\u00e4"}}')
+    assert aio.text("skills", "show", "x", "--human", LC_ALL="C", PYTHONCOERCECLOCALE="0", PYTHONUTF8="0") == "\\ud800 \\xe4\n"
+    assert aio.json("skills", "show", "x")["content"] == "\ud800 \u00e4"
+
+
 def test_names_are_one_segment_of_the_address(aio, fake):
     for name in ("../../sandbox", "..", "a/b?c#d", "ä"):
         aio("skills", "show", name)
@@ -278,12 +285,13 @@ def test_bash_completes(program, tmp_path, typed, becomes):
         one.read_until(becomes.encode())
 
 
-def test_the_scripts_of_both_shells_parse(aio):
-    for shell in ("bash", "zsh"):
-        script = aio("completion", shell).stdout
-        if shutil.which(shell):
-            subprocess.run([shell, "-n"], input=script, check=True)
-        assert b"navigate" in script
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_the_scripts_of_both_shells_parse(aio, shell):
+    script = aio("completion", shell).stdout
+    assert b"navigate" in script
+    if not shutil.which(shell):
+        pytest.skip(f"{shell} is not installed")
+    subprocess.run([shell, "-n"], input=script, check=True)
 
 
 def test_the_manual_has_the_tables_of_the_program():
