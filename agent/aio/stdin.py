@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import codecs
 import os
+import signal
 
 from .failure import ABSENT, FAILED, Failure
 from .output import say
@@ -38,6 +39,8 @@ def write(client, place: dict, text: str, over) -> bool:
 
 def feed(client, place: dict, over):
     """Runs in a thread of its own, which the program's end does not wait for."""
+    # A signal that this thread took would not wake the other one from its wait for the server.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         held, content = "", b"x"

@@ -259,6 +259,18 @@ def test_tools_are_listed_and_called(aio):
     assert "not found" in aio.fails(5, "mcp", "call", "sandbox", "nope")
 
 
+def test_a_skill_is_added_listed_shown_and_removed(aio, api, name, tmp_path):
+    if api.http.get("/v1/skills/metadatas").status_code == 404:
+        pytest.skip("this server has no /v1/skills")
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "SKILL.md").write_text(f"---\nname: {name}\ndescription: told\n---\nthe text\n")
+    assert [one["name"] for one in aio.json("skills", "add", tmp_path / name)["registered"]] == [name]
+    assert name in [one["name"] for one in aio.json("skills", "list")["skills"]]
+    assert "the text" in aio.text("skills", "show", name, "--human")
+    assert aio.json("skills", "remove", name)["name"] == name
+    assert aio("skills", "show", name).returncode == 5
+
+
 # --- browser and screen ---
 
 PAGE = b"""<title>page</title><style>body {height: 4000px}</style><button id=press onclick="document.title = 'pressed'">Press me</button>
