@@ -8,11 +8,10 @@ import os
 import shlex
 import signal
 import sys
-import threading
 import time
 
 from . import stdin
-from .failure import OURS, PIPE, SERVER, TIMEOUT, UNREACHABLE, USAGE, Failure, Stopped
+from .failure import ABSENT, LOCAL, OURS, PIPE, SERVER, TIMEOUT, UNREACHABLE, USAGE, Failure, Stopped
 from .output import is_terminal, raw, say
 from .text import cut, visible
 
@@ -142,7 +141,8 @@ class Run:
         try:
             self.client.data("POST", f"/v1/bash/sessions/{self.place['session_id']}/close", {}, seconds=10)
         except Failure as why:
-            say(f"the command may still run: {why.text}")
+            if why.code != ABSENT:  # it has ended already
+                say(f"the command may still run: {why.text}")
 
 
 def run(client, options, out) -> int:
@@ -155,14 +155,16 @@ def run(client, options, out) -> int:
         body["hard_timeout"] = options.timeout
     interrupt = Interrupt()
     running = Run(client, out)
-    fed = threading.Event()
+    feeding = None
     try:
         running.start(body)
+        feeding = stdin.Feeding(client.copy(), running.place)
         interrupt.release()
-        feed(running, options, fed)
-        state = running.follow()
-        fed.set()
-        return ended(running, state, out, options)
+        if not options.no_stdin and (options.stdin or not is_terminal(0)):
+            feeding.start()
+        else:
+            stdin.close(client, running.place)
+        return ended(running, followed(running, feeding), out, options)
     except Stopped as stopped:
         interrupt.held = True
         if running.place:
@@ -181,17 +183,22 @@ def run(client, options, out) -> int:
             running.close_session()
         raise
     finally:
-        fed.set()
+        if feeding is not None:
+            feeding.over.set()
         interrupt.restore()
 
 
-def feed(running: Run, options, over: threading.Event):
-    """stdin, if it is none of a terminal's, goes along in a thread; otherwise the command finds its end."""
-    usable = not options.no_stdin and (options.stdin or not is_terminal(0))
-    if not usable:
-        stdin.close(running.client, running.place)
-        return
-    threading.Thread(target=stdin.feed, args=(running.client.copy(), running.place, over), daemon=True).start()
+def followed(running: Run, feeding: stdin.Feeding) -> dict:
+    """The state at its end, unless its input ended it."""
+    try:
+        state = running.follow()
+    except Failure:
+        if not feeding.failed:
+            raise
+        state = {}
+    if feeding.failed:
+        raise Failure(LOCAL, feeding.failed)
+    return state
 
 
 def ended(running: Run, state: dict, out, options) -> int:

@@ -21,6 +21,17 @@ def quiet():
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
+def fill():
+    """Whoever closed a standard descriptor would have a connection take its number, and be read and written as one."""
+    for fd in range(3):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+    sys.stdout = sys.stdout or open(os.devnull, "w")
+    sys.stderr = sys.stderr or open(os.devnull, "w")
+
+
 def own(code: int, argv: list) -> int:
     """The other codes of exec are those of the command that it runs."""
     return OURS if first_word(argv) == "exec" else code
@@ -48,6 +59,7 @@ def command(argv: list) -> int:
 
 
 def main(argv: list) -> int:
+    fill()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop)
     for stream in (sys.stdout, sys.stderr):

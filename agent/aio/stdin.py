@@ -4,9 +4,10 @@ from __future__ import annotations
 import codecs
 import os
 import signal
+import threading
 
+from .call import quoted
 from .failure import ABSENT, FAILED, Failure
-from .output import say
 
 PIECE = 64 * 1024
 END = "\x04"
@@ -20,46 +21,66 @@ def close(client, place: dict):
             raise
 
 
-def write(client, place: dict, text: str, over) -> bool:
-    """Until it fits, and the server is there; false: the command takes no more. What may have arrived is not sent again."""
-    pause = 0.02
-    while not over.is_set():
+class Feeding:
+    """stdin on its way to a command, in a thread that the program's end does not wait for. Input that cannot be passed on ends the command:
+    half of it with an end behind it would look like all of it. `failed` says why."""
+
+    def __init__(self, client, place: dict):
+        self.client, self.place = client, place
+        self.over, self.failed = threading.Event(), ""
+
+    def start(self):
+        threading.Thread(target=self.run, daemon=True).start()
+
+    def run(self):
+        # A signal that this thread took would not wake the other one from its wait for the server.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
         try:
-            client.data("POST", "/v1/bash/write", {**place, "input": text})
-            return True
-        except Failure as why:
-            if not why.unsent and (why.code != FAILED or "does not read" not in why.text):
-                if why.code not in (FAILED, ABSENT) and not over.is_set():
-                    say(f"stdin: the rest was not sent: {why.text}")
-                return False
-        over.wait(pause)
-        pause = min(pause * 2, 1.0)
-    return False
+            try:
+                self.failed = self.pass_on()
+            except Failure as why:
+                self.failed = f"stdin could not be passed on: {why.text}"
+            if self.failed:
+                self.client.data("POST", f"/v1/bash/sessions/{quoted(self.place['session_id'])}/close", {})
+        except Failure:
+            pass  # the other thread meets it, too
+        finally:
+            self.client.close()
 
-
-def feed(client, place: dict, over):
-    """Runs in a thread of its own, which the program's end does not wait for."""
-    # A signal that this thread took would not wake the other one from its wait for the server.
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    try:
+    def pass_on(self) -> str:
+        """Why it could not be; "" at its end, or that of the command."""
+        decoder = codecs.getincrementaldecoder("utf-8")()
         held, content = "", b"x"
-        while content and not over.is_set():
-            content = os.read(0, PIECE)
-            text = held + decoder.decode(content, not content)
+        while content and not self.over.is_set():
+            try:
+                content = os.read(0, PIECE)
+                text = held + decoder.decode(content, not content)
+            except UnicodeDecodeError:
+                return "stdin is not UTF-8 text, so the command was ended: send the file by `aio files put`"
+            except OSError as why:
+                return f"stdin: {why.strerror}"
             # A piece that is nothing but ^D would end the input.
             held = text if text == END else ""
-            if text and not held and not write(client, place, text, over):
-                return
+            if text and not held and not self.write(text):
+                return ""
         if held:
-            say("stdin: the last ^D was not sent: by itself it is the end of the input")
-    except UnicodeDecodeError:
-        say("stdin is not UTF-8 text, and the command got no more of it: send the file by `aio files put`")
-    except OSError:
-        pass  # a stdin that cannot be read has nothing
-    try:
-        close(client, place)
-    except Failure:
-        pass
-    finally:
-        client.close()
+            return "stdin is, or ends with, a ^D by itself, which cannot be told from its end"
+        if not self.over.is_set():
+            close(self.client, self.place)
+        return ""
+
+    def write(self, text: str) -> bool:
+        """Until it fits, and the server is there; false: the command has ended. What may have arrived is not sent again."""
+        pause = 0.02
+        while not self.over.is_set():
+            try:
+                self.client.data("POST", "/v1/bash/write", {**self.place, "input": text})
+                return True
+            except Failure as why:
+                if not why.unsent and (why.code != FAILED or "does not read" not in why.text):
+                    if why.code in (FAILED, ABSENT):
+                        return False
+                    raise
+            self.over.wait(pause)
+            pause = min(pause * 2, 1.0)
+        return False
