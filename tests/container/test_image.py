@@ -1,4 +1,5 @@
 """The image: who may read and write what, what is in it, what is not."""
+import base64
 import json
 
 import pytest
@@ -28,6 +29,7 @@ def inside(engine, image, served):
     ("/usr/lib/caisson/caisson-agent", "755 root:root"),
     ("/usr/lib/caisson/caisson-courier", "755 root:root"),
     ("/usr/bin/caisson", "755 root:root"),
+    ("/usr/local/bin/aio", "755 root:root"),
     ("/etc/caisson/policies", "755 root:root"),
     ("/etc/caisson/policies/base.json", "644 root:root"),
     ("/var/log/caisson/audit", "700 root:root"),
@@ -86,6 +88,15 @@ def test_sudo_passes_commands_through_and_explains_what_it_cannot_give(served):
     assert served.bash("sudo -E -n id -un")["stdout"] == served.bash("id -un")["stdout"]
     done = served.bash("sudo apt-get install -y cowsay")
     assert done["exit_code"] == 1 and '"system_packages": true' in done["stderr"], done
+
+
+def test_aio_is_there_for_sessions_and_alone(served, tmp_path):
+    """The file of the image is the one to be copied to where its users are."""
+    done = served.bash("aio mcp call --help && aio sandbox info --api-url http://127.0.0.1:1")
+    assert done["exit_code"] == 3 and "key=value" in done["stdout"] and "Connection refused" in done["stderr"], done
+    (tmp_path / "aio").write_bytes(base64.b64decode(served.exec("base64", "/usr/local/bin/aio").stdout))
+    done = sh("python3", tmp_path / "aio", "sandbox", "info", env={"AIO_API_URL": str(served.http.base_url), "AIO_API_KEY": served.started["api_key"]})
+    assert json.loads(done.stdout)["home_dir"] == "/home/gem"
 
 
 @pytest.mark.parametrize("pip", ["pip", "pip3", "python -m pip"])
