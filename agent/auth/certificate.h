@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "agent/http/watched_file.h"
 #include "agent/http/tls_context.h"
+#include "agent/http/watched_file.h"
 
 namespace caisson::auth {
 

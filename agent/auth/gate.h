@@ -17,9 +17,9 @@
 #include "agent/auth/minted.h"
 #include "agent/auth/principal.h"
 #include "agent/auth/tickets.h"
-#include "agent/http/watched_file.h"
 #include "agent/http/network.h"
 #include "agent/http/request.h"
+#include "agent/http/watched_file.h"
 
 namespace caisson::auth {
 

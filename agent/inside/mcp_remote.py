@@ -122,7 +122,7 @@ def why(error):
     return f"{URL}: {getattr(error, 'reason', None) or error}"
 
 
-def read_stream(response, message):
+def read_stream(response):
     """The answer in a stream; continued, if it breaks and its events have ids."""
     last, answered = None, False
     while True:
@@ -136,7 +136,6 @@ def read_stream(response, message):
         time.sleep(1)
         request = urllib.request.Request(URL, None, {**headers_of(None), "Accept": "text/event-stream", "Last-Event-ID": last})
         response = OPENER.open(request, timeout=SILENCE)
-        message = None
 
 
 def post(message):
@@ -145,7 +144,7 @@ def post(message):
             STATE["session"] = response.headers.get("Mcp-Session-Id") or STATE["session"]
             kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
             if kind == "text/event-stream":
-                read_stream(response, message)
+                read_stream(response)
             elif response.status != 202:
                 body = response.read(MOST_LINE + 1)
                 if len(body) > MOST_LINE:

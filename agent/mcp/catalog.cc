@@ -100,7 +100,9 @@ bool Filter::finds(std::string_view name, std::string_view description) const {
 bool permits(const auth::Scopes& scopes, const Tool& tool) { return scopes.permits(routes::scope_name(tool.scope), tool.access); }
 
 bool has_tool(std::string_view name) {
-  const auto of = [name](const Server& server) { return std::ranges::find(server.tools(), name, &Tool::name) != server.tools().end(); };
+  const auto of = [name](const Server& server) {
+    return std::ranges::find(server.tools(), name, &Tool::name) != server.tools().end();
+  };
   return std::ranges::find(kAliases, name, &Alias::name) != std::end(kAliases) || std::ranges::any_of(kServers, of);
 }
 

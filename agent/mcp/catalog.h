@@ -16,7 +16,8 @@ struct Server {
 // In the order of tools/list.
 inline constexpr std::array<Server, 2> kServers = {Server{"sandbox", sandbox_tools}, Server{"browser", browser_tools}};
 
-// What a request's query leaves of the tools: ?servers=a,b&tags=t&tools=x,y name them, ?search= is a part of a name or description.
+// What a request's query leaves of the tools: ?servers=a,b&tags=t&tools=x,y name them, ?search= is a part of a name or
+// description.
 class Filter {
  public:
   Filter() = default;

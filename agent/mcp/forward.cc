@@ -43,7 +43,8 @@ std::vector<McpServer::Pointer> permitted(const Client& client) {
 }
 
 bool may_use(const Client& client, const McpServer& server, std::string_view own_name) {
-  return server.config().permits(client.identity, own_name) && client.filter.admits_tool(server.config().prefix + std::string(own_name));
+  return server.config().permits(client.identity, own_name) &&
+         client.filter.admits_tool(server.config().prefix + std::string(own_name));
 }
 
 bool has(const std::vector<json::Value>& items, std::string_view member, std::string_view name) {
@@ -82,7 +83,8 @@ bool fits(std::string_view pattern, std::string_view uri) {
   while (true) {
     const std::size_t brace = std::min(pattern.find('{'), pattern.size());
     const std::string_view text = pattern.substr(0, brace);
-    const std::size_t found = brace == pattern.size() && open && uri.size() >= at + text.size() ? uri.size() - text.size() : uri.find(text, at);
+    const std::size_t found =
+        brace == pattern.size() && open && uri.size() >= at + text.size() ? uri.size() - text.size() : uri.find(text, at);
     if (found == std::string_view::npos || (!open && found != at) || !uri.substr(found).starts_with(text)) return false;
     at = found + text.size();
     if (brace == pattern.size()) return at == uri.size();
@@ -170,8 +172,8 @@ asio::awaitable<Or<json::Value>> send(Client client, McpServer::Pointer server, 
   services::AskerPtr asker = asker_of(client, meta, stream);
   follow_progress(*exchange, meta, stream);
   services::ServerInstance::Pointer copy = stream ? client.hub->copy_of(server, client.session) : nullptr;
-  auto told = co_await McpServer::request(std::move(server), std::move(copy), std::move(method), std::move(params), std::move(asker),
-                                          std::move(exchange));
+  auto told = co_await McpServer::request(std::move(server), std::move(copy), std::move(method), std::move(params),
+                                          std::move(asker), std::move(exchange));
   if (told && !told->is_object())
     co_return std::unexpected(Failure{.code = ErrorCode::internal, .text = "the server's result is no object"});
   co_return told;
@@ -185,8 +187,9 @@ std::string owner_of(const auth::Principal& principal) {
 
 Client client_of(const Call& call, Revision revision, ClientSessionPtr session) {
   if (!session)
-    session = std::make_shared<services::ClientSession>(call.services.launcher->executor(), nullptr, "", owner_of(call.principal));
-  return {.hub = &call.services.workspace->mcp,
+    session =
+        std::make_shared<services::ClientSession>(call.services.launcher->executor(), nullptr, "", owner_of(call.principal));
+  return {.hub = call.services.workspace->mcp.get(),
           .session = std::move(session),
           .identity = call.principal.name,
           .revision = revision,
@@ -202,7 +205,8 @@ bool is_forwarded(const Client& client, const Message& message) {
   return !name.empty() && !has_tool(name);
 }
 
-asio::awaitable<Or<json::Value>> forward(Client client, Message message, MessageStreamPtr stream, services::ExchangePtr exchange) {
+asio::awaitable<Or<json::Value>> forward(Client client, Message message, MessageStreamPtr stream,
+                                         services::ExchangePtr exchange) {
   std::string method = message.method;
   auto target = co_await target_of_message(client, method, message.params);
   if (!target) co_return std::unexpected(std::move(target).error());
@@ -214,7 +218,8 @@ asio::awaitable<Or<json::Value>> forward(Client client, Message message, Message
   }
   if (method == "tools/call" && (!params.contains("arguments") || params["arguments"].is_null()))
     params["arguments"] = json::Value::object();
-  co_return co_await send(std::move(client), target->server, std::move(method), std::move(params), std::move(stream), std::move(exchange));
+  co_return co_await send(std::move(client), target->server, std::move(method), std::move(params), std::move(stream),
+                          std::move(exchange));
 }
 
 asio::awaitable<Or<json::Value>> call_on(Client client, McpServer::Pointer server, std::string tool, json::Value arguments) {
@@ -227,7 +232,8 @@ asio::awaitable<Or<json::Value>> call_on(Client client, McpServer::Pointer serve
   params["name"] = std::move(tool);
   params["arguments"] = std::move(arguments);
   std::string method = "tools/call";
-  co_return co_await send(std::move(client), std::move(server), std::move(method), std::move(params), nullptr, std::move(exchange));
+  co_return co_await send(std::move(client), std::move(server), std::move(method), std::move(params), nullptr,
+                          std::move(exchange));
 }
 
 asio::awaitable<json::Value> listed_of_servers(Client client, Kind kind) {
@@ -242,7 +248,8 @@ asio::awaitable<json::Value> listed_of_servers(Client client, Kind kind) {
       const std::string own = json::text_of(item, member);
       const std::string name = prefixed ? server->config().prefix + own : own;
       if (prefixed && !is_name(name)) continue;
-      if (kind == Kind::tools && (has_tool(name) || !may_use(client, *server, own) || !client.filter.finds(name, json::text_of(item, "description"))))
+      if (kind == Kind::tools &&
+          (has_tool(name) || !may_use(client, *server, own) || !client.filter.finds(name, json::text_of(item, "description"))))
         continue;
       if (!names.insert(name).second) continue;
       out.push_back(item);
@@ -276,7 +283,8 @@ asio::awaitable<Or<json::Value>> follow(Client client, Message message) {
   params["uri"] = uri;
   McpServer::Pointer server = std::move(target->server);
   std::string method = std::move(message.method);
-  co_return co_await send(std::move(client), std::move(server), std::move(method), std::move(params), std::move(stream), std::move(exchange));
+  co_return co_await send(std::move(client), std::move(server), std::move(method), std::move(params), std::move(stream),
+                          std::move(exchange));
 }
 
 asio::awaitable<Or<json::Value>> set_level(Client client, json::Value params) {
@@ -290,7 +298,8 @@ asio::awaitable<Or<json::Value>> set_level(Client client, json::Value params) {
       json::Value sent = params;
       std::string method = "logging/setLevel";
       services::ServerInstance::Pointer to = copy;
-      (void)co_await services::ServerInstance::request(std::move(to), std::move(method), std::move(sent), std::move(nobody), std::move(exchange));
+      (void)co_await services::ServerInstance::request(std::move(to), std::move(method), std::move(sent), std::move(nobody),
+                                                       std::move(exchange));
     }
   co_return json::Value::object();
 }

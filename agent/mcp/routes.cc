@@ -32,7 +32,7 @@ mcp::Or<ClientSessionPtr> session_of(const Call& call) {
   if (!id)
     return std::unexpected(Failure{
         .code = ErrorCode::invalid_request, .text = "Bad request: Mcp-Session-Id is missing; initialize first", .status = 400});
-  ClientSessionPtr session = call.services.workspace->mcp.sessions.use(std::string(*id), mcp::owner_of(call.principal));
+  ClientSessionPtr session = call.services.workspace->mcp->sessions.use(std::string(*id), mcp::owner_of(call.principal));
   if (!session) return std::unexpected(Failure{.code = ErrorCode::invalid_request, .text = "Session not found", .status = 404});
   return session;
 }
@@ -69,12 +69,12 @@ task<http::Response> post_message(Call call) {
   mcp::Client client = mcp::client_of(call, *revision, session);
   if (message->method == "subscriptions/listen" && is_stateless(*revision))
     co_return co_await mcp::answer_listener(std::move(call), std::move(client), std::move(*message));
-  if (mcp::is_forwarded(client, *message)) co_return co_await mcp::answer_in_stream(std::move(call), std::move(client), std::move(*message));
-  services::McpSessions& sessions = call.services.workspace->mcp.sessions;
+  if (mcp::is_forwarded(client, *message))
+    co_return co_await mcp::answer_in_stream(std::move(call), std::move(client), std::move(*message));
+  services::McpSessions& sessions = call.services.workspace->mcp->sessions;
   const std::string owner = mcp::owner_of(call.principal);
   const auto offered = message->params.find("capabilities");
-  json::Value capabilities =
-      offered != message->params.end() && offered->is_object() ? *offered : json::Value::object();
+  json::Value capabilities = offered != message->params.end() && offered->is_object() ? *offered : json::Value::object();
   auto result = co_await mcp::answer(std::move(call), std::move(client), std::move(*message));
   if (!result) co_return failed(std::move(id), result.error());
   http::Response response = http::json_response(200, mcp::result_message(std::move(id), std::move(*result)));
@@ -100,7 +100,7 @@ task<http::Response> get_stream(Call call) {
 
 task<http::Response> end_session(Call call) {
   const auto id = call.request.header(kSession);
-  const bool ended = id && call.services.workspace->mcp.sessions.end(std::string(*id), mcp::owner_of(call.principal));
+  const bool ended = id && call.services.workspace->mcp->sessions.end(std::string(*id), mcp::owner_of(call.principal));
   if (ended) co_return http::ok(nullptr, "Session ended");
   const Failure why{.code = ErrorCode::invalid_request,
                     .text = id ? "Session not found" : "Bad request: Mcp-Session-Id is missing",
@@ -114,8 +114,9 @@ task<http::Response> list_servers(Call call) {
   const bool hidden = call.request.query_value("include_hidden").value_or("") == "true";
   std::vector<std::string> names;
   for (const mcp::Server& server : mcp::kServers) names.emplace_back(server.name);
-  for (const auto& server : call.services.workspace->mcp.servers())
-    if ((hidden || !server->config().hidden) && server->config().permits(call.principal.name)) names.push_back(server->config().name);
+  for (const auto& server : call.services.workspace->mcp->servers())
+    if ((hidden || !server->config().hidden) && server->config().permits(call.principal.name))
+      names.push_back(server->config().name);
   co_return http::ok(encode(names));
 }
 
@@ -123,7 +124,7 @@ http::Response no_server() { return http::error_response(404, "MCP server not fo
 
 // A configured one that the credential may use. A name of this program's own servers is theirs.
 services::McpServer::Pointer configured_server(const Call& call) {
-  services::McpServer::Pointer server = call.services.workspace->mcp.find(call.request.param("server_name"));
+  services::McpServer::Pointer server = call.services.workspace->mcp->find(call.request.param("server_name"));
   return server && server->config().permits(call.principal.name) ? server : nullptr;
 }
 
@@ -184,7 +185,8 @@ constexpr Parameter kServersQuery[] = {{"include_hidden", "boolean", "Also serve
 constexpr Route kMcp[] = {
     {Method::post, "/mcp", "mcp_post", Scope::mcp, kHidden, Unknown::ignore, "A message of MCP", bind<post_message>(),
      mcp::kMostMessage},
-    {Method::get, "/mcp", "mcp_get", Scope::mcp, kHidden | kEventStream, Unknown::ignore, "The stream of MCP", bind<get_stream>()},
+    {Method::get, "/mcp", "mcp_get", Scope::mcp, kHidden | kEventStream, Unknown::ignore, "The stream of MCP",
+     bind<get_stream>()},
     {Method::del, "/mcp", "mcp_delete", Scope::mcp, kHidden, Unknown::ignore, "End a session of MCP", bind<end_session>()},
     {Method::post, "/v1/mcp", "mcp_v1_post", Scope::mcp, kHidden, Unknown::ignore, "A message of MCP", bind<post_message>(),
      mcp::kMostMessage},

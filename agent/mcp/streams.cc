@@ -38,7 +38,8 @@ task<void> carry_out(Client client, Message message, MessageStreamPtr stream, se
 }
 
 // Sends what comes after a message until the stream is over or another connection has it.
-task<http::Response> send_stream(Call call, ClientSessionPtr session, MessageStreamPtr stream, std::uint64_t after, bool numbered) {
+task<http::Response> send_stream(Call call, ClientSessionPtr session, MessageStreamPtr stream, std::uint64_t after,
+                                 bool numbered) {
   const std::uint64_t reader = ++stream->readers;
   stream->changed.notify_all();
   CO_TRY_ASSIGN(http::EventStream events, co_await call.event_stream());
@@ -154,7 +155,9 @@ task<http::Response> answer_listener(Call call, Client client, Message message) 
 
 task<http::Response> stream_of_session(Call call, ClientSessionPtr session) {
   const auto last = call.request.header("last-event-id");
-  const auto place = last ? place_of(*last) : std::optional(Place{.stream = "0", .after = session->notices->readers == 0 ? 0 : session->notices->last()});
+  const auto place =
+      last ? place_of(*last)
+           : std::optional(Place{.stream = "0", .after = session->notices->readers == 0 ? 0 : session->notices->last()});
   const MessageStreamPtr stream = place ? session->find_stream(place->stream) : nullptr;
   if (!stream) co_return refused(400, "Last-Event-ID names no stream of this session");
   const std::uint64_t after = place->after;

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <variant>
 
-#include "agent/services/mcp/message.h"
 #include "agent/routes/route.h"
+#include "agent/services/mcp/message.h"
 
 namespace caisson::mcp {
 

@@ -140,7 +140,10 @@ def test_the_stream_and_what_asks_for_none(api, client):
     assert plain.status_code == 406
     assert plain.json() == {"jsonrpc": "2.0", "id": "server-error",
                             "error": {"code": -32600, "message": "Not Acceptable: Client must accept text/event-stream"}}
-    assert api.http.get("/mcp", headers=client.headers).status_code == 405
+    assert api.http.get("/mcp", headers=ACCEPT).status_code == 405  # of no session
+    assert api.http.get("/mcp", headers=client.headers | {"Mcp-Session-Id": "0" * 32}).status_code == 404
+    with api.http.stream("GET", "/mcp", headers=client.headers) as response:
+        assert response.status_code == 200 and response.headers["content-type"].startswith("text/event-stream")
     assert client.post({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 9}}).status_code == 202
     assert client.post({"jsonrpc": "2.0", "id": 3, "result": {}}).status_code == 202
     assert client.ask("resources/list")["error"]["code"] == client.ask("no/such")["error"]["code"] == -32601

@@ -8,8 +8,6 @@ import npm
 import pytest
 from upstream import configured, granting, python
 
-from mcp_client import Client
-
 REVISIONS = {"2025-11-25": 30, "2026-07-28": 37}
 
 

@@ -106,7 +106,8 @@ inline constexpr auto kVariables = std::to_array<Variable>({
     number_row("CAISSON_OUTPUT_TOTAL_BYTES", 256 << 20, 1 << 20, 512 << 20,
                "kept output of all sessions of all workspaces together, with everything else that is kept for them (\"Room\")"),
     text_row("CAISSON_MCP_SERVERS", "/etc/caisson/mcp/servers.json",
-             "MCP servers, as `mcpServers` of other programs: a JSON file below `/etc/caisson/mcp`, which may change (\"MCP servers\")"),
+             "MCP servers, as `mcpServers` of other programs: a JSON file below `/etc/caisson/mcp`, which may change (\"MCP "
+             "servers\")"),
     text_row("EXTRA_MCP_SERVERS", "", "further MCP servers: the same as text, whose names the file's go before"),
     number_row("DISPLAY_WIDTH", 1280, 320, 3840, "width of the screen in pixels"),
     number_row("DISPLAY_HEIGHT", 1024, 200, 2400, "height of the screen in pixels"),

@@ -61,7 +61,8 @@ asio::awaitable<mcp::Or<json::Value>> LinePeer::call(Pointer self, ExchangePtr e
     if (!co_await exchange->changed.wait_until(deadline)) break;
   if (exchange->reply) co_return std::move(*exchange->reply);
   if (!self->alive()) co_return std::unexpected(failure(self->program_->end_error()->text()));
-  co_return std::unexpected(failure(exchange->called_off ? "the request was cancelled" : self->program_->name() + " did not answer"));
+  co_return std::unexpected(
+      failure(exchange->called_off ? "the request was cancelled" : self->program_->name() + " did not answer"));
 }
 
 void LinePeer::send(const json::Value& message) { (void)push(message); }
@@ -182,8 +183,8 @@ void LinePeer::take(mcp::Message message) {
   ++unasked_;
   if (message.method == "notifications/progress") {
     const auto token = message.params.find("progressToken");
-    const auto found = token != message.params.end() && token->is_number_integer() ? pending_.find(token->get<std::int64_t>())
-                                                                                   : pending_.end();
+    const auto found =
+        token != message.params.end() && token->is_number_integer() ? pending_.find(token->get<std::int64_t>()) : pending_.end();
     if (found != pending_.end() && found->second->on_progress && !found->second->reply)
       found->second->on_progress(std::move(message.params));
     return;

@@ -1,6 +1,6 @@
 // LinePeer: JSON-RPC with an MCP server over the stdin and stdout of its program, one message in each line (MCP, "stdio"). The
-// server is untrusted: lines, requests under way and unread input are bounded; what nobody asked for is taken slowly; and when the
-// server ends, breaks the protocol or falls silent, every request ends with an error.
+// server is untrusted: lines, requests under way and unread input are bounded; what nobody asked for is taken slowly; and when
+// the server ends, breaks the protocol or falls silent, every request ends with an error.
 #pragma once
 
 #include <functional>

@@ -11,7 +11,9 @@ namespace {
 constexpr std::size_t kMostFileBytes = 1024 * 1024, kMostAtOnce = 4;
 constexpr std::chrono::seconds kListWithin{15}, kSlow{1};
 
-task<void> stop_server(McpServer::Pointer server) { co_return co_await McpServer::stop(std::move(server), "its configuration has changed"); }
+task<void> stop_server(McpServer::Pointer server) {
+  co_return co_await McpServer::stop(std::move(server), "its configuration has changed");
+}
 
 }  // namespace
 
@@ -66,7 +68,9 @@ void McpHub::look() {
     if (const auto content = file_.look(http::WatchedFile::Clock::now())) {
       // A file that cannot be used changes nothing: those that were there go on. Without a file there are none.
       const bool absent = !*content && content->error().code == Code::not_found;
-      auto read = *content ? parse_servers(**content) : absent ? Result<std::vector<ServerConfig>>() : std::unexpected(content->error());
+      auto read = *content ? parse_servers(**content)
+                  : absent ? Result<std::vector<ServerConfig>>()
+                           : std::unexpected(content->error());
       if (read) from_file_ = std::move(*read);
       else log::error("MCP servers: " + file_.path() + ": " + read.error().text());
       changed = changed || read.has_value();
@@ -106,7 +110,8 @@ void McpHub::take(const std::vector<ServerConfig>& configured) {
   if (!changed || !taken_) return;
   for (const KindRow& row : kKinds)
     if (row.name != "uriTemplate")
-      sessions.tell(mcp::notification_message("notifications/" + std::string(row.capability) + "/list_changed", json::Value::object()));
+      sessions.tell(
+          mcp::notification_message("notifications/" + std::string(row.capability) + "/list_changed", json::Value::object()));
 }
 
 void McpHub::heard(const mcp::Message& message) {

@@ -1,5 +1,5 @@
-// McpHub: the configured MCP servers of one workspace. They come from a file of the operator's, which may change while it runs, and
-// from EXTRA_MCP_SERVERS. One that is slow, broken or held back never holds the others.
+// McpHub: the configured MCP servers of one workspace. They come from a file of the operator's, which may change while it runs,
+// and from EXTRA_MCP_SERVERS. One that is slow, broken or held back never holds the others.
 #pragma once
 
 #include <functional>

@@ -14,10 +14,14 @@ mcp::Failure refused(std::string text) { return {.code = mcp::ErrorCode::interna
 
 std::string_view state_name(Supervisor::State state) {
   switch (state) {
-    case Supervisor::State::stopped: return "stopped";
-    case Supervisor::State::starting: return "starting";
-    case Supervisor::State::ready: return "running";
-    case Supervisor::State::failing: return "failing";
+    case Supervisor::State::stopped:
+      return "stopped";
+    case Supervisor::State::starting:
+      return "starting";
+    case Supervisor::State::ready:
+      return "running";
+    case Supervisor::State::failing:
+      return "failing";
   }
   return "";
 }
@@ -92,7 +96,8 @@ asio::awaitable<mcp::Or<Items>> McpServer::ask(Pointer self, ServerInstance::Poi
     auto exchange = std::make_shared<Exchange>(self->launcher_.executor());
     AskerPtr nobody = std::make_shared<Asker>();
     json::Value sent = params;
-    auto told = co_await ServerInstance::request(copy, std::string(row.method), std::move(sent), std::move(nobody), std::move(exchange));
+    auto told =
+        co_await ServerInstance::request(copy, std::string(row.method), std::move(sent), std::move(nobody), std::move(exchange));
     if (!told) co_return std::unexpected(std::move(told).error());
     const auto list = told->find(row.member);
     if (!told->is_object() || list == told->end() || !list->is_array()) co_return std::unexpected(refused("its list is no list"));
@@ -169,9 +174,10 @@ void McpServer::approve() {
 
 ServerInstance::Setup McpServer::with_changes() const {
   ServerInstance::Setup setup = setup_;
-  setup.on_change = [weak = std::weak_ptr<McpServer>(std::const_pointer_cast<McpServer>(shared_from_this()))](const mcp::Message& message) {
-    if (const Pointer server = weak.lock()) server->changed(message);
-  };
+  setup.on_change =
+      [weak = std::weak_ptr<McpServer>(std::const_pointer_cast<McpServer>(shared_from_this()))](const mcp::Message& message) {
+        if (const Pointer server = weak.lock()) server->changed(message);
+      };
   return setup;
 }
 
@@ -201,7 +207,8 @@ asio::awaitable<mcp::Or<json::Value>> McpServer::request(Pointer self, ServerIns
       if (!seen) co_return std::unexpected(std::move(seen).error());
     }
   }
-  co_return co_await ServerInstance::request(std::move(copy), std::move(method), std::move(params), std::move(asker), std::move(exchange));
+  co_return co_await ServerInstance::request(std::move(copy), std::move(method), std::move(params), std::move(asker),
+                                             std::move(exchange));
 }
 
 task<void> McpServer::stop(Pointer self, std::string reason) {

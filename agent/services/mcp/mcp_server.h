@@ -21,10 +21,11 @@ enum class Kind { tools, prompts, resources, templates };
 struct KindRow {
   std::string_view method, member, capability, name;  // name: the member by which an item is known
 };
-inline constexpr std::array<KindRow, 4> kKinds = {{{"tools/list", "tools", "tools", "name"},
-                                                   {"prompts/list", "prompts", "prompts", "name"},
-                                                   {"resources/list", "resources", "resources", "uri"},
-                                                   {"resources/templates/list", "resourceTemplates", "resources", "uriTemplate"}}};
+inline constexpr std::array<KindRow, 4> kKinds = {
+    {{"tools/list", "tools", "tools", "name"},
+     {"prompts/list", "prompts", "prompts", "name"},
+     {"resources/list", "resources", "resources", "uri"},
+     {"resources/templates/list", "resourceTemplates", "resources", "uriTemplate"}}};
 [[nodiscard]] constexpr const KindRow& row_of(Kind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
 
 using Items = std::shared_ptr<const std::vector<json::Value>>;
@@ -41,10 +42,11 @@ class McpServer : public std::enable_shared_from_this<McpServer> {
   [[nodiscard]] static asio::awaitable<mcp::Or<Items>> list(Pointer self, Kind kind);
   // As list(), if that is known without asking.
   [[nodiscard]] Items known(Kind kind) const;
-  // A request to the copy that is shared, or to the client's own. A tool is called only after the tools of that copy were compared
-  // with those that are approved.
-  [[nodiscard]] static asio::awaitable<mcp::Or<json::Value>> request(Pointer self, ServerInstance::Pointer copy, std::string method,
-                                                                     json::Value params, AskerPtr asker, ExchangePtr exchange);
+  // A request to the copy that is shared, or to the client's own. A tool is called only after the tools of that copy were
+  // compared with those that are approved.
+  [[nodiscard]] static asio::awaitable<mcp::Or<json::Value>> request(Pointer self, ServerInstance::Pointer copy,
+                                                                     std::string method, json::Value params, AskerPtr asker,
+                                                                     ExchangePtr exchange);
   // What is seen now is what may be from now on.
   void approve();
   [[nodiscard]] static task<void> stop(Pointer self, std::string reason);
@@ -79,8 +81,8 @@ class McpServer : public std::enable_shared_from_this<McpServer> {
   std::string seen_digest_, approved_digest_;
   std::map<std::string, std::string> seen_, approved_;  // digest of each tool
   std::optional<std::string> held_;
-  std::size_t left_out_ = 0;                 // items of the last list that are no valid ones
-  std::uint64_t changes_ = 1;                // a copy said so often that its tools changed
+  std::size_t left_out_ = 0;   // items of the last list that are no valid ones
+  std::uint64_t changes_ = 1;  // a copy said so often that its tools changed
   ServerInstance::Pointer shared_;
   bridge::Notifier asked_;
 };

@@ -8,9 +8,13 @@
 namespace caisson::services {
 namespace {
 
-task<void> stop_copy(ServerInstance::Pointer copy) { co_return co_await ServerInstance::stop(std::move(copy), "its client has ended"); }
+task<void> stop_copy(ServerInstance::Pointer copy) {
+  co_return co_await ServerInstance::stop(std::move(copy), "its client has ended");
+}
 
-http::Budget::Share share_of(const std::shared_ptr<OutputBudget>& budget) { return budget ? budget->share() : http::Budget::Share(); }
+http::Budget::Share share_of(const std::shared_ptr<OutputBudget>& budget) {
+  return budget ? budget->share() : http::Budget::Share();
+}
 
 void tell_listener(const Listener& listener, json::Value notification) {
   notification["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] = listener.request_id;
@@ -32,7 +36,8 @@ ClientSession::ClientSession(asio::any_io_executor e, std::shared_ptr<OutputBudg
 ClientSession::~ClientSession() { end(); }
 
 bool ClientSession::may_be_asked() const {
-  return std::ranges::any_of(std::array{"sampling", "elicitation", "roots"}, [this](const char* one) { return capabilities.contains(one); });
+  return std::ranges::any_of(std::array{"sampling", "elicitation", "roots"},
+                             [this](const char* one) { return capabilities.contains(one); });
 }
 
 MessageStreamPtr ClientSession::open_stream() {
@@ -155,7 +160,8 @@ bool McpSessions::listen(const ListenerPtr& listener) {
 void McpSessions::tell(const json::Value& notification) {
   for (const auto& [id, session] : sessions_) session->notices->push(notification);
   for (const auto& one : listeners_)
-    if (const ListenerPtr listener = one.lock(); listener && listener->methods.contains(notification["method"].get<std::string>()))
+    if (const ListenerPtr listener = one.lock();
+        listener && listener->methods.contains(notification["method"].get<std::string>()))
       tell_listener(*listener, notification);
 }
 

@@ -50,10 +50,10 @@ class ClientSession {
   json::Value capabilities = json::Value::object();
   std::string level;  // of log messages, as in RFC 5424; "": all of them
   bool over = false;
-  std::set<std::string> subscriptions;                                // addresses of resources
-  std::map<std::string, ExchangePtr> under_way;                       // its requests, by their ids as JSON
-  std::map<std::string, ServerInstance::Pointer> copies;              // of servers, that serve it alone
-  MessageStreamPtr notices;                                           // what is sent unasked
+  std::set<std::string> subscriptions;                    // addresses of resources
+  std::map<std::string, ExchangePtr> under_way;           // its requests, by their ids as JSON
+  std::map<std::string, ServerInstance::Pointer> copies;  // of servers, that serve it alone
+  MessageStreamPtr notices;                               // what is sent unasked
 
  private:
   const std::shared_ptr<OutputBudget> budget_;

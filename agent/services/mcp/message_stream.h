@@ -1,5 +1,5 @@
-// MessageStream: what is sent to an MCP client in answer to one request, or unasked: messages in order, each with a number, so that
-// a client whose connection broke continues where it was (Streamable HTTP, "Resumability and Redelivery").
+// MessageStream: what is sent to an MCP client in answer to one request, or unasked: messages in order, each with a number, so
+// that a client whose connection broke continues where it was (Streamable HTTP, "Resumability and Redelivery").
 #pragma once
 
 #include <deque>

@@ -66,7 +66,7 @@ Status read_seconds(const json::Value& value, std::chrono::seconds& to) {
 
 struct RuleMember {
   std::string_view name;
-  Patterns ServerRule::*to;
+  Patterns ServerRule::* to;
 };
 constexpr RuleMember kRuleMembers[] = {
     {"identities", &ServerRule::identities}, {"allow", &ServerRule::allow}, {"block", &ServerRule::block}};
@@ -114,7 +114,8 @@ constexpr Member kMembers[] = {
 
 bool is_pin(std::string_view pin) {
   if (pin == "first" || pin == "off") return true;
-  return pin.size() == 64 && std::ranges::all_of(pin, [](unsigned char c) { return std::isxdigit(c) != 0 && std::isupper(c) == 0; });
+  return pin.size() == 64 &&
+         std::ranges::all_of(pin, [](unsigned char c) { return std::isxdigit(c) != 0 && std::isupper(c) == 0; });
 }
 
 Result<ServerConfig> read_server(const std::string& name, const json::Value& given) {
@@ -127,8 +128,7 @@ Result<ServerConfig> read_server(const std::string& name, const json::Value& giv
   // In the table's order: the command is before its arguments.
   for (const Member& member : kMembers)
     if (const auto value = given.find(member.name); value != given.end())
-      if (Status read = member.read(*value, out); !read)
-        return std::unexpected(std::move(read).error().wrap(member.name));
+      if (Status read = member.read(*value, out); !read) return std::unexpected(std::move(read).error().wrap(member.name));
   for (const auto& [key, value] : given.items()) {
     if (key == "type" || key == "transport") {
       TRY(read_text(value, type));
@@ -147,7 +147,8 @@ Result<ServerConfig> read_server(const std::string& name, const json::Value& giv
   if (!out.url.empty() && !out.url.starts_with("https://") && !out.url.starts_with("http://"))
     return fail(Code::invalid_argument, "url must begin with https:// or http://");
   static constexpr std::string_view kTypes[] = {"", "stdio", "http", "streamable-http", "streamableHttp", "sse"};
-  if (std::ranges::find(kTypes, type) == std::end(kTypes) || (type == "stdio" ? out.argv.empty() : !type.empty() && out.url.empty()))
+  if (std::ranges::find(kTypes, type) == std::end(kTypes) ||
+      (type == "stdio" ? out.argv.empty() : !type.empty() && out.url.empty()))
     return fail(Code::invalid_argument, "type must be stdio for a command, and http or sse for a url");
   out.events = type == "sse";
   if (out.domain.empty() && !out.url.empty())

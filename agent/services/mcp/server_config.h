@@ -1,4 +1,5 @@
-// The MCP servers that are configured, as `mcpServers` of Claude Desktop and its kin have them, with members of ours. Pure values.
+// The MCP servers that are configured, as `mcpServers` of Claude Desktop and its kin have them, with members of ours. Pure
+// values.
 #pragma once
 
 #include <chrono>
@@ -38,7 +39,7 @@ struct ServerConfig {
   std::map<std::string, std::string> headers, header_files;
   bool events = false;  // by HTTP+SSE, the transport of revision 2024-11-05
 
-  Patterns allow, block;  // as in ServerRule, for everybody
+  Patterns allow, block;          // as in ServerRule, for everybody
   std::vector<ServerRule> rules;  // if there are any: nobody else uses the server
   std::vector<std::string> tags;
   bool hidden = false;    // not in GET /v1/mcp/servers

@@ -19,8 +19,8 @@ mcp::Failure unavailable(const Error& error) { return {.code = mcp::ErrorCode::i
 
 ProgramSpec spec_of(const ServerInstance::Setup& setup) {
   const ServerConfig& config = setup.config;
-  ProgramSpec spec{.name = "MCP server " + config.name, .domain = config.domain, .label = "mcp:" + config.name,
-                   .workspace = setup.workspace};
+  ProgramSpec spec{
+      .name = "MCP server " + config.name, .domain = config.domain, .label = "mcp:" + config.name, .workspace = setup.workspace};
   spec.command.argv = config.argv;
   if (!config.url.empty()) spec.command.argv = {"/usr/bin/python3", "-I", "-c", std::string(inside::kPythonBoot)};
   spec.command.cwd = config.cwd;
@@ -48,7 +48,8 @@ Result<std::string> read_secret(const std::string& path) {
 
 // For as long as a request is under way.
 struct ServerInstance::UnderWay {
-  UnderWay(ServerInstance& owner, const AskerPtr& asker) : instance(owner), at(owner.askers_.insert(owner.askers_.end(), asker)) {}
+  UnderWay(ServerInstance& owner, const AskerPtr& asker)
+      : instance(owner), at(owner.askers_.insert(owner.askers_.end(), asker)) {}
   ~UnderWay() { instance.askers_.erase(at); }
   UnderWay(const UnderWay&) = delete;
   UnderWay& operator=(const UnderWay&) = delete;
@@ -124,9 +125,11 @@ task<void> ServerInstance::greet(std::weak_ptr<ServerInstance> instance, bridge:
 task<void> ServerInstance::listen(std::weak_ptr<ServerInstance> instance, LinePeer::Pointer peer) {
   json::Value params = json::Value::object();
   if (const Pointer self = instance.lock()) params["_meta"] = self->client_meta();
-  for (const char* list : {"toolsListChanged", "promptsListChanged", "resourcesListChanged"}) params["notifications"][list] = true;
+  for (const char* list : {"toolsListChanged", "promptsListChanged", "resourcesListChanged"})
+    params["notifications"][list] = true;
   auto exchange = std::make_shared<Exchange>(peer->executor());
-  (void)co_await LinePeer::call(std::move(peer), std::move(exchange), "subscriptions/listen", std::move(params), bridge::no_deadline());
+  (void)co_await LinePeer::call(std::move(peer), std::move(exchange), "subscriptions/listen", std::move(params),
+                                bridge::no_deadline());
   co_return Status{};
 }
 
@@ -152,9 +155,7 @@ std::string ServerInstance::remote_program() {
   return std::string(8 - length.size(), '0') + length + std::string(inside::kMcpRemote);
 }
 
-std::uint64_t ServerInstance::start_number() const {
-  return peer_ && peer_->alive() ? supervisor_.health().starts : 0;
-}
+std::uint64_t ServerInstance::start_number() const { return peer_ && peer_->alive() ? supervisor_.health().starts : 0; }
 
 task<void> ServerInstance::ready(Pointer self) {
   if (self->supervisor_.health().state != Supervisor::State::ready) CO_TRY(self->add_secrets());
@@ -162,14 +163,16 @@ task<void> ServerInstance::ready(Pointer self) {
   co_return Status{};
 }
 
-task<void> ServerInstance::stop(Pointer self, std::string reason) { co_return co_await self->supervisor_.stop(std::move(reason)); }
+task<void> ServerInstance::stop(Pointer self, std::string reason) {
+  co_return co_await self->supervisor_.stop(std::move(reason));
+}
 
 std::string ServerInstance::stderr_tail() const { return program_ && program_->alive() ? program_->tail() : last_tail_; }
 
 // --- requests ---
 
-asio::awaitable<mcp::Or<json::Value>> ServerInstance::request(Pointer self, std::string method, json::Value params, AskerPtr asker,
-                                                              ExchangePtr exchange) {
+asio::awaitable<mcp::Or<json::Value>> ServerInstance::request(Pointer self, std::string method, json::Value params,
+                                                              AskerPtr asker, ExchangePtr exchange) {
   const UnderWay here(*self, asker);
   if (Status started = co_await ready(self); !started) co_return std::unexpected(unavailable(started.error()));
   if (exchange->called_off)
@@ -223,8 +226,8 @@ void ServerInstance::take(mcp::Message message) {
   static constexpr std::string_view kAsked[] = {"sampling/createMessage", "elicitation/create", "roots/list"};
   const bool known = std::ranges::find(kAsked, message.method) != std::end(kAsked);
   if (!known || !asker || !asker->ask || asked_back_ >= kMostAskedBack) {
-    peer_->send(mcp::error_message(std::move(message.id),
-                                   {.code = mcp::ErrorCode::method_not_found, .text = "The client does not offer " + quote(message.method)}));
+    peer_->send(mcp::error_message(std::move(message.id), {.code = mcp::ErrorCode::method_not_found,
+                                                           .text = "The client does not offer " + quote(message.method)}));
     return;
   }
   spawn(launcher_.executor(), "MCP question", answer(shared_from_this(), asker, std::move(message)));
@@ -239,7 +242,8 @@ task<void> ServerInstance::answer(Pointer self, AskerPtr asker, mcp::Message req
   const Counted counted(self->asked_back_);
   const LinePeer::Pointer peer = self->peer_;
   mcp::Or<json::Value> told = co_await asker->ask(std::move(request.method), std::move(request.params));
-  peer->send(told ? mcp::result_message(std::move(request.id), std::move(*told)) : mcp::error_message(std::move(request.id), told.error()));
+  peer->send(told ? mcp::result_message(std::move(request.id), std::move(*told))
+                  : mcp::error_message(std::move(request.id), told.error()));
   co_return Status{};
 }
 

@@ -17,8 +17,8 @@ namespace caisson::services {
 // On whose behalf a request is made. What a server says while it carries the request out is for that client alone.
 struct Asker {
   using Answer = asio::awaitable<mcp::Or<json::Value>>;
-  std::string owner;                                                 // the credential
-  std::function<void(json::Value notification)> tell;                // absent: it hears none
+  std::string owner;                                                  // the credential
+  std::function<void(json::Value notification)> tell;                 // absent: it hears none
   std::function<Answer(std::string method, json::Value params)> ask;  // absent: nothing can be asked of it
 };
 using AskerPtr = std::shared_ptr<Asker>;

@@ -1,5 +1,7 @@
 #include "agent/services/workspace/workspace.h"
 
+#include "agent/services/mcp/mcp_hub.h"
+
 namespace caisson::services {
 
 Workspace::Workspace(bridge::LauncherClient& launcher, const Config& config)
@@ -18,7 +20,9 @@ Workspace::Workspace(bridge::LauncherClient& launcher, const Config& config)
       packages(launcher, config),
       hooks(launcher, config),
       observer(launcher, config),
-      mcp(launcher, config) {}
+      mcp(std::make_unique<McpHub>(launcher, config)) {}
+
+Workspace::~Workspace() = default;
 
 void Workspace::become(const std::string& new_name, const std::string& home) {
   name = new_name;
@@ -37,7 +41,7 @@ void Workspace::become(const std::string& new_name, const std::string& home) {
   packages.serve_workspace(new_name, home);
   hooks.serve_workspace(new_name);
   observer.serve_workspace(new_name);
-  mcp.serve_workspace(new_name);
+  mcp->serve_workspace(new_name);
 }
 
 }  // namespace caisson::services

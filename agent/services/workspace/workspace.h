@@ -10,7 +10,6 @@
 #include "agent/services/code/code_service.h"
 #include "agent/services/desktop/recorder.h"
 #include "agent/services/files/file_watches.h"
-#include "agent/services/mcp/mcp_hub.h"
 #include "agent/services/notebook/jupyter_service.h"
 #include "agent/services/observe/observer.h"
 #include "agent/services/shell/bash_service.h"
@@ -20,8 +19,11 @@
 
 namespace caisson::services {
 
+class McpHub;  // agent/services/mcp/mcp_hub.h
+
 struct Workspace {
   Workspace(bridge::LauncherClient& launcher, const Config& config);
+  ~Workspace();
   // Gives a slot to another workspace and forgets everything about the previous one, which has ended with all of its sessions.
   // Closes nothing by itself.
   void become(const std::string& new_name, const std::string& home);
@@ -45,7 +47,7 @@ struct Workspace {
   PackageLists packages;
   Hooks hooks;
   Observer observer;
-  McpHub mcp;
+  const std::unique_ptr<McpHub> mcp;
 };
 using WorkspacePtr = std::shared_ptr<Workspace>;
 
