@@ -37,7 +37,7 @@ class Client:
 
     def text(self, name, /, **arguments):
         result = self.call(name, **arguments)
-        assert result["isError"] is False, result
+        assert not result.get("isError"), result
         return result["content"][0]["text"]
 
     def stream(self, method, params=None, id_=1, answer=None):
@@ -56,6 +56,7 @@ def events(response):
     """{"id": ..., "data": a message} of a stream, as they come."""
     event = {}
     for line in response.iter_lines():
+        line = line.rstrip("\r\n")  # of older versions of httpx
         name, _, value = line.partition(": ")
         if name in ("id", "data"):
             event[name] = json.loads(value) if name == "data" else value

@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::size_t kMostFileBytes = 1024 * 1024, kMostAtOnce = 4;
 constexpr std::chrono::seconds kListWithin{15}, kSlow{1};
+constexpr std::chrono::milliseconds kMoment{500};
 
 task<void> stop_server(McpServer::Pointer server) {
   co_return co_await McpServer::stop(std::move(server), "its configuration has changed");
@@ -21,7 +22,7 @@ task<void> stop_server(McpServer::Pointer server) {
 struct McpHub::Listing {
   Listing(const asio::any_io_executor& executor, std::shared_ptr<Life> hub_life) : life(std::move(hub_life)), changed(executor) {}
   std::shared_ptr<Life> life;
-  std::size_t asking = 0, waiting = 0;
+  std::size_t asking = 0, in_trouble = 0;  // how many of those that are asked
   bool late = false;
   std::function<void()> tell;
   bridge::Notifier changed;
@@ -126,7 +127,10 @@ void McpHub::heard(const mcp::Message& message) {
 // --- what they offer ---
 
 task<void> McpHub::list_one(std::shared_ptr<Listing> listing, McpServer::Pointer server, Kind kind) {
+  const bool in_trouble = server->in_trouble;
+  if (in_trouble) ++listing->in_trouble;
   auto found = co_await McpServer::list(std::move(server), kind);
+  if (in_trouble) --listing->in_trouble;
   --listing->asking;
   listing->changed.notify_all();
   if (found && listing->late && !listing->life->over && listing->tell) listing->tell();
@@ -141,15 +145,18 @@ asio::awaitable<std::vector<McpHub::Listed>> McpHub::list(std::vector<McpServer:
     sessions.tell(mcp::notification_message(method, json::Value::object()));
   };
   for (const McpServer::Pointer& server : of) {
-    if (server->known(kind)) continue;
+    if (server->known(kind) || (server->in_trouble && server->is_asked(kind))) continue;
     while (listing->asking >= kMostAtOnce)  // a slow one holds the next only for a moment
       if (!co_await listing->changed.wait_until(bridge::Clock::now() + kSlow)) break;
     ++listing->asking;
     spawn(launcher_.executor(), "MCP list", list_one(listing, server, kind));
   }
-  while (listing->asking > 0)
+  while (listing->asking > listing->in_trouble)
     if (!co_await listing->changed.wait_until(deadline)) break;
+  if (listing->asking > 0) (void)co_await listing->changed.wait_until(bridge::Clock::now() + kMoment);
   listing->late = listing->asking > 0;
+  if (listing->late)
+    for (const McpServer::Pointer& server : of) server->in_trouble = server->in_trouble || !server->known(kind);
   std::vector<Listed> out;
   for (McpServer::Pointer& server : of)
     if (Items items = server->known(kind)) out.push_back({std::move(server), std::move(items)});

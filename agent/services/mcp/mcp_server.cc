@@ -76,8 +76,8 @@ asio::awaitable<mcp::Or<Items>> McpServer::list(Pointer self, Kind kind) {
   while (list.asking) (void)co_await self->asked_.wait_until(bridge::no_deadline());
   if (Items items = self->known(kind)) co_return items;
   const Asking asking(self, list);
-  if (kind == Kind::tools) co_return co_await look_at_tools(self, self->shared_);
-  auto found = co_await ask(self, self->shared_, kind);
+  auto found = co_await (kind == Kind::tools ? look_at_tools(self, self->shared_) : ask(self, self->shared_, kind));
+  self->in_trouble = !found;
   if (!found) co_return std::unexpected(std::move(found).error());
   list.items = *found;
   list.stale = false;

@@ -42,6 +42,7 @@ class McpServer : public std::enable_shared_from_this<McpServer> {
   [[nodiscard]] static asio::awaitable<mcp::Or<Items>> list(Pointer self, Kind kind);
   // As list(), if that is known without asking.
   [[nodiscard]] Items known(Kind kind) const;
+  [[nodiscard]] bool is_asked(Kind kind) const { return lists_[static_cast<std::size_t>(kind)].asking; }
   // A request to the copy that is shared, or to the client's own. A tool is called only after the tools of that copy were
   // compared with those that are approved.
   [[nodiscard]] static asio::awaitable<mcp::Or<json::Value>> request(Pointer self, ServerInstance::Pointer copy,
@@ -57,7 +58,8 @@ class McpServer : public std::enable_shared_from_this<McpServer> {
   [[nodiscard]] const ServerInstance::Pointer& shared() const { return shared_; }
   // Why none of its tools can be used; nullopt: it is not held back.
   [[nodiscard]] const std::optional<std::string>& held() const { return held_; }
-  [[nodiscard]] std::size_t left_out() const { return left_out_; }
+  // It could not say lately what it offers, or not in time: nobody waits for it longer than for a moment.
+  bool in_trouble = false;
   // For the operator: its state, starts, last error, digest of its tools, why it is held back, its stderr.
   [[nodiscard]] json::Value status() const;
 

@@ -65,6 +65,15 @@ asio::awaitable<mcp::Or<json::Value>> ClientSession::ask(std::shared_ptr<ClientS
   const auto refused = [](std::string text) {
     return std::unexpected(mcp::Failure{.code = mcp::ErrorCode::internal, .text = std::move(text)});
   };
+  struct Offer {
+    std::string_view method, capability;
+  };
+  static constexpr Offer kOffers[] = {
+      {"sampling/createMessage", "sampling"}, {"elicitation/create", "elicitation"}, {"roots/list", "roots"}};
+  const auto offer = std::ranges::find(kOffers, method, &Offer::method);
+  if (offer == std::end(kOffers) || !self->capabilities.contains(offer->capability))
+    co_return std::unexpected(
+        mcp::Failure{.code = mcp::ErrorCode::method_not_found, .text = "The client does not offer " + quote(method)});
   if (self->over || self->questions_.size() >= kMostQuestions) co_return refused("the client cannot be asked now");
   const std::string number = "caisson-" + std::to_string(self->next_question_++);
   auto exchange = std::make_shared<Exchange>(self->executor);

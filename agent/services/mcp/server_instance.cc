@@ -223,9 +223,7 @@ void ServerInstance::take(mcp::Message message) {
     return;
   }
   const AskerPtr asker = sole_asker();
-  static constexpr std::string_view kAsked[] = {"sampling/createMessage", "elicitation/create", "roots/list"};
-  const bool known = std::ranges::find(kAsked, message.method) != std::end(kAsked);
-  if (!known || !asker || !asker->ask || asked_back_ >= kMostAskedBack) {
+  if (!asker || !asker->ask || asked_back_ >= kMostAskedBack) {
     peer_->send(mcp::error_message(std::move(message.id), {.code = mcp::ErrorCode::method_not_found,
                                                            .text = "The client does not offer " + quote(message.method)}));
     return;

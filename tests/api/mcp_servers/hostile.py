@@ -100,7 +100,7 @@ def never(_params):
 
 
 def huge_list():
-    return [{**TOOL, "name": f"tool{i}", "description": "y" * 3000} for i in range(5000)]
+    return [{**TOOL, "name": f"tool{i}", "description": "y" * 3000} for i in range(2000)]
 
 
 def odd_list():
