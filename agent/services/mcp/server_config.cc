@@ -130,7 +130,10 @@ Result<ServerConfig> read_server(const std::string& name, const json::Value& giv
     if (const auto value = given.find(member.name); value != given.end())
       if (Status read = member.read(*value, out); !read) return std::unexpected(std::move(read).error().wrap(member.name));
   for (const auto& [key, value] : given.items()) {
-    if (key == "type" || key == "transport") {
+    if (key == "description") {
+      std::string text;
+      TRY(read_text(value, text));
+    } else if (key == "type" || key == "transport") {
       TRY(read_text(value, type));
     } else if (key == "revision") {
       std::string revision;
