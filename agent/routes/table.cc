@@ -12,7 +12,7 @@ const std::vector<const Route*>& all_routes() {
           browser_routes(),        takeover_routes(), display_routes(),     vnc_routes(),           cdp_routes(),
           page_operation_routes(), proxy_routes(),    ask_routes(),         attestation_routes(),   sessions_routes(),
           workspace_routes(),      policy_routes(),   audit_routes(),       auth_routes(),          token_routes(),
-          operate_routes(),        mcp_routes(),      derived_routes(),     page_routes()})
+          operate_routes(),        mcp_routes(), skill_routes(), util_routes(),      derived_routes(),     page_routes()})
       for (const Route& row : area) rows.push_back(&row);
     return rows;
   }();

@@ -36,6 +36,7 @@ struct Config {
   std::int64_t display_width = variable("DISPLAY_WIDTH").fallback, display_height = variable("DISPLAY_HEIGHT").fallback;
   std::string homepage, browser_locale, browser_user_agent, browser_extra_args;  // of Chromium's start
   std::optional<bool> browser_file_dialogs;
+  std::string skills_path{variable("AIO_SKILLS_PATH").text};
   std::string directory;              // WORKSPACE: where commands begin; "": what the launcher says
   std::string workspace = "default";  // its name at the launcher
   std::string user{variable("USER").text};

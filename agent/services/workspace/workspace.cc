@@ -17,7 +17,9 @@ Workspace::Workspace(bridge::LauncherClient& launcher, const Config& config)
       recorder(launcher, config, desktop, file),
       packages(launcher, config),
       hooks(launcher, config),
-      observer(launcher, config) {}
+      observer(launcher, config),
+      skills(launcher, config),
+      documents(launcher, config, file) {}
 
 void Workspace::become(const std::string& new_name, const std::string& home) {
   name = new_name;
@@ -37,6 +39,8 @@ void Workspace::become(const std::string& new_name, const std::string& home) {
   hooks.serve_workspace(new_name);
   observer.serve_workspace(new_name);
   mcp_sessions.clear();
+  skills.serve_workspace(new_name);
+  documents.serve_workspace(new_name);
 }
 
 }  // namespace caisson::services
