@@ -15,7 +15,7 @@ struct Server {
 };
 // In the order of tools/list.
 inline constexpr std::array<Server, 3> kServers = {Server{"sandbox", sandbox_tools}, Server{"browser", browser_tools},
-                                                    Server{"markitdown", markitdown_tools}};
+                                                   Server{"markitdown", markitdown_tools}};
 
 // What a request's query leaves of the tools: ?servers=a,b&tools=x,y name them, ?search= is a part of a name or description.
 class Filter {

@@ -1,4 +1,5 @@
-// The tools sandbox_*: shell, code, files, documents and screen; and that of the server markitdown. Decisions where AIO's documents are silent:
+// The tools sandbox_*: shell, code, files, documents and screen; and that of the server markitdown. Decisions where AIO is
+// silent:
 // - sandbox_execute_bash works in one terminal of the workspace (kShell), so that `cd` and variables last between calls, also for
 //   clients that begin a new MCP session for each call. A command that outlives its timeout is ended: no tool could reach it
 //   later.
@@ -172,7 +173,8 @@ task<Outcome> convert_to_markdown(Call call, routes::UtilConvertToMarkdownReques
 }
 
 constexpr std::string_view kMarkdownDoc =
-    "Converts a document to Markdown: PDF, DOCX, PPTX, XLSX, XLS, HTML, EPUB, CSV, MSG, ZIP, pictures' metadata; by a URI of http, "
+    "Converts a document to Markdown: PDF, DOCX, PPTX, XLSX, XLS, HTML, EPUB, CSV, MSG, ZIP, pictures' metadata; by a URI of "
+    "http, "
     "https, file or data, or a path";
 
 constexpr Tool kSandboxTools[] = {

@@ -1,7 +1,8 @@
 // /v1/skills. Decisions where the contract is silent:
 // - a form has `file` (a zip archive or a SKILL.md) or `path` (in the workspace), not both; an empty file counts as none, because
 //   the Python SDK has no way to leave it out. All skills of an archive are registered, or none.
-// - a name is that of the form, of the front matter, or of the folder or file, in this order. A skill of the same name is replaced:
+// - a name is that of the form, of the front matter, or of the folder or file, in this order. A skill of the same name is
+// replaced:
 //   clients register theirs at each start.
 // - commands are those in `dependency_commands` of the front matter, `pip install -r requirements.txt` and `npm install`, where
 //   the skill has these files. That one fails does not undo the registration.
@@ -17,8 +18,8 @@ using services::Skill;
 using services::Skills;
 using services::SkillSource;
 
-constexpr std::size_t kMostText = 4096;        // of path and name
-constexpr std::size_t kFormRoom = 64 * 1024;   // of its other parts
+constexpr std::size_t kMostText = 4096;                        // of path and name
+constexpr std::size_t kFormRoom = 64 * 1024;                   // of its other parts
 constexpr std::size_t kHeldUploads = 2 * Skills::kMostUpload;  // as a file, and on its way into the session
 
 json::Value describe_skill_form(Components& components) {

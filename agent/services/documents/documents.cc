@@ -110,7 +110,8 @@ task<Documents::Source> Documents::fetch(std::string uri) {
   OneRun run{.domain = "bash", .workspace = workspace_, .label = "fetch a document"};
   // -q: without the ~/.curlrc that a session may have written. -g: braces of the address are not patterns.
   run.argv = {"/usr/bin/curl", "-q", "-sS", "-g", "-L", "--fail", "--proto", "=http,https", "--proto-redir", "=http,https"};
-  run.argv.insert(run.argv.end(), {"--max-redirs", "10", "--connect-timeout", "15", "--max-filesize", std::to_string(kMostBytes)});
+  run.argv.insert(run.argv.end(),
+                  {"--max-redirs", "10", "--connect-timeout", "15", "--max-filesize", std::to_string(kMostBytes)});
   run.argv.insert(run.argv.end(), {"-w", "%{stderr}\n%{json}", "--url", uri});
   run.cwd = "/";
   run.limit = kFetching;
@@ -125,7 +126,8 @@ task<Documents::Source> Documents::fetch(std::string uri) {
   }
   Source out{.bytes = std::move(ran.out), .name = last_segment(uri), .media_type = {}};
   const std::size_t line = ran.err.rfind('\n');
-  const auto facts = json::parse(line == std::string::npos ? std::string_view(ran.err) : std::string_view(ran.err).substr(line + 1));
+  const auto facts =
+      json::parse(line == std::string::npos ? std::string_view(ran.err) : std::string_view(ran.err).substr(line + 1));
   if (!facts || !facts->is_object()) co_return out;
   out.media_type = json::text_of(*facts, "content_type").substr(0, kMostName);
   if (const std::string last = json::text_of(*facts, "url_effective"); !last.empty()) out.name = last_segment(last);
@@ -149,7 +151,8 @@ task<Documents::Source> Documents::read_file(std::string path) {
     part["most"] = std::min(static_cast<std::int64_t>(kDocumentPart), size - static_cast<std::int64_t>(out.bytes.size()));
     auto read = co_await FileService::call_on(worker, frames::FileOp::download_part, std::move(part));
     if (!read) why = why_not_read(read.error(), path);
-    else if (read->body.empty() || out.bytes.size() + read->body.size() > kMostBytes) why = quote(path) + " changed while it was read";
+    else if (read->body.empty() || out.bytes.size() + read->body.size() > kMostBytes)
+      why = quote(path) + " changed while it was read";
     else out.bytes += read->body;
   }
   json::Value close = json::Value::object();

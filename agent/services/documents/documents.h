@@ -1,5 +1,6 @@
 // Documents: what a URI names, as Markdown, by Microsoft's markitdown. Three walls, because a document is hostile:
-// - bytes are fetched where the workspace's policies say what may be: files by the file worker, http and https in a session of the
+// - bytes are fetched where the workspace's policies say what may be: files by the file worker, http and https in a session of
+// the
 //   domain `bash`, with its way out;
 // - they are converted in a private session of the domain `document`, which has no network, no home and no other document;
 // - the agent passes bytes on and reads text; it parses neither.

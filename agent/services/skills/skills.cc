@@ -84,7 +84,8 @@ DependencyResult result_of(std::vector<std::string> command, Result<OneResult> r
   out.success = why.empty();
   out.out = std::move(ran->out);
   out.err = std::move(ran->err);
-  if (!out.success && ran->exit.reason != "exit") out.err->append(out.err->empty() || out.err->ends_with('\n') ? "" : "\n").append(why);
+  if (!out.success && ran->exit.reason != "exit")
+    out.err->append(out.err->empty() || out.err->ends_with('\n') ? "" : "\n").append(why);
   return out;
 }
 

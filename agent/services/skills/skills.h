@@ -1,7 +1,7 @@
 // Skills: folders with a SKILL.md, which tell an agent how to do something, below one folder of the workspace (AIO_SKILLS_PATH).
-// The folders are all that there is of them: they live as long as the home, and a skill that a session puts there is one. Archives
-// and front matter are read by agent/worker/skills.py in a session of the domain `file`; what a skill needs is installed by
-// commands in sessions of the domain `bash`, once, when it is registered.
+// The folders are all that there is of them: they live as long as the home, and a skill that a session puts there is one.
+// Archives and front matter are read by agent/worker/skills.py in a session of the domain `file`; what a skill needs is installed
+// by commands in sessions of the domain `bash`, once, when it is registered.
 #pragma once
 
 #include <memory>
