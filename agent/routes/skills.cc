@@ -6,6 +6,8 @@
 //   clients register theirs at each start.
 // - commands are those in `dependency_commands` of the front matter, `pip install -r requirements.txt` and `npm install`, where
 //   the skill has these files. That one fails does not undo the registration.
+#include <map>
+
 #include "agent/http/multipart.h"
 #include "agent/routes/skills_types.h"
 #include "agent/routes/table.h"
@@ -149,7 +151,7 @@ constexpr Route kSkills[] = {
     {Method::get, "/v1/skills/metadatas", "list_skills_metadata", Scope::skills, kNone, Unknown::ignore,
      "The skills and what they say of themselves", bind<list_skills, SkillMetadataCollection>(), kDefaultBodyLimit, kNames},
     {Method::del, "/v1/skills", "clear_skills", Scope::skills, kNone, Unknown::ignore, "Delete all skills",
-     bind<clear_skills, json::Value>()},
+     bind<clear_skills, std::map<std::string, std::vector<std::string>>>()},
     {Method::del, "/v1/skills/{name}", "delete_skill", Scope::skills, kNone, Unknown::ignore, "Delete a skill",
      bind<delete_skill, Skill>()},
     {Method::get, "/v1/skills/{name}/content", "get_skill_content", Scope::skills, kNone, Unknown::ignore,

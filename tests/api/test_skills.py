@@ -66,7 +66,7 @@ def test_one_file(api):
     assert api.data("/v1/skills/report/content", method="GET") == {"name": "report", "path": skill["path"], "content": "# report\n\nDo it.\n"}
     assert api.bash("cat ~/skills/report/SKILL.md")["stdout"] == md("report")
     assert api.data("/v1/skills/report", method="DELETE") == skill
-    assert names(api) == [] and api.bash("ls -A ~/skills")["stdout"] == ""
+    assert names(api) == [] and api.bash("ls -A -I .results ~/skills")["stdout"] == ""
 
 
 def test_an_archive_with_several_and_their_files(api):
@@ -168,7 +168,7 @@ def test_a_hostile_archive_leaves_nothing(api, case):
     make, words = HOSTILE[case]
     register(api, md("before"), "SKILL.md")
     assert words in refused(api, make())
-    assert names(api) == ["before"] and api.bash("ls -A ~/skills; ls /tmp/out 2>/dev/null")["stdout"] == "before\n"
+    assert names(api) == ["before"] and api.bash("ls -A -I .results ~/skills; ls /tmp/out 2>/dev/null")["stdout"] == "before\n"
 
 
 @pytest.mark.parametrize("front, words", [
@@ -241,7 +241,7 @@ def test_they_survive_agent_and_launcher_and_may_lie_elsewhere(launch, contract)
 
 def test_scopes(api):
     def answers(scopes):
-        token = api.data("/v1/tokens", {"label": "x", "scopes": scopes, "seconds": 60})["token"]
+        token = api.data("/v1/tokens", {"label": f"skills {scopes}", "scopes": scopes, "seconds": 60})["token"]
         headers = {"X-AIO-API-Key": token}
         return api.http.get(LIST, headers=headers).status_code, post(api, md("s"), "SKILL.md", headers=headers).status_code
     assert answers(["skills"]) == (200, 200) and answers(["skills:read"]) == (200, 403) and answers(["file", "bash"]) == (403, 403)

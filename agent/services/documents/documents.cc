@@ -99,6 +99,7 @@ task<std::string> Documents::to_markdown(std::string uri) {
     CO_TRY_ASSIGN(std::string path, path_of_file_uri(uri));
     CO_TRY_ASSIGN(source, co_await read_file(std::move(path)));
   } else if (scheme.empty()) {
+    if (uri.starts_with("~/")) uri.erase(0, 2);  // the worker has relative paths begin at the home
     CO_TRY_ASSIGN(source, co_await read_file(std::move(uri)));
   } else {
     co_return fail(Code::invalid_argument, "a URI of " + quote(scheme) + " cannot be converted; http, https, file and data can");

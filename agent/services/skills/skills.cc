@@ -113,7 +113,6 @@ task<json::Value> Skills::ask(std::string op, json::Value job, std::string body)
 
 task<std::vector<DependencyResult>> Skills::install(Skill skill, json::Value commands, bridge::Clock::time_point deadline) {
   std::vector<DependencyResult> out;
-  if (!commands.is_array()) co_return out;
   for (const json::Value& words : commands) {
     std::vector<std::string> command = words_of(words);
     if (command.empty()) continue;
@@ -142,10 +141,10 @@ task<std::vector<Skill>> Skills::add(SkillSource source) {
   const bridge::Clock::time_point deadline = bridge::Clock::now() + kInstalling;
   for (const json::Value& one : done) {
     Skill skill = skill_of(one);
-    json::Value commands = one.value("commands", json::Value::array());
-    const bool needs = commands.is_array() && !commands.empty();
+    const auto commands = one.find("commands");
+    const bool needs = commands != one.end() && commands->is_array() && !commands->empty();
     if (needs) {
-      CO_TRY_ASSIGN(skill.dependencies, co_await install(skill, std::move(commands), deadline));
+      CO_TRY_ASSIGN(skill.dependencies, co_await install(skill, *commands, deadline));
       json::Value kept = json::Value::object();
       kept["name"] = skill.name;
       kept["results"] = kept_results(skill.dependencies);
