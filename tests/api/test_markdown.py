@@ -103,6 +103,13 @@ def test_http_is_what_the_workspace_reaches(api):
              "for i in $(seq 100); do curl -so /dev/null http://127.0.0.1:8377/ && break; sleep 0.1; done", timeout=30)
     assert api.data(CONVERT, {"uri": "http://127.0.0.1:8377/page.html"}) == "# Served"
     assert "404" in api.fails(CONVERT, {"uri": "http://127.0.0.1:8377/none"})["message"]
+    api.bash("cat >web/aside.py <<'E'\nimport http.server\nclass Aside(http.server.BaseHTTPRequestHandler):\n    def do_GET(self):\n"
+             "        self.send_response(302)\n        self.send_header('Location', 'file:///etc/passwd')\n        self.end_headers()\n"
+             "http.server.HTTPServer(('127.0.0.1', 8379), Aside).serve_forever()\nE\n"
+             "(setsid python3 web/aside.py >/dev/null 2>&1 &) ; for i in $(seq 100); do curl -so /dev/null http://127.0.0.1:8379/ && break; sleep 0.1; done",
+             timeout=30)
+    aside = api.fails(CONVERT, {"uri": "http://127.0.0.1:8379/"})
+    assert "cannot be fetched" in aside["message"] and "root:" not in json.dumps(aside)
     outside = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
     threading.Thread(target=outside.serve_forever, daemon=True).start()
     try:
