@@ -184,15 +184,32 @@ def test_external_entities_of_plain_xml_stay_words(api, put):
     assert "gem:" not in json.dumps(got) and "nobody:" not in json.dumps(got)
 
 
-TOO_MUCH = {"deep.html": b"<div>" * 200_000, "deep.json": b"[" * 1_000_000,
-            "wide.html": b"<table>" + b"<tr><td>x</td></tr>" * 400_000 + b"</table>"}
+TOO_MUCH = {"deep.html": lambda: b"<div>" * 200_000, "deep.json": lambda: b"[" * 1_000_000,
+            "large.html": lambda: b"<table>" + b"<tr><td>x</td></tr>" * 800_000 + b"</table>",
+            "large.docx": lambda: documents.docx("</w:t></w:r></w:p>" + "<w:p/>" * 10_000_000 + "<w:p><w:r><w:t>")}
 
 
 @pytest.mark.parametrize("name", TOO_MUCH)
 def test_what_takes_too_much_ends_alone(api, put, name):
     """Whatever becomes of it, an answer comes, and the next document is converted."""
-    answer = api.post(CONVERT, {"uri": put(name, TOO_MUCH[name])})
-    assert answer.status_code == 200 and (answer.json()["success"] or answer.json()["message"])
+    answer = api.post(CONVERT, {"uri": put(name, TOO_MUCH[name]())}).json()
+    assert answer["success"] or answer["message"]
+    if name in ("large.html", "large.docx"):
+        assert "for want of memory" in answer["message"]
+    assert api.data(CONVERT, {"uri": "data:text/html,<h1>next</h1>"}) == "# next"
+
+
+def test_a_document_that_takes_too_long_ends(launch, contract):
+    def shorter(folder):
+        file = folder / "document.json"
+        policy = json.loads(file.read_text())
+        policy["limits"]["cpu_seconds"] = 8
+        file.write_text(json.dumps(policy))
+    launcher = launch(policies=shorter, documents=True)
+    api = Api(launcher.url, launcher.key, contract)
+    slow = "data:text/html," + "<table>" + "<tr><td>x</td></tr>" * 100_000 + "</table>"
+    message = api.fails(CONVERT, {"uri": slow})["message"]
+    assert message == "the conversion: it was ended when its processor time was over"
     assert api.data(CONVERT, {"uri": "data:text/html,<h1>next</h1>"}) == "# next"
 
 

@@ -164,7 +164,7 @@ task<Documents::Source> Documents::read_file(std::string path) {
 }
 
 task<std::string> Documents::convert(Source source, std::string data_uri) {
-  OneRun run{.domain = "document", .workspace = workspace_, .label = "markdown", .script = "to_markdown.py"};
+  OneRun run{.domain = "document", .workspace = workspace_, .label = "the conversion", .script = "to_markdown.py"};
   run.limit = kConverting;
   run.kept_bytes = 2 * kMostMarkdown;  // as JSON
   json::Value job = json::Value::object();
@@ -173,7 +173,7 @@ task<std::string> Documents::convert(Source source, std::string data_uri) {
   if (!data_uri.empty()) job["data_uri"] = std::move(data_uri);
   CO_TRY_ASSIGN(const json::Value done, co_await ask_script(launcher_, std::move(run), std::move(job), std::move(source.bytes)));
   const auto text = done.is_object() ? done.find("markdown") : done.end();
-  if (text == done.end() || !text->is_string()) co_return fail(Code::io, "markdown: it did not answer");
+  if (text == done.end() || !text->is_string()) co_return fail(Code::io, "the conversion: it did not answer");
   co_return text->get<std::string>();
 }
 

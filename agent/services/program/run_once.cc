@@ -107,6 +107,7 @@ task<json::Value> ask_script(bridge::LauncherClient& launcher, OneRun what, json
 std::string failure_of(const bridge::ExecExit& exit) {
   if (exit.reason == "hard_timeout") return "it was killed after its time limit";
   if (exit.reason == "oom") return "it was killed for want of memory";
+  if (exit.end.reason == "cpu") return "it was ended when its processor time was over";
   if (!exit.signal.empty()) return "it was ended by " + exit.signal;
   if (exit.exit_code != 0) return "it exited with " + std::to_string(exit.exit_code);
   return exit.reason == "session_end" ? "its session ended" : "";
