@@ -14,7 +14,8 @@ struct Server {
   std::span<const Tool> (*tools)();
 };
 // In the order of tools/list.
-inline constexpr std::array<Server, 2> kServers = {Server{"sandbox", sandbox_tools}, Server{"browser", browser_tools}};
+inline constexpr std::array<Server, 3> kServers = {Server{"sandbox", sandbox_tools}, Server{"browser", browser_tools},
+                                                   Server{"markitdown", markitdown_tools}};
 
 // What a request's query leaves of the tools: ?servers=a,b&tags=t&tools=x,y name them, ?search= is a part of a name or
 // description.

@@ -1,4 +1,5 @@
-// The tools sandbox_*: shell, code, files and screen. Decisions where AIO's documents are silent:
+// The tools sandbox_*: shell, code, files, documents and screen; and that of the server markitdown. Decisions where AIO is
+// silent:
 // - sandbox_execute_bash works in one terminal of the workspace (kShell), so that `cd` and variables last between calls, also for
 //   clients that begin a new MCP session for each call. A command that outlives its timeout is ended: no tool could reach it
 //   later.
@@ -10,6 +11,7 @@
 #include "agent/routes/browser_types.h"
 #include "agent/routes/code_types.h"
 #include "agent/routes/file_types.h"
+#include "agent/routes/util_types.h"
 #include "agent/services/workspace/workspace.h"
 
 namespace caisson::mcp {
@@ -163,6 +165,18 @@ task<Outcome> browser_execute_action(Call call, routes::BrowserAction arguments)
   return ask_outcome(std::move(call), std::move(asked));
 }
 
+task<Outcome> convert_to_markdown(Call call, routes::UtilConvertToMarkdownRequest arguments) {
+  Asked asked{.path = "/v1/util/convert_to_markdown", .body = routes::encode(arguments)};
+  CO_TRY_ASSIGN(Told told, co_await ask_told(std::move(call), std::move(asked)));
+  if (!told.success || !told.data.is_string()) co_return error_outcome(std::move(told.message));
+  co_return text_outcome(told.data.get<std::string>());
+}
+
+constexpr std::string_view kMarkdownDoc =
+    "Converts a document to Markdown: PDF, DOCX, PPTX, XLSX, XLS, HTML, EPUB, CSV, MSG, ZIP, pictures' metadata; by a URI of "
+    "http, "
+    "https, file or data, or a path";
+
 constexpr Tool kSandboxTools[] = {
     {"sandbox_get_context", "Sandbox context", "Describes the sandbox: system, home, interpreters and programs",
      kReads | kRepeats, Scope::sandbox, auth::Access::read, tool<get_context>()},
@@ -178,6 +192,8 @@ constexpr Tool kSandboxTools[] = {
     {"sandbox_str_replace_editor", "Edit a file",
      "Views, creates and edits text files: commands view, create, str_replace, insert and undo_edit", kDestroys, Scope::file,
      auth::Access::all, tool<str_replace_editor>()},
+    {"sandbox_convert_to_markdown", "Convert to Markdown", kMarkdownDoc, kReads | kRepeats | kOutside, Scope::util,
+     auth::Access::all, tool<convert_to_markdown>()},
     {"sandbox_get_browser_info", "Browser information", "The addresses by which a client reaches the browser, and its sizes",
      kReads | kRepeats, Scope::browser, auth::Access::all, tool<get_browser_info>()},
     {"sandbox_browser_screenshot", "Screenshot", "Takes a picture of the whole screen", kReads | kRepeats, Scope::browser,
@@ -187,8 +203,15 @@ constexpr Tool kSandboxTools[] = {
      Scope::browser, auth::Access::all, tool<browser_execute_action>()},
 };
 
+// The server that AIO's images call markitdown has the same tool by another name.
+constexpr Tool kMarkitdownTools[] = {
+    {"convert_to_markdown", "Convert to Markdown", kMarkdownDoc, kReads | kRepeats | kOutside, Scope::util, auth::Access::all,
+     tool<convert_to_markdown>()},
+};
+
 }  // namespace
 
 std::span<const Tool> sandbox_tools() { return kSandboxTools; }
+std::span<const Tool> markitdown_tools() { return kMarkitdownTools; }
 
 }  // namespace caisson::mcp

@@ -84,8 +84,9 @@ constexpr Handler tool() {
   return {detail::with_arguments<Arguments, F>, routes::detail::describe<Arguments>};
 }
 
-[[nodiscard]] std::span<const Tool> sandbox_tools();  // sandbox_tools.cc
-[[nodiscard]] std::span<const Tool> browser_tools();  // browser_tools.cc
+[[nodiscard]] std::span<const Tool> sandbox_tools();     // sandbox_tools.cc
+[[nodiscard]] std::span<const Tool> browser_tools();     // browser_tools.cc
+[[nodiscard]] std::span<const Tool> markitdown_tools();  // sandbox_tools.cc
 
 }  // namespace caisson::mcp
 

@@ -115,6 +115,8 @@ bool is_of_workspace(Scope scope) {
     case Scope::proxy:
     case Scope::operator_:
     case Scope::mcp:
+    case Scope::util:
+    case Scope::skills:
       return true;
     case Scope::system:
     case Scope::workspaces:

@@ -28,8 +28,10 @@ constexpr Tag kTags[] = {
     {Scope::audit, "audit", "What sessions did and what they were refused"},
     {Scope::auth, "auth", "Tickets, tokens and the logins of pages"},
     {Scope::mcp, "mcp", "Tools for agents, over MCP"},
+    {Scope::util, "util", "Documents as Markdown"},
+    {Scope::skills, "skills", "Instructions for agents, with what they need; registering one runs its commands"},
 };
-static_assert(std::size(kTags) == static_cast<std::size_t>(Scope::mcp) + 1, "one for each scope");
+static_assert(std::size(kTags) == static_cast<std::size_t>(Scope::skills) + 1, "one for each scope");
 
 }  // namespace
 

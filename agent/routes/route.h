@@ -42,7 +42,9 @@ enum class Scope {
   workspaces,
   audit,
   auth,
-  mcp
+  mcp,
+  util,
+  skills
 };
 struct Tag {
   Scope scope;

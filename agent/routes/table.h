@@ -42,6 +42,8 @@ using Area = std::span<const Route>;
 [[nodiscard]] Area audit_routes();           // routes/audit.cc
 [[nodiscard]] Area operate_routes();         // routes/operate.cc
 [[nodiscard]] Area mcp_routes();             // mcp/routes.cc
+[[nodiscard]] Area skill_routes();           // routes/skills.cc
+[[nodiscard]] Area util_routes();            // routes/util.cc
 [[nodiscard]] Area derived_routes();         // derive/routes.cc
 [[nodiscard]] Area page_routes();            // page/page.cc
 

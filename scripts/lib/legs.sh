@@ -89,6 +89,7 @@ leg_api() {
   [ -d "$ROOT/tests/api" ] || { tally 0 0 0; return 0; }
   is_root || { skip_leg "the api tests start a native launcher: they need root"; return 0; }
   page_driver "$ROOT/build/$(preset)/launcher/tools/driver" || say "    its tests are skipped"
+  markitdown "$ROOT/build/$(preset)/launcher/tools/markitdown" || say "    its tests are skipped"
   pytest_leg api tests/api
 }
 

@@ -33,6 +33,7 @@ native_build() {
   case $(debian_version) in 12 | 13) "$ROOT/scripts/setup" --build ;; esac
   step "build with preset $(preset)" build_tree "$(preset)" launcher-programs caisson-agent session-tools
   page_driver "$ROOT/build/$(preset)/launcher/tools/driver" || say "    /v1/browser/page is not available without it"
+  markitdown "$ROOT/build/$(preset)/launcher/tools/markitdown" || say "    /v1/util is not available without it"
 }
 
 # Whether what runs is what was just built.

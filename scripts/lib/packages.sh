@@ -24,7 +24,7 @@ packages_for() {
       else printf '%s\n' g++-14 libboost-dev; fi ;;
     test)
       echo python3 python3-venv python3-pip python3-chardet python3-openpyxl python3-pypdf python3-pytest python3-httpx python3-websockets \
-        python3-jsonschema python3-requests python3-aiohttp python3-yaml wget musl-tools ripgrep nodejs g++ esbuild lua5.4 php-cli ruby python3-ipykernel python3-jupyter-client python3-matplotlib python3-flask \
+        python3-jsonschema python3-requests python3-aiohttp python3-yaml libimage-exiftool-perl wget musl-tools ripgrep nodejs g++ esbuild lua5.4 php-cli ruby python3-ipykernel python3-jupyter-client python3-matplotlib python3-flask \
         chromium chromium-driver python3-selenium curl procps iproute2 apparmor bubblewrap \
         shellcheck clang-format-19 pyflakes3 binutils libdevmapper1.02.1 | tr ' ' '\n'
       # Clients of the egress tests, and the proxy that they compare the door with. Not tinyproxy: that package starts a service.

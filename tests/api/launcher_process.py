@@ -35,11 +35,11 @@ def free_port() -> int:
 
 class Launcher:
     """`key=None`: none is given, the launcher makes one. `policies`: a function that changes the policies in a folder. `before`: a
-    command that runs the launcher. Other keywords are environment variables."""
+    command that runs the launcher. `documents`: with markitdown, which is large. Other keywords are environment variables."""
 
     home_seen = None  # where the launcher sees the home, when not here
 
-    def __init__(self, key="", policies=None, before=(), **environment):
+    def __init__(self, key="", policies=None, before=(), documents=False, **environment):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="caisson-api-"))
         self.dir.chmod(0o755)  # the agent's uid must reach its own program
         for name in ("bin", "home", "audit", "run"):
@@ -50,7 +50,7 @@ class Launcher:
         (self.dir / "audit/.lock").write_text(json.dumps({"workspace": LAST_UID}))  # launcher/homes/last_uid.h
         for program in {*PROGRAMS, *BUILD.glob("launcher/caisson*")}:
             shutil.copy(program, self.dir / "bin")
-        shutil.copytree(BUILD / "launcher/tools", self.dir / "bin/tools")
+        shutil.copytree(BUILD / "launcher/tools", self.dir / "bin/tools", ignore=None if documents else shutil.ignore_patterns("markitdown"))
         shutil.copytree(ROOT / "policies", self.dir / "policies")
         if policies:
             policies(self.dir / "policies")

@@ -6,7 +6,7 @@ import pytest
 from mcp_client import ACCEPT, LEGACY, META, STATELESS, Client, message
 
 SANDBOX = ["sandbox_get_context", "sandbox_get_packages", "sandbox_execute_bash", "sandbox_execute_code", "sandbox_file_operations",
-           "sandbox_str_replace_editor", "sandbox_get_browser_info", "sandbox_browser_screenshot", "sandbox_browser_execute_action"]
+           "sandbox_str_replace_editor", "sandbox_convert_to_markdown", "sandbox_get_browser_info", "sandbox_browser_screenshot", "sandbox_browser_execute_action"]
 # Those of @agent-infra/mcp-server-browser 1.2.29, with their arguments.
 BROWSER = {"browser_click": "index", "browser_close": "", "browser_close_tab": "", "browser_evaluate": "script",
            "browser_form_input_fill": "selector index value clear", "browser_get_clickable_elements": "", "browser_get_download_list": "",
@@ -159,7 +159,7 @@ def test_other_names_and_sites_are_refused(api, client):
 
 def test_tools_are_listed_in_order_with_schemas_that_stand_alone(client):
     tools = client.ask("tools/list")["result"]["tools"]
-    assert [tool["name"] for tool in tools] == SANDBOX + list(BROWSER)
+    assert [tool["name"] for tool in tools] == [*SANDBOX, *BROWSER, "convert_to_markdown"]
     for tool in tools:
         schema = tool["inputSchema"]
         assert schema["type"] == "object" and "#/components" not in json.dumps(tool) and tool["description"] and tool["title"]
@@ -177,7 +177,8 @@ def test_filters_leave_what_they_name(client):
         return [tool["name"] for tool in client.ask("tools/list", query=query)["result"]["tools"]]
     assert names("?servers=sandbox") == SANDBOX
     assert names("?tools=browser_click,sandbox_get_context") == ["sandbox_get_context", "browser_click"]
-    assert names("?search=MARKDOWN") == ["browser_get_markdown"]
+    assert names("?search=MARKDOWN") == ["sandbox_convert_to_markdown", "browser_get_markdown", "convert_to_markdown"]
+    assert names("?servers=markitdown") == ["convert_to_markdown"]
     refused = client.ask("tools/call", {"name": "sandbox_get_context"}, query="?servers=browser")
     assert refused["error"]["code"] == -32602 and "Unknown tool" in refused["error"]["message"]
 
@@ -250,7 +251,7 @@ def test_parameters_of_a_call_that_are_wrong(client):
 
 
 def test_the_same_over_rest(api):
-    assert api.data("/v1/mcp/servers", method="GET") == ["sandbox", "browser"]
+    assert api.data("/v1/mcp/servers", method="GET") == ["sandbox", "browser", "markitdown"]
     assert [tool["name"] for tool in api.data("/v1/mcp/sandbox/tools", method="GET")["tools"]] == SANDBOX
     ran = api.data("/v1/mcp/sandbox/tools/sandbox_execute_bash", {"cmd": "echo rest"})
     assert ran["isError"] is False and ran["structuredContent"]["output"] == "rest"

@@ -8,7 +8,7 @@ import httpx
 import pytest
 import sdk
 from conftest import HEADER, Api, eventually
-from launcher_process import Launcher
+from launcher_process import BUILD, Launcher
 
 if os.geteuid() == 0 and "CAISSON_URL" not in os.environ and shutil.which("curl"):
     import sys
@@ -66,7 +66,7 @@ def proxy(internet):
 def out(internet):
     """A launcher whose bash goes out; this thread stands beside it."""
     with internet.out.inside():
-        one = Launcher(policies=lambda folder: edit(folder, "bash", **RULES), before=internet.wrapper())
+        one = Launcher(policies=lambda folder: edit(folder, "bash", **RULES), before=internet.wrapper(), documents=True)
         if "tier T2" not in one.log.read_text() and "tier T3" not in one.log.read_text():
             one.close()
             pytest.skip("without a network namespace there is no way out")
@@ -95,6 +95,19 @@ def clean(api):
 def curl(api, *arguments, **headers):
     done = api.post("/v1/bash/exec", json={"command": "curl -sS --max-time 60 " + " ".join(arguments)}, headers=headers).json()["data"]
     return (done["stdout"] or "") + (done["stderr"] or "")
+
+
+@pytest.mark.skipif(not (BUILD / "launcher/tools/markitdown").is_dir(), reason="markitdown is not installed (scripts/test does it)")
+def test_a_document_is_fetched_where_bash_may_go_and_nowhere_else(clean, internet):
+    def convert(uri):
+        return clean.post("/v1/util/convert_to_markdown", json={"uri": uri}).json()
+    before = len(internet.direct)
+    assert convert("http://api.test/")["data"] == "served" and len(internet.direct) == before + 1
+    for uri in ("http://denied.test/", "http://unlisted.test/", "http://api.test:8080/"):
+        refused = convert(uri)
+        assert refused["success"] is False and "cannot be fetched, with the network of the domain bash" in refused["message"]
+    assert len(internet.direct) == before + 1
+    del internet.direct[before:]
 
 
 def test_curl_in_a_session_goes_through_the_proxy_that_a_client_sets(clean, internet, proxy):

@@ -51,12 +51,18 @@ def test_tools_of_the_sessions(inside):
 
 def test_packages_that_data_code_expects(inside):
     assert inside("python3 -c 'import ipykernel, jupyter_client, matplotlib, numpy, openpyxl, pandas, PIL, pip, requests, scipy' 2>&1") == ""
-    assert inside("python3 -c 'import bs4, chardet, fastapi, ipywidgets, lxml, plotly, pydantic, seaborn, pytest, sklearn, tqdm, uvicorn' 2>&1") == ""
+    assert inside("python3 -c 'import bs4, chardet, fastapi, ipywidgets, lxml, plotly, pydantic, seaborn, pytest, sklearn, tqdm, uvicorn, yaml' 2>&1") == ""
 
 
 def test_python_is_python3_and_has_pip(served):
     done = served.bash("python -c 'import sys; print(sys.version_info.major)' && python -m pip --version")
     assert done["exit_code"] == 0 and done["stdout"].startswith("3\npip "), done
+
+
+def test_documents_become_markdown(served):
+    answer = served.http.post("/v1/util/convert_to_markdown", json={"uri": "data:text/html,<h1>Title</h1>"}).json()
+    assert answer["data"] == "# Title", answer
+    assert served.bash("python3 -c 'import markitdown'")["exit_code"] != 0, "sessions' Python does not import its libraries"
 
 
 def test_the_loopback_is_pinged(served):

@@ -50,6 +50,7 @@ Result<Config> config_from_env() {
   TRY(take(variable("CAISSON_OUTPUT_TOTAL_BYTES"), config.total_cap_bytes));
   TRY(take(variable("DISPLAY_WIDTH"), config.display_width));
   TRY(take(variable("DISPLAY_HEIGHT"), config.display_height));
+  if (std::string path = text_from_env(variable("AIO_SKILLS_PATH")); !path.empty()) config.skills_path = std::move(path);
   config.homepage = text_from_env(variable("HOMEPAGE"));
   config.mcp_servers = text_from_env(variable("CAISSON_MCP_SERVERS"));
   if (config.mcp_servers.empty()) config.mcp_servers = variable("CAISSON_MCP_SERVERS").text;

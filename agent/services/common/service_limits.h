@@ -37,8 +37,9 @@ struct Config {
   std::string homepage, browser_locale, browser_user_agent, browser_extra_args;  // of Chromium's start
   std::optional<bool> browser_file_dialogs;
   std::string mcp_servers, extra_mcp_servers;  // CAISSON_MCP_SERVERS, EXTRA_MCP_SERVERS
-  std::string directory;                       // WORKSPACE: where commands begin; "": what the launcher says
-  std::string workspace = "default";           // its name at the launcher
+  std::string skills_path{variable("AIO_SKILLS_PATH").text};
+  std::string directory;              // WORKSPACE: where commands begin; "": what the launcher says
+  std::string workspace = "default";  // its name at the launcher
   std::string user{variable("USER").text};
 };
 

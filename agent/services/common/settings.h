@@ -111,6 +111,8 @@ inline constexpr auto kVariables = std::to_array<Variable>({
     text_row("EXTRA_MCP_SERVERS", "", "further MCP servers: the same as text, whose names the file's go before"),
     number_row("DISPLAY_WIDTH", 1280, 320, 3840, "width of the screen in pixels"),
     number_row("DISPLAY_HEIGHT", 1024, 200, 2400, "height of the screen in pixels"),
+    text_row("AIO_SKILLS_PATH", "skills",
+             "folder of the skills of `/v1/skills`, in each workspace; a relative one starts at its home"),
     text_row("HOMEPAGE", "", "address of the browser's first page"),
     text_row("BROWSER_LANG", "en-US", "language that the browser asks sites for, a tag such as `de`"),
     text_row("CHROME_UI_LANG", "", "the same; it goes first"),

@@ -1,20 +1,29 @@
 #include "agent/services/program/run_once.h"
 
+#include <algorithm>
+
 #include "agent/services/program/command.h"
+#include "launcher/common/tables/fields.h"
 
 namespace caisson::services {
 namespace {
 
 // The launcher enforces the limit; this grace covers a launcher that does not report the end.
 constexpr std::chrono::seconds kRunGrace{10};
+constexpr const char* kSystemPython = "/usr/bin/python3";
+constexpr std::size_t kMostSaid = 200;  // of its errors, in a message
 
 task<OneResult> run_in(bridge::LauncherClient& launcher, std::shared_ptr<bridge::SessionHandle> session, OneRun what) {
   bridge::ExecRequest request;
-  const std::string program = what.argv.front();
+  if (!what.script.empty()) {
+    if (session->tools.empty()) co_return fail(Code::unavailable, "sessions do not see the agent's tools here");
+    what.argv.insert(what.argv.begin(), {kSystemPython, "-I", session->tools + "/" + what.script});
+  }
+  const std::string program = what.script.empty() ? what.argv.front() : what.script;
   request.argv = std::move(what.argv);
   request.cwd = std::move(what.cwd);
   request.env = std::move(what.env);
-  request.with_stdin = false;
+  request.with_stdin = !what.input.empty();
   request.hard_timeout_ms = what.limit.count();
   if (!bridge::LauncherClient::fits(session->id, request)) co_return fail(Code::limit, "the command is too large");
   CO_TRY_ASSIGN(bridge::ExecOutcome outcome, co_await launcher.session_exec(std::move(session), std::move(request)));
@@ -27,6 +36,10 @@ task<OneResult> run_in(bridge::LauncherClient& launcher, std::shared_ptr<bridge:
   auto command =
       std::make_shared<Command>(launcher.executor(), std::move(setup), std::get<bridge::ExecStarted>(std::move(outcome)));
   Command::run(command);
+  if (!what.input.empty()) {
+    // A program that has ended already reads nothing; its end says why.
+    if (Command::write(command, std::move(what.input), kMostInput)) (void)Command::write(command, "\x04", kMostInput);
+  }
   const bridge::Clock::time_point deadline = bridge::Clock::now() + what.limit + kRunGrace;
   while (command->running())
     if (!co_await command->changed.wait_until(deadline)) break;
@@ -67,9 +80,34 @@ task<std::string> ask_system(bridge::LauncherClient& launcher, OneRun what) {
   co_return std::move(ran->out);
 }
 
+task<json::Value> ask_script(bridge::LauncherClient& launcher, OneRun what, json::Value job, std::string body) {
+  what.cwd = "/";  // -I keeps modules beside a document out; this keeps it so if that should change
+  what.input = json::dump(job) + "\n";
+  what.input += body;
+  body = std::string();
+  const std::string label = what.label;
+  const std::size_t most = what.kept_bytes;
+  CO_TRY_ASSIGN(const OneResult ran, co_await run_once(launcher, std::move(what)));
+  if (const std::string why = failure_of(ran.exit); !why.empty()) {
+    const std::size_t from = ran.err.size() - std::min(ran.err.size(), kMostSaid);
+    co_return fail(Code::io, label + ": " + why + (ran.err.empty() ? "" : ": " + quote(ran.err.substr(from))));
+  }
+  if (ran.out_cut) co_return fail(Code::limit, label + ": its answer is longer than " + std::to_string(most) + " bytes");
+  const json::Bounds bounds{.max_bytes = most, .max_depth = 64, .max_values = 1024 * 1024};
+  auto answer = json::parse(ran.out, bounds);
+  if (!answer || !answer->is_object()) co_return fail(Code::io, label + ": it did not answer");
+  if (const std::string refused = json::text_of(*answer, "refused"); !refused.empty())
+    co_return fail(Code::invalid_argument, refused);
+  const auto done = answer->find("done");
+  if (done == answer->end()) co_return fail(Code::io, label + ": it did not answer");
+  json::Value out = std::move(*done);
+  co_return out;
+}
+
 std::string failure_of(const bridge::ExecExit& exit) {
   if (exit.reason == "hard_timeout") return "it was killed after its time limit";
   if (exit.reason == "oom") return "it was killed for want of memory";
+  if (exit.end.reason == "cpu") return "it was ended when its processor time was over";
   if (!exit.signal.empty()) return "it was ended by " + exit.signal;
   if (exit.exit_code != 0) return "it exited with " + std::to_string(exit.exit_code);
   return exit.reason == "session_end" ? "its session ended" : "";

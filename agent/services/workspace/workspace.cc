@@ -20,7 +20,9 @@ Workspace::Workspace(bridge::LauncherClient& launcher, const Config& config)
       packages(launcher, config),
       hooks(launcher, config),
       observer(launcher, config),
-      mcp(std::make_unique<McpHub>(launcher, config)) {}
+      mcp(std::make_unique<McpHub>(launcher, config)),
+      skills(launcher, config),
+      documents(launcher, config, file) {}
 
 Workspace::~Workspace() = default;
 
@@ -42,6 +44,8 @@ void Workspace::become(const std::string& new_name, const std::string& home) {
   hooks.serve_workspace(new_name);
   observer.serve_workspace(new_name);
   mcp->serve_workspace(new_name);
+  skills.serve_workspace(new_name);
+  documents.serve_workspace(new_name);
 }
 
 }  // namespace caisson::services

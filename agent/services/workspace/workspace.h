@@ -9,11 +9,13 @@
 #include "agent/services/browser/takeover.h"
 #include "agent/services/code/code_service.h"
 #include "agent/services/desktop/recorder.h"
+#include "agent/services/documents/documents.h"
 #include "agent/services/files/file_watches.h"
 #include "agent/services/notebook/jupyter_service.h"
 #include "agent/services/observe/observer.h"
 #include "agent/services/shell/bash_service.h"
 #include "agent/services/shell/shell_service.h"
+#include "agent/services/skills/skills.h"
 #include "agent/services/workspace/hooks.h"
 #include "agent/services/workspace/packages.h"
 
@@ -48,6 +50,8 @@ struct Workspace {
   Hooks hooks;
   Observer observer;
   const std::unique_ptr<McpHub> mcp;
+  Skills skills;
+  Documents documents;
 };
 using WorkspacePtr = std::shared_ptr<Workspace>;
 

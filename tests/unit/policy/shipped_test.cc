@@ -34,7 +34,7 @@ struct Shipped : testing::Test {
 
 TEST_F(Shipped, TheDomainsAreThere) {
   for (const char* domain :
-       {"bash", "shell", "run", "code", "jupyter", "nodejs", "file", "browser", "desktop", "code-server", "mcp"})
+       {"bash", "shell", "run", "code", "jupyter", "nodejs", "file", "browser", "desktop", "code-server", "mcp", "document"})
     EXPECT_TRUE(loaded.policies.contains(domain)) << domain;
   EXPECT_FALSE(loaded.policies.contains("base"));
 }
