@@ -104,7 +104,7 @@ ALLOWED = {
     "agent/proxy": [*commons("base"), "agent/bridge", "agent/http", "agent/metrics"],
     "agent/routes": [*commons("base egress tables"), "agent/frames", "agent/http", "agent/metrics", "agent/auth", "agent/proxy", "agent/bridge", "agent/traces", *SERVICES],
     "agent/derive": [*commons("base tables"), "agent/http", "agent/routes"],
-    "agent/mcp": [*commons("base tables"), "agent/frames", "agent/http", "agent/auth", "agent/routes", "agent/services/mcp", "agent/services/shell", "agent/services/workspace"],
+    "agent/mcp": [*commons("base tables"), "agent/bridge", "agent/frames", "agent/http", "agent/auth", "agent/routes", "agent/services/mcp", "agent/services/shell", "agent/services/workspace"],
     "agent/page": [*commons("base"), "agent/http", "agent/auth", "agent/routes"],
     "agent": [*commons("base ipc"), "agent/http", "agent/auth", "agent/courier", "agent/metrics", "agent/traces", "agent/bridge", "agent/proxy", *SERVICES, "agent/routes", "agent/derive"],
 }

@@ -47,8 +47,13 @@ void append_padded(std::string& out, std::int64_t number, std::size_t digits) {
   out.append(digits - std::min(digits, text.size()), '0').append(text);
 }
 
+void append_ms(std::string& out, std::chrono::microseconds took) {
+  out.append(",\"ms\":").append(std::to_string(took.count() / 1000)).append(".");
+  append_padded(out, took.count() % 1000, 3);
+}
+
 // Microseconds alone are new with each line: the calendar is asked once a second.
-void append_time(std::string& out) {
+void append_time(std::string& out, std::string_view kind = "access") {
   constexpr std::int64_t kSecond = 1'000'000'000;
   static std::int64_t made_at = -1;
   static std::string until_second;
@@ -57,7 +62,7 @@ void append_time(std::string& out) {
     until_second = sys::rfc3339(now).substr(0, sizeof "2026-01-01T00:00:00" - 1);
     made_at = now / kSecond;
   }
-  out.append("{\"log\":\"access\",\"time\":\"").append(until_second).append(".");
+  out.append("{\"log\":\"").append(kind).append("\",\"time\":\"").append(until_second).append(".");
   append_padded(out, now % kSecond / 1000, 6);
   out.append("Z\"");
 }
@@ -74,8 +79,7 @@ std::string access_text(const AccessLine& line) {
   append_field(out, "path", line.path, kLongestPath);
   out += ",\"status\":" + (line.status == 0 ? std::string("null") : std::to_string(line.status));
   out += ",\"bytes\":" + std::to_string(line.bytes);
-  out.append(",\"ms\":").append(std::to_string(line.took.count() / 1000)).append(".");
-  append_padded(out, line.took.count() % 1000, 3);
+  append_ms(out, line.took);
   if (!line.user_agent.empty()) append_field(out, "user_agent", line.user_agent);
   if (!line.workspace.empty()) append_field(out, "workspace", line.workspace);
   if (line.port != 0) out += ",\"port\":" + std::to_string(line.port);
@@ -83,11 +87,24 @@ std::string access_text(const AccessLine& line) {
   return out;
 }
 
-void AccessLog::add(const AccessLine& line) {
+std::string call_text(const CallLine& line) {
+  std::string out;
+  append_field(out, "workspace", line.workspace);
+  append_field(out, "identity", line.identity);
+  append_field(out, "server", line.server);
+  append_field(out, "tool", line.tool);
+  append_field(out, "arguments_sha256", line.arguments_digest);
+  append_field(out, "outcome", line.outcome);
+  append_ms(out, line.took);
+  out += "}\n";
+  return out;
+}
+
+void AccessLog::add(std::string_view kind, std::string rest) {
   if (!on()) return;
   std::string text;
-  append_time(text);
-  text += access_text(line);
+  append_time(text, kind);
+  text += rest;
   if (waiting_.size() + text.size() > kMostWaiting) ++dropped_;
   else waiting_ += text;
   flush_later();

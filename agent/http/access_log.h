@@ -21,8 +21,16 @@ struct AccessLine {
   std::chrono::microseconds took{};
 };
 
+// A call of an MCP tool: what was asked of whom by whom, and how it ended. Of the arguments there is a digest alone.
+struct CallLine {
+  std::string_view workspace, identity, server, tool, arguments_digest;
+  std::string_view outcome;  // "done", "tool_error", "error"
+  std::chrono::microseconds took{};
+};
+
 // Without the time, and with a line break. All texts are bounded and escaped: the line is ASCII.
 [[nodiscard]] std::string access_text(const AccessLine& line);
+[[nodiscard]] std::string call_text(const CallLine& line);
 
 class AccessLog {
  public:
@@ -30,12 +38,14 @@ class AccessLog {
 
   // fd -1: no log. The descriptor is not owned.
   AccessLog(const asio::any_io_executor& executor, int fd) : timer_(executor), fd_(fd) {}
-  void add(const AccessLine& line);
+  void add(const AccessLine& line) { add("access", access_text(line)); }
+  void add(const CallLine& line) { add("mcp_call", call_text(line)); }
   void flush();  // what can be written without waiting
   [[nodiscard]] bool on() const { return fd_ >= 0; }
   [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
 
  private:
+  void add(std::string_view kind, std::string text);
   void flush_later();
   asio::steady_timer timer_;
   const int fd_;

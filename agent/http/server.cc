@@ -73,6 +73,7 @@ void Server::start() {
 std::size_t Server::connections() const { return state_->open.size(); }
 
 void Server::flush_log() { state_->access_log.flush(); }
+void Server::note_call(const CallLine& line) { state_->access_log.add(line); }
 
 Server::Load Server::load() const {
   return {.held_bytes = state_->budget->used(),

@@ -26,6 +26,7 @@ class Tracer;
 namespace caisson::http {
 
 class TlsStream;
+struct CallLine;  // access_log.h
 
 // The client's end of a connection that is handed over.
 using ClientSocket = std::variant<asio::ip::tcp::socket*, TlsStream*>;
@@ -96,7 +97,8 @@ class Server {
   // under way finish for `grace`, then ends the rest.
   [[nodiscard]] asio::awaitable<void> stop(std::chrono::milliseconds grace);
   [[nodiscard]] std::size_t connections() const;
-  void flush_log();  // before the process ends
+  void flush_log();                      // before the process ends
+  void note_call(const CallLine& line);  // in the access log
   // What is under way, for operators.
   struct Load {
     std::size_t held_bytes = 0, held_limit = 0;  // the traffic budget

@@ -121,6 +121,12 @@ const Server* find_server(std::string_view name) {
   return found == kServers.end() ? nullptr : &*found;
 }
 
+std::string_view server_of(const Tool& tool) {
+  for (const Server& server : kServers)
+    if (const auto tools = server.tools(); &tool >= tools.data() && &tool < tools.data() + tools.size()) return server.name;
+  return "";
+}
+
 json::Value describe(const Tool& tool) {
   json::Value out = {{"name", tool.name}, {"title", tool.title}, {"description", tool.doc}};
   out["inputSchema"] = whole_schema(tool.handler.describe);

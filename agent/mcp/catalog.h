@@ -39,6 +39,8 @@ class Filter {
 // Also by a name that older images had. nullptr: the filter or the scopes leave none of that name.
 [[nodiscard]] const Tool* find_tool(std::string_view name, const Filter& filter, const auth::Scopes& scopes);
 [[nodiscard]] const Server* find_server(std::string_view name);
+// The name of the built-in server that has the tool.
+[[nodiscard]] std::string_view server_of(const Tool& tool);
 [[nodiscard]] bool permits(const auth::Scopes& scopes, const Tool& tool);
 
 // {name, title, description, inputSchema, outputSchema, annotations}.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "agent/mcp/call_record.h"
 #include "agent/services/workspace/workspace.h"
 #include "launcher/common/tables/fields.h"
 
@@ -169,11 +170,16 @@ asio::awaitable<Or<json::Value>> send(Client client, McpServer::Pointer server, 
                                       MessageStreamPtr stream, services::ExchangePtr exchange) {
   const auto found = params.find("_meta");
   const json::Value meta = found != params.end() && found->is_object() ? *found : json::Value::object();
+  std::optional<CallRecord> record;
+  if (method == "tools/call")
+    record.emplace(client.server, client.workspace, client.identity, server->config().name, json::text_of(params, "name"),
+                   params["arguments"]);
   services::AskerPtr asker = asker_of(client, meta, stream);
   follow_progress(*exchange, meta, stream);
   services::ServerInstance::Pointer copy = stream ? client.hub->copy_of(server, client.session) : nullptr;
   auto told = co_await McpServer::request(std::move(server), std::move(copy), std::move(method), std::move(params),
                                           std::move(asker), std::move(exchange));
+  if (record && told && told->is_object()) record->ended(told->contains("isError") && (*told)["isError"] == true);
   if (told && !told->is_object())
     co_return std::unexpected(Failure{.code = ErrorCode::internal, .text = "the server's result is no object"});
   co_return told;
@@ -190,6 +196,8 @@ Client client_of(const Call& call, Revision revision, ClientSessionPtr session) 
     session =
         std::make_shared<services::ClientSession>(call.services.launcher->executor(), nullptr, "", owner_of(call.principal));
   return {.hub = call.services.workspace->mcp.get(),
+          .server = call.services.server,
+          .workspace = call.services.workspace->name,
           .session = std::move(session),
           .identity = call.principal.name,
           .revision = revision,

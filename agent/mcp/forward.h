@@ -16,7 +16,9 @@ using services::MessageStreamPtr;
 
 // On whose behalf a request is made, apart from its connection: the request may outlive that.
 struct Client {
-  services::McpHub* hub;     // of a workspace, whose slot outlives all requests
+  services::McpHub* hub;  // of a workspace, whose slot outlives all requests
+  http::Server* server;   // has the access log
+  std::string workspace;
   ClientSessionPtr session;  // of a stateless request: of it alone
   std::string identity;      // the credential's name, for rules
   Revision revision = Revision::v2025_11_25;

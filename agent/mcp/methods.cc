@@ -1,6 +1,8 @@
 #include "agent/mcp/methods.h"
 
 #include "agent/http/failure.h"
+#include "agent/mcp/call_record.h"
+#include "agent/services/workspace/workspace.h"
 
 namespace caisson::mcp {
 namespace {
@@ -128,7 +130,10 @@ json::Value listed(const Filter& filter, const auth::Scopes& scopes) {
 
 asio::awaitable<Or<Outcome>> call_tool(Call call, const Tool& tool, json::Value arguments) {
   const std::string id = call.request.id;
+  CallRecord record(call.services.server, call.services.workspace->name, call.principal.name, std::string(server_of(tool)),
+                    std::string(tool.name), arguments);
   Result<Outcome> done = co_await tool.handler.run(std::move(call), std::move(arguments));
+  if (done) record.ended(done->is_error);
   if (done) co_return std::move(*done);
   if (done.error().code != Code::internal) co_return error_outcome(done.error().text());
   const http::Response told = http::internal_failure(done.error().text(), id);

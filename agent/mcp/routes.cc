@@ -46,13 +46,61 @@ void take_note(const ClientSessionPtr& session, Message message) {
   }
 }
 
+constexpr std::size_t kMostInBatch = 64;
+
+http::Request part_of(const http::Request& request) {
+  http::Request out = request;
+  out.body.clear();
+  return out;
+}
+
+// Of revision 2025-03-26 alone: each message is answered as if it had come by itself, one after another.
+task<http::Response> post_batch(Call call, json::Value messages) {
+  const Failure wrong{.code = ErrorCode::invalid_request, .text = "Invalid request: a batch has 1 to 64 messages", .status = 400};
+  if (messages.empty() || messages.size() > kMostInBatch) co_return failed(nullptr, wrong);
+  auto session = session_of(call);
+  if (!session) co_return failed(nullptr, session.error());
+  json::Value answers = json::Value::array();
+  for (json::Value& value : messages) {
+    json::Value id;
+    auto message = mcp::message_of(std::move(value), id);
+    if (message && message->kind != Message::Kind::request) {
+      take_note(*session, std::move(*message));
+      continue;
+    }
+    mcp::Or<json::Value> result;
+    if (!message) {
+      result = std::unexpected(message.error());
+    } else if (message->method == "initialize") {
+      result = std::unexpected(Failure{.code = ErrorCode::invalid_request, .text = "initialize comes by itself"});
+    } else {
+      mcp::Client client = mcp::client_of(call, mcp::Revision::v2025_03_26, *session);
+      auto exchange = std::make_shared<services::Exchange>((*session)->executor);
+      Call part{call.services, part_of(call.request), call.route, nullptr, call.principal};
+      if (mcp::is_forwarded(client, *message))
+        result = co_await mcp::forward(std::move(client), std::move(*message), nullptr, std::move(exchange));
+      else result = co_await mcp::answer(std::move(part), std::move(client), std::move(*message));
+    }
+    answers.push_back(result ? mcp::result_message(std::move(id), std::move(*result))
+                             : mcp::error_message(std::move(id), result.error()));
+  }
+  if (answers.empty()) co_return taken_note();
+  co_return http::json_response(200, std::move(answers));
+}
+
 task<http::Response> post_message(Call call) {
   json::Value id;
   CO_TRY_ASSIGN(http::Lane::Turn turn, co_await call.work(call.request.body.size()));
-  auto message = mcp::parse_message(call.request.body, id);
-  if (!message) co_return failed(std::move(id), message.error());
+  auto parsed = mcp::parse_text(call.request.body);
+  if (!parsed) co_return failed(nullptr, parsed.error());
   call.request.body = std::string();
   turn = {};
+  if (parsed->is_array()) {
+    const auto named = mcp::revision_of(call.request, Message{});
+    if (named && *named == mcp::Revision::v2025_03_26) co_return co_await post_batch(std::move(call), std::move(*parsed));
+  }
+  auto message = mcp::message_of(std::move(*parsed), id);
+  if (!message) co_return failed(std::move(id), message.error());
   const auto revision = mcp::revision_of(call.request, *message);
   if (!revision) co_return failed(std::move(id), revision.error());
   const bool begins = message->method == "initialize" && !is_stateless(*revision);

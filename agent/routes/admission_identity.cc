@@ -8,6 +8,7 @@
 #include "agent/routes/app.h"
 #include "agent/routes/page_sockets.h"
 #include "agent/routes/refuse.h"
+#include "agent/routes/resource_metadata.h"
 #include "agent/services/workspace/workspaces.h"
 
 namespace caisson::routes {
@@ -170,6 +171,13 @@ Principal published_port(const http::Request& head, std::string workspace, std::
   return out;
 }
 
+// A token of OAuth is never in an address (MCP, "Authorization"): addresses are in logs and histories.
+bool is_named_in_query_of_mcp(const http::Request& head) {
+  const bool mcp = head.path == "/mcp" || head.path == "/v1/mcp";
+  return mcp && (head.query_value("api_key") || head.query_value("ticket")) && !head.header("authorization") &&
+         !head.header("x-aio-api-key");
+}
+
 http::Response no_such_thing() { return http::error_response(404, "Not Found"); }
 
 }  // namespace
@@ -238,6 +246,7 @@ asio::awaitable<std::optional<std::string>> App::publisher(const Arrival& arriva
 asio::awaitable<App::Answer> App::check_identity(Arrival& arrival) {
   if (arrival.match.route != nullptr && is_keyless(*arrival.match.route)) co_return std::nullopt;
   Gate::Identified found = gate_.identify(arrival.head, door_of(arrival), is_websocket(arrival.match), Gate::Now::read());
+  if (found && is_named_in_query_of_mcp(arrival.head)) found = std::unexpected(Gate::Refusal::absent);
   if (found && found->kind == auth::Kind::peer && !is_called_by_own_name(arrival.head))
     found = std::unexpected(Gate::Refusal::absent);
   if (!found)
@@ -250,6 +259,7 @@ asio::awaitable<App::Answer> App::check_identity(Arrival& arrival) {
     co_return std::nullopt;
   }
   http::Response refusal = co_await refuse(gate_, auth::sender_of(arrival.head), found.error());
+  if (refusal.status == 401) add_challenge(refusal, arrival.head, found.error() == Gate::Refusal::wrong ? "invalid_token" : "");
   refusal.headers.insert(refusal.headers.end(), arrival.cors.begin(), arrival.cors.end());
   co_return refusal;
 }
@@ -266,8 +276,11 @@ asio::awaitable<App::Answer> App::check_scope(Arrival& arrival) {
   if (bounds.port) co_return not_permitted("anything but its port");
   if (route.scope == Scope::auth) co_return std::nullopt;  // tickets, which have the same bounds
   if (bounds.terminal && !watches_its_terminal(arrival)) co_return not_permitted("anything but watching its terminal");
-  if (!permits(bounds.scopes, route))
-    co_return not_permitted("this operation; it needs the scope " + std::string(scope_name(route.scope)));
+  if (!permits(bounds.scopes, route)) {
+    http::Response refusal = not_permitted("this operation; it needs the scope " + std::string(scope_name(route.scope)));
+    add_challenge(refusal, head, "insufficient_scope");
+    co_return refusal;
+  }
   if (!bounds.workspace) co_return std::nullopt;
   if (route.scope == Scope::workspaces) {
     const bool own = head.param("name") == *bounds.workspace || (only_reads(route) && head.param("name").empty());

@@ -55,7 +55,8 @@ struct Tag {
 
 enum Flag : unsigned {
   kNone = 0,
-  kPublic = 1,         // needs no key: ping, healthz, readyz, third parties' files (page/static.h) and nothing else
+  kPublic = 1,         // needs no key: ping, healthz, readyz, who issues tokens (resource_metadata.h), third parties' files
+                       // (page/static.h) and nothing else
   kEventStream = 2,    // answers Server-Sent Events on an explicit Accept: text/event-stream
   kFlat = 4,           // the response is Data itself, not an envelope around it
   kHidden = 8,         // not in OpenAPI

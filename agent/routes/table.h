@@ -42,10 +42,11 @@ using Area = std::span<const Route>;
 [[nodiscard]] Area audit_routes();           // routes/audit.cc
 [[nodiscard]] Area operate_routes();         // routes/operate.cc
 [[nodiscard]] Area mcp_routes();             // mcp/routes.cc
-[[nodiscard]] Area skill_routes();           // routes/skills.cc
-[[nodiscard]] Area util_routes();            // routes/util.cc
-[[nodiscard]] Area derived_routes();         // derive/routes.cc
-[[nodiscard]] Area page_routes();            // page/page.cc
+[[nodiscard]] Area resource_metadata_routes();
+[[nodiscard]] Area skill_routes();    // routes/skills.cc
+[[nodiscard]] Area util_routes();     // routes/util.cc
+[[nodiscard]] Area derived_routes();  // derive/routes.cc
+[[nodiscard]] Area page_routes();     // page/page.cc
 
 // In this order, assembled once.
 [[nodiscard]] const std::vector<const Route*>& all_routes();

@@ -2,6 +2,7 @@
 import base64
 import json
 
+import httpx
 import pytest
 from mcp_client import ACCEPT, LEGACY, META, STATELESS, Client, message
 
@@ -273,3 +274,43 @@ def test_a_workspace_has_its_own_sessions_and_shell(api):
         assert api.http.post("/mcp", json=message("ping"), headers=crossed).status_code == 404
     finally:
         api.http.delete("/v1/workspaces/mcp-other")
+
+
+def test_a_batch_is_of_the_first_revision_alone(api):
+    first = Client(api, LEGACY[0])
+    note = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}
+    answer = first.post([message("ping", id_=1), note, message("tools/list", id_="two"), {"jsonrpc": "1.0", "id": 3},
+                         message("initialize", {"protocolVersion": LEGACY[0]}, id_=4), message("no/such", id_=5)])
+    assert answer.status_code == 200
+    told = {part["id"]: part for part in answer.json()}
+    assert told[1]["result"] == {} and "tools" in told["two"]["result"] and len(told) == 5
+    assert (told[None]["error"]["code"], told[4]["error"]["code"], told[5]["error"]["code"]) == (-32600, -32600, -32601)
+    assert first.post([note]).status_code == 202
+    for wrong in ([], [message("ping")] * 65):
+        assert first.post(wrong).status_code == 400
+    assert first.post([message("ping")], **{"Mcp-Session-Id": "0" * 32}).status_code == 404
+    assert Client(api).post([message("ping")]).json()["error"]["code"] == -32600
+
+
+def test_a_credential_in_the_address_opens_nothing(api):
+    for path in ("/mcp", "/v1/mcp"):
+        refused = httpx.post(f"{api.url}{path}?api_key={api.key}", json=message("ping"), headers=ACCEPT, trust_env=False)
+        assert refused.status_code == 401 and "resource_metadata" not in refused.headers["www-authenticate"]
+    assert api.http.get("/.well-known/oauth-protected-resource/mcp").status_code == 404  # no issuer is configured
+
+
+def test_clients_learn_who_issues_tokens(launch):
+    server = launch(CAISSON_JWT_ISSUER="https://login.example.org/")
+    refused = httpx.post(f"{server.url}/mcp", json=message("ping"), headers=ACCEPT, trust_env=False)
+    where = f"{server.url}/.well-known/oauth-protected-resource/mcp"
+    assert refused.status_code == 401 and refused.headers["www-authenticate"] == f'Bearer realm="caisson", resource_metadata="{where}"'
+    wrong = httpx.post(f"{server.url}/mcp", json=message("ping"), headers=ACCEPT | {"Authorization": "Bearer x.y.z"}, trust_env=False)
+    assert wrong.status_code == 401 and 'error="invalid_token"' in wrong.headers["www-authenticate"]
+    told = httpx.get(where, trust_env=False).json()
+    assert told["resource"] == f"{server.url}/mcp" and told["authorization_servers"] == ["https://login.example.org/"]
+    assert told["bearer_methods_supported"] == ["header"] and "mcp" in told["scopes_supported"]
+    token = httpx.post(f"{server.url}/v1/tokens", headers={"X-AIO-API-Key": server.key}, json={"label": "narrow", "seconds": 60, "scopes": ["bash"]},
+                       trust_env=False).json()
+    narrow = {"Authorization": f"Bearer {token['data']['token']}"}
+    forbidden = httpx.post(f"{server.url}/mcp", json=message("ping"), headers=ACCEPT | narrow, trust_env=False)
+    assert forbidden.status_code == 403 and 'error="insufficient_scope", scope="mcp"' in forbidden.headers["www-authenticate"]

@@ -9,7 +9,7 @@ from conftest import Api
 from mcp_client import Client, Stateless, message
 from upstream import configured, granting, python
 
-KINDS = ("flood", "forge", "long_line", "bomb", "spy", "die", "rug", "ask_back", "never")
+KINDS = ("flood", "floodlong", "forge", "long_line", "bomb", "spy", "die", "rug", "ask_back", "never")
 MIB = 1024 * 1024
 
 
@@ -51,13 +51,14 @@ def in_background(act):
     return thread, out
 
 
-def test_a_flood_costs_its_own_server_time_and_the_hub_no_memory(api, hub, client):
+@pytest.mark.parametrize("kind", ["flood", "floodlong"])
+def test_a_flood_costs_its_own_server_time_and_the_hub_no_memory(api, hub, client, kind):
     good(api)
     before = hub.memory_peaks()["agent"]
-    in_background(lambda: call(Client(api), "flood_act"))
+    in_background(lambda: call(Client(api), f"{kind}_act"))
     time.sleep(0.5)
     slowest = max(good(api) for _ in range(50))
-    assert hub.memory_peaks()["agent"] - before < 16 * MIB
+    assert hub.memory_peaks()["agent"] - before < (16 if kind == "flood" else 64) * MIB
     assert slowest < 2, slowest
 
 
@@ -87,7 +88,7 @@ def test_a_fork_bomb_stops_at_its_sessions_limit(api, client):
     while thread.is_alive():
         assert good(api) < 5
     if "error" in out[0]:  # without cgroups the watchdog ends the session
-        assert "its session ended: processes" in out[0]["error"]["message"]
+        assert any(why in out[0]["error"]["message"] for why in ("its session ended: processes", "was ended by SIGKILL")), out
         return
     number, why = out[0]["result"]["content"][0]["text"].split(" ", 1)
     assert int(number) <= 64 and "Resource temporarily unavailable" in why

@@ -1,5 +1,6 @@
 """Configured MCP servers behind /mcp: each sealed in a session of its own, listed and called by its prefix, over both kinds of revisions
 and over REST; started by use, ended when idle, compared with what was approved."""
+import hashlib
 import json
 import os
 import pathlib
@@ -16,8 +17,9 @@ EVERYTHING = python("everything", "2025-11-25")
 @pytest.fixture(scope="module")
 def hub(launch):
     return launch(policies=granting("mcp"), EXTRA_MCP_SERVERS=configured(
-        every=EVERYTHING, plain=python("hostile", "nothing", prefix="", tags=["calm"], idle=2), secret=python("hostile", "nothing", hidden=True),
-        newest=python("everything", "2026-07-28", revision="2026-07-28", block=["test_error*"])))
+        every=EVERYTHING, plain=python("hostile", "nothing", "plain", prefix="", tags=["calm"], idle=2), secret=python("hostile", "nothing", hidden=True),
+        newest=python("everything", "2026-07-28", revision="2026-07-28", block=["test_error*"]),
+        ruled=python("hostile", "nothing", rules=[{"identities": ["token:reader"], "allow": ["hello"]}, {"identities": ["token:admin*"]}])))
 
 
 @pytest.fixture(scope="module")
@@ -178,8 +180,36 @@ def test_changed_lists_are_told_to_whoever_listens(api, client):
         assert second["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == "sub"
 
 
+def test_rules_decide_which_credential_sees_and_calls_what(api, client):
+    def of(label):
+        token = api.data("/v1/tokens", {"label": label, "seconds": 600, "scopes": ["mcp"]})["token"]
+        one = Api(api.url, "", None)
+        one.http.headers["Authorization"] = f"Bearer {token}"
+        return Client(one)
+
+    reader, admin, guest = of("reader"), of("admin-1"), of("guest")
+    query = "?servers=ruled"
+    assert (names(reader, query), names(admin, query), names(guest, query)) == (["ruled_hello"], ["ruled_hello", "ruled_act"], [])
+    assert names(client, query) == []
+    assert reader.text("ruled_hello") and "Unknown tool" in reader.ask("tools/call", {"name": "ruled_act"})["error"]["message"]
+    assert "Unknown tool" in guest.ask("tools/call", {"name": "ruled_hello"})["error"]["message"]
+    assert "ruled" not in guest.api.http.get("/v1/mcp/servers").json()["data"]
+    assert guest.api.http.get("/v1/mcp/ruled/tools").status_code == 404
+    assert reader.api.http.post("/v1/mcp/ruled/tools/act", json={}).status_code == 404
+
+
+def test_a_hundred_are_configured_and_those_that_are_used_run(launch):
+    many = launch(policies=granting("mcp"), EXTRA_MCP_SERVERS=configured(
+        **{f"s{number:03}": python("hostile", "nothing", f"number{number:03}", idle=1) for number in range(100)}))
+    client = Client(Api(many.url, many.key))
+    for number in (7, 42, 99):
+        assert client.ask("tools/call", {"name": f"s{number:03}_hello", "arguments": {}})["result"]["content"]
+    running = {number for number in range(100) if programs(many, f"number{number:03}")}
+    assert running == {7, 42, 99}
+
+
 def test_the_rest_mirror(api):
-    assert api.data("/v1/mcp/servers", method="GET") == ["sandbox", "browser", "every", "newest", "plain"]
+    assert api.data("/v1/mcp/servers", method="GET") == ["sandbox", "browser", "markitdown", "every", "newest", "plain"]
     assert "secret" in api.http.get("/v1/mcp/servers", params={"include_hidden": "true"}).json()["data"]
     tools = api.http.get("/v1/mcp/every/tools").json()["data"]["tools"]
     assert "test_simple_text" in [tool["name"] for tool in tools]
@@ -191,12 +221,12 @@ def test_the_rest_mirror(api):
 
 def test_it_starts_when_it_is_used_and_ends_when_it_is_idle(hub, client):
     assert client.text("hello")
-    assert programs(hub, "hostile.py nothing")
-    pid = programs(hub, "hostile.py nothing")
+    assert programs(hub, "hostile.py nothing plain")
+    pid = programs(hub, "hostile.py nothing plain")
     deadline = time.monotonic() + 40
-    while len(programs(hub, "hostile.py nothing")) > 1 and time.monotonic() < deadline:
+    while programs(hub, "hostile.py nothing plain") and time.monotonic() < deadline:
         time.sleep(0.2)
-    assert len(programs(hub, "hostile.py nothing")) < 2, pid
+    assert not programs(hub, "hostile.py nothing plain"), pid
 
 
 def test_after_its_death_a_call_fails_at_once_and_the_next_one_works(hub, client):
@@ -224,3 +254,19 @@ def test_a_configuration_that_makes_no_sense_is_named(launch):
     while "blok" not in wrong.log.read_text() and time.monotonic() < deadline:
         time.sleep(0.1)
     assert "EXTRA_MCP_SERVERS: line 1: server 'one': there is no member 'blok'" in wrong.log.read_text()
+
+
+def test_each_call_is_one_record_without_its_arguments(hub, api, client):
+    client.call("every_test_simple_text", secret="do-not-write-this-down")
+    client.call("every_test_error_handling")
+    client.call("sandbox_execute_bash", cmd="echo do-not-write-this-down")
+    deadline = time.monotonic() + 5
+    calls = []
+    while len(calls) < 3 and time.monotonic() < deadline:
+        time.sleep(0.1)
+        calls = [json.loads(line) for line in hub.log.read_text().splitlines() if line.startswith('{"log":"mcp_call"')][-3:]
+    assert [(c["server"], c["tool"], c["outcome"]) for c in calls] == [
+        ("every", "test_simple_text", "done"), ("every", "test_error_handling", "tool_error"), ("sandbox", "sandbox_execute_bash", "done")]
+    digest = hashlib.sha256(b'{"secret":"do-not-write-this-down"}').hexdigest()
+    assert calls[0]["arguments_sha256"] == digest and calls[0]["workspace"] == "default" and calls[0]["ms"] > 0
+    assert "do-not-write-this-down" not in "".join(json.dumps(call) for call in calls)

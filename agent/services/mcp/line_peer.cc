@@ -12,7 +12,11 @@ constexpr std::size_t kUncountedLine = 128 * 1024;
 // A server that says more than that unasked in one turn is read again after a rest: a flood costs its own server time, and the
 // others next to nothing.
 constexpr std::size_t kMostUnasked = 64;
-constexpr std::chrono::milliseconds kRest{50};
+constexpr std::chrono::milliseconds kRest{50}, kLongestRest{5'000};
+// Reading a long message keeps everybody waiting. It is paid for by a rest, as long for an answer, and ten times as long for what
+// nobody asked for.
+constexpr std::chrono::milliseconds kMostDebt{2};
+constexpr int kUnaskedFactor = 10;
 
 mcp::Failure failure(std::string text) { return {.code = mcp::ErrorCode::internal, .text = std::move(text)}; }
 
@@ -122,8 +126,10 @@ task<void> LinePeer::read_output(Pointer self) {
     if (!turn) {
       const bool flood = turn.error().code == Code::limit;
       Program::fail(self->program_, turn.error(), bridge::end_of(flood ? "output" : "init_protocol"));
-    } else if (self->unasked_ > kMostUnasked) {
-      co_await sleep_for(kRest);
+    } else if (self->unasked_ > kMostUnasked || self->debt_ > kMostDebt) {
+      const auto owed =
+          std::chrono::duration_cast<std::chrono::milliseconds>(std::exchange(self->debt_, std::chrono::nanoseconds(0)));
+      co_await sleep_for(std::clamp(owed, kRest, kLongestRest));
     } else if (*turn == ReadEnd::more || self->line_.size() > kLongLine) {
       co_await http::pause();
     }
@@ -157,15 +163,20 @@ Status LinePeer::take_line() {
   if (line.ends_with('\r')) line.pop_back();
   if (line.find_first_not_of(" \t") == std::string::npos) return {};
   json::Value id;
+  const std::size_t unasked = unasked_;
+  const bridge::Clock::time_point begun = bridge::Clock::now();
+  const auto owe = [&] { debt_ += (bridge::Clock::now() - begun) * (unasked_ > unasked ? kUnaskedFactor : 1); };
   auto message = mcp::parse_message(line, id);
   // Programs that print to stdout what belongs to stderr are common: such a line is dropped, as the official SDKs do. A long one
   // is an answer beyond the bounds of a message, and its asker would wait for nothing.
   if (!message) {
     if (line.size() > kUncountedLine) return fail(Code::protocol, "a message that cannot be read: " + message.error().text);
     ++unasked_;
+    owe();
     return {};
   }
   take(std::move(*message));
+  owe();
   return {};
 }
 

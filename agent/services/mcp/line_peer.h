@@ -72,7 +72,8 @@ class LinePeer : public std::enable_shared_from_this<LinePeer> {
   std::function<void(mcp::Message)> on_message_;
   http::Budget::Share from_, to_;
   std::string line_;
-  std::size_t unasked_ = 0;  // messages of this turn
+  std::size_t unasked_ = 0;           // messages of this turn
+  std::chrono::nanoseconds debt_{0};  // time that it owes to the others, for what was read of it
   std::map<std::int64_t, ExchangePtr> pending_;
   std::int64_t next_id_ = 1;
   std::string outbox_;

@@ -9,6 +9,8 @@ namespace caisson::services {
 namespace {
 
 constexpr int kMostPages = 64;
+// Values take several times the bytes of their text.
+constexpr std::size_t kTreeFactor = 4, kUncounted = 64 * 1024;
 
 mcp::Failure refused(std::string text) { return {.code = mcp::ErrorCode::internal, .text = std::move(text)}; }
 
@@ -87,7 +89,8 @@ asio::awaitable<mcp::Or<Items>> McpServer::list(Pointer self, Kind kind) {
 asio::awaitable<mcp::Or<Items>> McpServer::ask(Pointer self, ServerInstance::Pointer copy, Kind kind) {
   const KindRow& row = row_of(kind);
   if (Status started = co_await ServerInstance::ready(copy); !started) co_return std::unexpected(refused(started.error().text()));
-  auto items = std::make_shared<std::vector<json::Value>>();
+  auto items = std::make_shared<ItemList>();
+  if (self->setup_.budget) items->share = self->setup_.budget->share();
   if (!copy->offers(row.capability)) co_return Items(std::move(items));
   std::size_t bytes = 0, left_out = 0;
   std::set<std::string> names;
@@ -117,6 +120,8 @@ asio::awaitable<mcp::Or<Items>> McpServer::ask(Pointer self, ServerInstance::Poi
     params["cursor"] = next;
   }
   if (kind == Kind::tools) self->left_out_ = left_out;
+  if (items->share.resize(bytes > kUncounted ? bytes * kTreeFactor : 0) != http::Room::granted)
+    co_return std::unexpected(refused("the workspace has no room for its list"));
   co_return Items(std::move(items));
 }
 

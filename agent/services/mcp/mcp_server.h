@@ -28,7 +28,11 @@ inline constexpr std::array<KindRow, 4> kKinds = {
      {"resources/templates/list", "resourceTemplates", "resources", "uriTemplate"}}};
 [[nodiscard]] constexpr const KindRow& row_of(Kind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
 
-using Items = std::shared_ptr<const std::vector<json::Value>>;
+// Paid for as long as somebody holds it.
+struct ItemList : std::vector<json::Value> {
+  http::Budget::Share share;
+};
+using Items = std::shared_ptr<const ItemList>;
 
 class McpServer : public std::enable_shared_from_this<McpServer> {
  public:

@@ -14,14 +14,23 @@ bool is_id(const json::Value& id) { return id.is_string() || id.is_number_intege
 
 }  // namespace
 
-Or<Message> parse_message(std::string_view text, json::Value& id) {
-  id = nullptr;
+Or<json::Value> parse_text(std::string_view text) {
   const json::Bounds bounds{.max_bytes = kMostMessage, .max_depth = 64, .max_values = 256 * 1024};
   auto parsed = json::parse(text, bounds);
   if (!parsed)
     return std::unexpected(Failure{.code = ErrorCode::parse, .text = "Parse error: " + parsed.error().what, .status = 400});
-  json::Value& value = *parsed;
-  if (value.is_array()) return invalid("batches are not taken: one message for each POST");
+  return std::move(*parsed);
+}
+
+Or<Message> parse_message(std::string_view text, json::Value& id) {
+  id = nullptr;
+  auto value = parse_text(text);
+  if (!value) return std::unexpected(std::move(value).error());
+  return message_of(std::move(*value), id);
+}
+
+Or<Message> message_of(json::Value value, json::Value& id) {
+  id = nullptr;
   if (!value.is_object()) return invalid("a message is an object");
   if (value.value("jsonrpc", json::Value()) != "2.0") return invalid(R"("jsonrpc" must be "2.0")");
   Message message;

@@ -43,7 +43,11 @@ using Or = std::expected<T, Failure>;
 
 inline constexpr std::size_t kMostMessage = 8 * 1024 * 1024;
 
-// Status 400: the text is no JSON, or no message. `id`: of the answer, as far as one was readable; else null.
+// Status 400: the text is no JSON.
+[[nodiscard]] Or<json::Value> parse_text(std::string_view text);
+// Status 400: it is no message. `id`: of the answer, as far as one was readable; else null.
+[[nodiscard]] Or<Message> message_of(json::Value value, json::Value& id);
+// Both.
 [[nodiscard]] Or<Message> parse_message(std::string_view text, json::Value& id);
 
 [[nodiscard]] json::Value request_message(json::Value id, std::string_view method, json::Value params);

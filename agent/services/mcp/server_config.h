@@ -19,7 +19,7 @@ using Patterns = std::vector<std::string>;
 
 // What some credentials may use of a server.
 struct ServerRule {
-  Patterns identities;    // names of keys, subjects of tokens
+  Patterns identities;    // names of credentials, as auth::Principal has them
   Patterns allow, block;  // tools by the server's own names; block goes first, an empty allow is everything
   bool operator==(const ServerRule&) const = default;
 };

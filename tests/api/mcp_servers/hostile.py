@@ -24,6 +24,12 @@ def flood(_params):
         sys.stdout.write(line)
 
 
+def flood_long(_params):
+    line = json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": [0] * 200_000}}) + "\n"
+    while True:
+        sys.stdout.write(line)
+
+
 def forge(_params):
     for number in range(-5, 400):
         send({"id": number, "result": said("forged")})
@@ -108,7 +114,7 @@ def odd_list():
             {"name": "x" * 200, "inputSchema": {"type": "object"}}, TOOL]
 
 
-ACTS = {"flood": flood, "forge": forge, "long_line": long_line, "bomb": bomb, "spy": spy, "leak": leak, "die": die, "rug": pull_the_rug,
+ACTS = {"flood": flood, "floodlong": flood_long, "forge": forge, "long_line": long_line, "bomb": bomb, "spy": spy, "leak": leak, "die": die, "rug": pull_the_rug,
         "ask_back": ask_back, "never": never}
 
 

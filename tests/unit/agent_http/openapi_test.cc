@@ -42,7 +42,9 @@ TEST(OpenApi, OnlyTheProbesAndThirdPartiesFilesArePublic) {
   std::set<std::string_view> open;
   for (const Route* route : routes::all_routes())
     if ((route->flags & routes::kPublic) != 0) open.insert(route->path);
-  EXPECT_EQ(open, (std::set<std::string_view>{"/v1/ping", "/healthz", "/readyz", "/static/{package}/{file}"}));
+  EXPECT_EQ(open, (std::set<std::string_view>{
+                      "/v1/ping", "/healthz", "/readyz", "/static/{package}/{file}", "/.well-known/oauth-protected-resource",
+                      "/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource/v1/mcp"}));
 }
 
 TEST(OpenApi, KeysAreDeclared) {
