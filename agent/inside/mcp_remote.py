@@ -2,7 +2,8 @@
 and what the server says is printed. It runs in a sealed session whose policy says which names it may reach. Transports: Streamable HTTP
 (2025-03-26 and later) and, with events, HTTP+SSE (2024-11-05). Redirects are not followed: the headers are meant for one server.
 
-Read from the environment, and removed from it: CAISSON_MCP = {"url", "headers", "events", "newest"}.
+A line before this one has the settings: SETTINGS = {"url", "headers", "events", "newest"}. They come by stdin, with the program, for they have
+secrets.
 """
 import base64
 import json
@@ -21,8 +22,8 @@ SILENCE = 600  # seconds; a stream of notifications that is silent for longer is
 TOLD = {"initialize", "server/discover"}
 NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
-SETTINGS = json.loads(os.environ.pop("CAISSON_MCP"))
-URL, HEADERS = SETTINGS["url"], SETTINGS.get("headers", {})
+SETTINGS = globals()["SETTINGS"]
+URL, HEADERS = SETTINGS["url"], SETTINGS["headers"]
 LOCK, STATE = threading.Lock(), {"session": None, "revision": None, "post": None}
 ROOM = threading.BoundedSemaphore(MOST_UNDER_WAY)
 

@@ -226,6 +226,24 @@ task<http::Response> execute_tool(Call call, mcp::ToolArguments arguments) {
   co_return http::ok(mcp::encode(std::move(*outcome)));
 }
 
+// For operators: what each server does, and its last words.
+task<http::Response> list_states(Call call) {
+  json::Value states = json::Value::array();
+  for (const auto& server : call.services.workspace->mcp->servers()) states.push_back(server->status());
+  json::Value data = json::Value::object();
+  data["servers"] = std::move(states);
+  co_return http::ok(std::move(data));
+}
+
+task<http::Response> approve_tools(Call call) {
+  const services::McpServer::Pointer server = call.services.workspace->mcp->find(call.request.param("server_name"));
+  if (!server) co_return no_server();
+  if (server->config().pin.size() == 64)
+    co_return http::fail("its tools are pinned by the configuration: change `pin` there");
+  server->approve();
+  co_return http::ok(server->status());
+}
+
 using http::Method;
 
 constexpr Parameter kServersQuery[] = {{"include_hidden", "boolean", "Also servers that are not shown", false, {}, "false"}};
@@ -247,6 +265,10 @@ constexpr Route kMcp[] = {
      Unknown::ignore, "Tools of an MCP server", bind<list_server_tools, mcp::ListToolsResult>()},
     {Method::post, "/v1/mcp/{server_name}/tools/{tool_name}", "execute_mcp_tool_v1_mcp__server_name__tools__tool_name__post",
      Scope::mcp, kNone, Unknown::ignore, "Call a tool of an MCP server", bind<execute_tool, mcp::CallToolResult>()},
+    {Method::get, "/v1/mcp/states", "mcp_states", Scope::operator_, kNone, Unknown::ignore,
+     "What the configured MCP servers do, and the last that they wrote to stderr", bind<list_states>()},
+    {Method::post, "/v1/mcp/{server_name}/approve", "mcp_approve", Scope::operator_, kNone, Unknown::ignore,
+     "Approve the tools that an MCP server has now", bind<approve_tools>()},
 };
 
 }  // namespace

@@ -129,7 +129,7 @@ task<void> LinePeer::read_output(Pointer self) {
     } else if (self->unasked_ > kMostUnasked || self->debt_ > kMostDebt) {
       const auto owed =
           std::chrono::duration_cast<std::chrono::milliseconds>(std::exchange(self->debt_, std::chrono::nanoseconds(0)));
-      co_await sleep_for(std::clamp(owed, kRest, kLongestRest));
+      co_await sleep_for(std::clamp(owed, self->unasked_ > kMostUnasked ? kRest : owed, kLongestRest));
     } else if (*turn == ReadEnd::more || self->line_.size() > kLongLine) {
       co_await http::pause();
     }
@@ -165,7 +165,10 @@ Status LinePeer::take_line() {
   json::Value id;
   const std::size_t unasked = unasked_;
   const bridge::Clock::time_point begun = bridge::Clock::now();
-  const auto owe = [&] { debt_ += (bridge::Clock::now() - begun) * (unasked_ > unasked ? kUnaskedFactor : 1); };
+  const auto owe = [&] {
+    if (unasked_ > unasked) debt_ += (bridge::Clock::now() - begun) * kUnaskedFactor;
+    else if (line.size() > kUncountedLine) debt_ += bridge::Clock::now() - begun;
+  };
   auto message = mcp::parse_message(line, id);
   // Programs that print to stdout what belongs to stderr are common: such a line is dropped, as the official SDKs do. A long one
   // is an answer beyond the bounds of a message, and its asker would wait for nothing.

@@ -167,7 +167,7 @@ ServerInstance::Pointer McpHub::copy_of(const McpServer::Pointer& server, const 
   if (!session || session->id.empty() || !session->may_be_asked() || server->config().newest) return nullptr;
   const auto found = session->copies.find(server->config().name);
   if (found != session->copies.end()) return found->second;
-  if (sessions.copies() >= kMostCopies) return nullptr;
+  if (!sessions.has_room_for_copy(kMostCopies)) return nullptr;
   return session->copies[server->config().name] = server->copy_for(session->capabilities);
 }
 

@@ -105,13 +105,17 @@ void ClientSession::drop_copy(const std::string& server) {
   copies.erase(found);
 }
 
+void ClientSession::drop_copies() {
+  for (auto& [name, copy] : copies) spawn(executor, "MCP server of a client", stop_copy(std::move(copy)));
+  copies.clear();
+}
+
 void ClientSession::end() {
   if (over) return;
   over = true;
   for (const auto& [number, question] : questions_) question->call_off();
   for (const auto& [number, request] : under_way) request->call_off();
-  for (auto& [name, copy] : copies) spawn(executor, "MCP server of a client", stop_copy(std::move(copy)));
-  copies.clear();
+  drop_copies();
   streams_.clear();
   notices->changed.notify_all();
 }
@@ -194,10 +198,18 @@ void McpSessions::drop(const std::string& server) const {
   for (const auto& [id, session] : sessions_) session->drop_copy(server);
 }
 
-std::size_t McpSessions::copies() const {
-  std::size_t out = 0;
-  for (const auto& [id, session] : sessions_) out += session->copies.size();
-  return out;
+bool McpSessions::has_room_for_copy(std::size_t most) {
+  std::size_t there = 0;
+  ClientSessionPtr oldest;
+  for (const auto& [id, session] : sessions_) {
+    there += session->copies.size();
+    if (session->copies.empty() || !session->under_way.empty()) continue;
+    if (!oldest || session->used < oldest->used) oldest = session;
+  }
+  if (there < most) return true;
+  if (!oldest) return false;
+  oldest->drop_copies();
+  return true;
 }
 
 }  // namespace caisson::services

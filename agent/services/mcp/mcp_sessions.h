@@ -39,6 +39,7 @@ class ClientSession {
   void deliver(mcp::Message response);
   void call_off(const json::Value& request_id);
   void drop_copy(const std::string& server);
+  void drop_copies();
   // Lets go of its servers and whoever waits.
   void end();
   // Whether servers may ask it for something.
@@ -96,8 +97,9 @@ class McpSessions {
   [[nodiscard]] bool anyone_follows(const std::string& uri) const;
   // Ends their copies of a server.
   void drop(const std::string& server) const;
-  // Copies of servers that all of them have.
-  [[nodiscard]] std::size_t copies() const;
+  // Whether one more copy of a server may be, of this many. If all are there, the session that was unused for longest, and has no
+  // request under way, loses its copies.
+  [[nodiscard]] bool has_room_for_copy(std::size_t most);
 
  private:
   // Of one owner; nullptr: of all.

@@ -74,7 +74,7 @@ ServerInstance::Pointer ServerInstance::make(bridge::LauncherClient& launcher, S
     instance->peer_ = LinePeer::over(std::move(program), instance->setup_.budget, [weak](mcp::Message message) {
       if (const Pointer owner = weak.lock()) owner->take(std::move(message));
     });
-    if (!instance->setup_.config.url.empty()) instance->peer_->send_first(remote_program());
+    if (!instance->setup_.config.url.empty()) instance->peer_->send_first(instance->remote_program());
   };
   spec.ready.ask = [weak](Program::Pointer, bridge::Clock::time_point deadline) { return greet(weak, deadline); };
   self->supervisor_.set_busy([weak] {
@@ -144,15 +144,16 @@ Status ServerInstance::add_secrets() {
   for (const auto& [name, path] : config.header_files) {
     TRY_ASSIGN(headers[name], read_secret(path));
   }
-  env["CAISSON_MCP"] =
+  remote_settings_ =
       json::dump({{"url", config.url}, {"headers", headers}, {"events", config.events}, {"newest", config.newest}});
   return {};
 }
 
-// What the program reads first, behind eight digits of its length.
-std::string ServerInstance::remote_program() {
-  const std::string length = std::to_string(inside::kMcpRemote.size());
-  return std::string(8 - length.size(), '0') + length + std::string(inside::kMcpRemote);
+// The program with its settings, behind eight digits of its length. Text in JSON is text in Python.
+std::string ServerInstance::remote_program() const {
+  const std::string program = "import json\nSETTINGS = json.loads(" + json::dump(remote_settings_) + ")\n" + std::string(inside::kMcpRemote);
+  const std::string length = std::to_string(program.size());
+  return std::string(8 - std::min<std::size_t>(8, length.size()), '0') + length + program;
 }
 
 std::uint64_t ServerInstance::start_number() const { return peer_ && peer_->alive() ? supervisor_.health().starts : 0; }

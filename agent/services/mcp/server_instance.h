@@ -71,7 +71,7 @@ class ServerInstance : public std::enable_shared_from_this<ServerInstance> {
   static task<void> answer(Pointer self, AskerPtr asker, mcp::Message request);
   // Reads the files of its variables or headers, anew at each start.
   [[nodiscard]] Status add_secrets();
-  [[nodiscard]] static std::string remote_program();
+  [[nodiscard]] std::string remote_program() const;
   [[nodiscard]] json::Value client_meta() const;
   void take(mcp::Message message);
   // The one that it speaks of now; nullptr: none, or it cannot be known which.
@@ -85,6 +85,7 @@ class ServerInstance : public std::enable_shared_from_this<ServerInstance> {
   Program::Pointer program_;
   LinePeer::Pointer peer_;
   std::string last_tail_;
+  std::string remote_settings_;  // of the program that reaches a server of the network
   Supervisor supervisor_;
 };
 
