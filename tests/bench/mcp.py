@@ -157,23 +157,26 @@ def main():
     folder, rounds, out = pathlib.Path(sys.argv[1]), int(sys.argv[2]), pathlib.Path(sys.argv[3])
     if not shutil.which("wrk"):
         sys.exit("not installed: wrk")
-    took, rates = collections.defaultdict(list), collections.defaultdict(list)
+    took, slow, rates = (collections.defaultdict(list) for _ in range(3))
     with contextlib.ExitStack() as stack:
         contenders = {"pipes": Pipes(stack), "hub": hub(stack), "mcp-proxy": proxy(stack, folder)}
         for _ in range(rounds):
             for name, contender in contenders.items():
-                took[name].append(quantile(latencies_us(contender.ask), 0.5))
+                found = latencies_us(contender.ask)
+                took[name].append(quantile(found, 0.5))
+                slow[name].append(quantile(found, 0.999))
             for name, contender in contenders.items():
                 rates[name].append(contender.rate())
     for name in contenders:
-        print(f"tools/call, {name:10} one client, p50 {quantile(took[name], 0.5):7.0f} us   {CLIENTS} clients {quantile(rates[name], 0.5):7.0f} calls a second")
+        print(f"tools/call, {name:10} one client, p50 {quantile(took[name], 0.5):6.0f} us, p99.9 {quantile(slow[name], 0.5):6.0f} us   "
+              f"{CLIENTS} clients {quantile(rates[name], 0.5):6.0f} calls a second")
     added = quantile([ours - floor for ours, floor in zip(took["hub"], took["pipes"])], 0.5) / 1000
     times = quantile([ours / theirs for ours, theirs in zip(rates["hub"], rates["mcp-proxy"])], 0.5)
     share = quantile([ours / floor for ours, floor in zip(rates["hub"], rates["pipes"])], 0.5)
     print(f"{'added by the hub to a call over pipes, p50':52s} {added:5.2f} ms   {held(added, ADDED_MS)}")
     print(f"{f'calls a second, {CLIENTS} clients, hub / mcp-proxy':52s} {times:5.2f}   target {TIMES:.2f}   {'held' if times >= TIMES else 'MISSED'}")
     print(f"{'calls a second, hub / pipes (the floor)':52s} {share:5.2f}")
-    rows = {f"tools/call, {name}": {"p50_us": took[name], "calls_per_s": rates[name]} for name in contenders}
+    rows = {f"tools/call, {name}": {"p50_us": took[name], "p99.9_us": slow[name], "calls_per_s": rates[name]} for name in contenders}
     out.write_text(json.dumps(rows, indent=1) + "\n")
 
 
