@@ -35,7 +35,7 @@ packages_for() {
     guest)
       echo qemu-system-x86 mmdebstrap debian-archive-keyring e2fsprogs busybox-static cpio xz-utils | tr ' ' '\n' ;;
     bench)
-      # Of scripts/bench front, egress and browser alone; no test needs them.
+      # Of scripts/bench front, egress, browser and mcp alone; no test needs them.
       echo nginx libnginx-mod-stream tinyproxy-bin wrk slowhttptest openssl xdotool | tr ' ' '\n' ;;
     npm)
       # Debian's does not go with a Node.js from elsewhere, which has its own.

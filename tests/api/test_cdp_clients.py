@@ -3,10 +3,10 @@ import contextlib
 import json
 import os
 import subprocess
-import sys
 import urllib.parse
 
 import npm
+import own_venv
 import pytest
 from conftest import eventually
 from screen import needs_desktop, serving
@@ -91,12 +91,7 @@ def browser_use():
     """An interpreter with browser-use, which wants other versions than our own tests."""
     if not os.environ.get("CAISSON_TEST_FULL"):
         pytest.skip("scripts/test full installs browser-use (360 MB)")
-    folder = npm.BUILD / "browser-use"
-    for command in ([sys.executable, "-m", "venv", str(folder)], [str(folder / "bin/python"), "-m", "pip", "install", "-q", "browser-use==0.13.14"]):
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-        if done.returncode != 0:
-            pytest.skip(f"browser-use cannot be installed here: {done.stderr[-300:]}")
-    return folder / "bin/python"
+    return own_venv.installed("browser-use", "browser-use==0.13.14")
 
 
 @pytest.fixture
