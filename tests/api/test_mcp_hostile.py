@@ -128,7 +128,13 @@ def test_tools_that_change_after_they_were_approved_are_held_back_and_said_so(ap
     assert "rug is held back" in error["message"] and "'hello' differs" in error["message"]
     listed = client.ask("tools/list", query="?servers=rug")["result"]["tools"]
     assert listed == []
+    states = {one["name"]: one for one in api.data("/v1/mcp/states", method="GET")["servers"]}
+    assert states["rug"]["state"] == "held_back" and "'hello' differs" in states["rug"]["held_back"]
     assert good(api) < 2
+    approved = api.data("/v1/mcp/rug/approve")
+    assert approved["state"] == "running" and approved["tools_digest"] == states["rug"]["tools_digest"]
+    assert call(client, "rug_hello")["result"]["content"]
+    assert api.post("/v1/mcp/none/approve").status_code == 404
 
 
 def test_lists_are_bounded_and_items_that_are_none_are_left_out(client):
@@ -149,6 +155,10 @@ def test_one_that_is_silent_or_broken_holds_nobody(api, client):
 
 def test_secrets_of_a_server_are_not_in_answers_logs_or_arguments(api, hub, client):
     assert call(client, "leak_act")["result"]["content"][0]["text"] == "leaked"
+    state = next(one for one in api.data("/v1/mcp/states", method="GET")["servers"] if one["name"] == "leak")
+    assert "s3cret" in state["stderr"]  # what it wrote there itself, for operators alone
+    token = api.data("/v1/tokens", {"label": "no operator", "seconds": 60, "scopes": ["mcp"]})["token"]
+    assert api.http.get("/v1/mcp/states", headers={"X-AIO-API-Key": "", "Authorization": f"Bearer {token}"}).status_code in (401, 403)
     secret = "s3cret-of-the-server"
     assert secret not in json.dumps(client.ask("tools/list")) and secret not in hub.log.read_text()
     assert secret not in api.http.get("/v1/sessions").text

@@ -129,7 +129,7 @@ task<void> LinePeer::read_output(Pointer self) {
     } else if (self->unasked_ > kMostUnasked || self->debt_ > kMostDebt) {
       const auto owed =
           std::chrono::duration_cast<std::chrono::milliseconds>(std::exchange(self->debt_, std::chrono::nanoseconds(0)));
-      co_await sleep_for(std::clamp(owed, self->unasked_ > kMostUnasked ? kRest : owed, kLongestRest));
+      co_await sleep_for(std::min(self->unasked_ > kMostUnasked ? std::max(owed, kRest) : owed, kLongestRest));
     } else if (*turn == ReadEnd::more || self->line_.size() > kLongLine) {
       co_await http::pause();
     }
