@@ -15,7 +15,7 @@ using services::Kind;
 using services::McpHub;
 using services::McpServer;
 
-constexpr std::size_t kMostName = 128;
+constexpr std::size_t kMostName = 128, kMostUri = 4096;
 // RFC 5424, section 6.2.1, from the least to the most urgent.
 constexpr std::string_view kLevels[] = {"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"};
 constexpr std::string_view kForwarded[] = {"tools/call", "prompts/get", "resources/read", "completion/complete"};
@@ -119,13 +119,14 @@ asio::awaitable<Or<Target>> resource_target(Client client, std::string uri) {
 asio::awaitable<Or<Target>> target_of_message(Client client, std::string method, json::Value params) {
   if (method == "resources/read" || method.starts_with("resources/")) {
     const std::string uri = json::text_of(params, "uri");
-    if (uri.empty()) co_return wrong_params("Invalid params: uri must be text");
+    if (uri.empty() || uri.size() > kMostUri) co_return wrong_params("Invalid params: uri must be text of at most 4096 bytes");
     co_return co_await resource_target(std::move(client), uri);
   }
   if (method == "completion/complete") {
     const auto ref = params.find("ref");
     if (ref == params.end() || !ref->is_object()) co_return wrong_params("Invalid params: ref must be an object");
     const std::string uri = json::text_of(*ref, "uri"), name = json::text_of(*ref, "name");
+    if (uri.size() > kMostUri) co_return wrong_params("Invalid params: uri has more than 4096 bytes");
     if (!uri.empty()) co_return co_await resource_target(std::move(client), uri);
     co_return co_await target_of(std::move(client), Kind::prompts, name);
   }

@@ -163,10 +163,13 @@ def test_a_call_that_is_called_off_ends_at_once(api, hub, contract):
 
 
 def test_changed_lists_are_told_to_whoever_listens(api, client):
+    for kind in ("tools", "prompts"):
+        client.ask(f"{kind}/list")
     with api.http.stream("GET", "/mcp", headers=client.headers) as response:
         told = events(response)
         assert client.call("every_test_trigger_prompt_change")["content"]
         assert next(told)["data"]["method"] == "notifications/prompts/list_changed"
+    client.ask("prompts/list")
     listener = Stateless(api)
     request = listener.request("subscriptions/listen", {"notifications": {"promptsListChanged": True}}, id_="sub")
     with api.http.stream("POST", "/mcp", **request) as response:

@@ -193,10 +193,13 @@ ServerInstance::Pointer McpServer::copy_for(json::Value capabilities) const {
 }
 
 void McpServer::changed(const mcp::Message& message) {
-  for (std::size_t i = 0; i < kKinds.size(); ++i)
-    if (message.method == "notifications/" + std::string(kKinds[i].capability) + "/list_changed") lists_[i].stale = true;
   if (message.method == "notifications/tools/list_changed") ++changes_;
-  if (setup_.on_change) setup_.on_change(message);
+  bool news = message.method == "notifications/resources/updated";
+  // Who has not asked since the last change has heard of it already.
+  for (std::size_t i = 0; i < kKinds.size(); ++i)
+    if (message.method == "notifications/" + std::string(kKinds[i].capability) + "/list_changed")
+      news = !std::exchange(lists_[i].stale, true) || news;
+  if (news && setup_.on_change) setup_.on_change(message);
 }
 
 asio::awaitable<mcp::Or<json::Value>> McpServer::request(Pointer self, ServerInstance::Pointer copy, std::string method,
