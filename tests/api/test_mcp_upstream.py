@@ -273,3 +273,51 @@ def test_each_call_is_one_record_without_its_arguments(hub, api, client):
     digest = hashlib.sha256(b'{"secret":"do-not-write-this-down"}').hexdigest()
     assert calls[0]["arguments_sha256"] == digest and calls[0]["workspace"] == "default" and calls[0]["ms"] > 0
     assert "do-not-write-this-down" not in "".join(json.dumps(call) for call in calls)
+
+
+@pytest.fixture
+def servers_file():
+    folder = pathlib.Path("/etc/caisson/mcp")
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o755)
+    file = folder / f"servers-{os.getpid()}.json"
+
+    def write(text):
+        new = file.with_suffix(".new")
+        new.write_text(text)
+        new.chmod(0o644)
+        new.rename(file)
+    yield file, write
+    file.unlink(missing_ok=True)
+
+
+def test_the_file_is_read_again_while_it_runs(launch, servers_file):
+    file, write = servers_file
+    write(configured(one=python("hostile", "nothing", "first"), two=python("hostile", "nothing", "second")))
+    server = launch(policies=granting("mcp"), CAISSON_MCP_SERVERS=str(file), EXTRA_MCP_SERVERS=configured(two=python("everything"), three=python("hostile", "nothing")))
+    client = Client(Api(server.url, server.key))
+
+    def shown(expected):
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            if (now := client.api.data("/v1/mcp/servers", method="GET")[3:]) == expected:
+                break
+            time.sleep(0.2)
+        assert now == expected
+
+    shown(["one", "three", "two"])  # of a name in both, the file's
+    assert client.text("one_hello") and client.text("two_hello").startswith("hello from nothing")
+    kept = programs(server, "nothing second")
+    write(configured(one=python("hostile", "nothing", "changed"), two=python("hostile", "nothing", "second"), four=python("hostile", "nothing")))
+    shown(["four", "one", "three", "two"])
+    assert client.text("one_hello") and client.text("four_hello")
+    deadline = time.monotonic() + 10
+    while programs(server, "nothing first") and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not programs(server, "nothing first") and programs(server, "nothing second") == kept and programs(server, "nothing changed")
+    write('{"mcpServers": {"one": {"command": "x", "tpye": "stdio"}}}')
+    time.sleep(1.5)
+    shown(["four", "one", "three", "two"])
+    assert "there is no member 'tpye'" in server.log.read_text()
+    file.unlink()
+    shown(["three", "two"])
