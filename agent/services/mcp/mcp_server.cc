@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kMostPages = 64;
 // Values take several times the bytes of their text.
-constexpr std::size_t kTreeFactor = 4, kUncounted = 64 * 1024;
+constexpr std::size_t kTreeFactor = 4, kUncountedList = 64 * 1024;
 
 mcp::Failure refused(std::string text) { return {.code = mcp::ErrorCode::internal, .text = std::move(text)}; }
 
@@ -120,7 +120,7 @@ asio::awaitable<mcp::Or<Items>> McpServer::ask(Pointer self, ServerInstance::Poi
     params["cursor"] = next;
   }
   if (kind == Kind::tools) self->left_out_ = left_out;
-  if (items->share.resize(bytes > kUncounted ? bytes * kTreeFactor : 0) != http::Room::granted)
+  if (items->share.resize(bytes > kUncountedList ? bytes * kTreeFactor : 0) != http::Room::granted)
     co_return std::unexpected(refused("the workspace has no room for its list"));
   co_return Items(std::move(items));
 }

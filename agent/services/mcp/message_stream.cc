@@ -7,7 +7,7 @@
 namespace caisson::services {
 namespace {
 
-constexpr std::size_t kUncounted = 64 * 1024;
+constexpr std::size_t kFreeBytes = 64 * 1024;
 
 }  // namespace
 
@@ -21,7 +21,7 @@ void MessageStream::keep(std::string text) {
   changed.notify_all();
 }
 
-bool MessageStream::has_room() { return share_.resize(bytes_ > kUncounted ? bytes_ : 0) == http::Room::granted; }
+bool MessageStream::has_room() { return share_.resize(bytes_ > kFreeBytes ? bytes_ : 0) == http::Room::granted; }
 
 void MessageStream::push(const json::Value& message) {
   if (!over_) keep(json::dump(message));
