@@ -17,7 +17,7 @@ EVERYTHING = python("everything", "2025-11-25")
 @pytest.fixture(scope="module")
 def hub(launch):
     return launch(policies=granting("mcp"), EXTRA_MCP_SERVERS=configured(
-        every=EVERYTHING, plain=python("hostile", "nothing", "plain", prefix="", tags=["calm"], idle=2), secret=python("hostile", "nothing", hidden=True),
+        every=EVERYTHING, hasty=python("everything", "2025-11-25", timeout=1, hidden=True), plain=python("hostile", "nothing", "plain", prefix="", tags=["calm"], idle=2), secret=python("hostile", "nothing", hidden=True),
         newest=python("everything", "2026-07-28", revision="2026-07-28", block=["test_error*"]),
         ruled=python("hostile", "nothing", rules=[{"identities": ["token:reader"], "allow": ["hello"]}, {"identities": ["token:admin*"]}])))
 
@@ -129,6 +129,10 @@ def test_a_server_asks_the_client_of_its_request_and_no_other(api):
     assert told[-1]["data"]["result"]["content"][0]["text"] == "LLM response: heard this"
     told = able.stream("tools/call", {"name": "every_test_elicitation", "arguments": {"message": "who?"}}, answer=answer)
     assert told[0]["data"]["params"]["message"] == "who?" and "action=accept" in told[-1]["data"]["result"]["content"][0]["text"]
+    started = time.monotonic()
+    told = able.stream("tools/call", {"name": "hasty_test_elicitation", "arguments": {"message": "take your time"}},
+                       answer=lambda request: time.sleep(3) or answer(request))  # its timeout is one second
+    assert "action=accept" in told[-1]["data"]["result"]["content"][0]["text"] and time.monotonic() - started > 3
     plain = Client(api)  # says that it can do nothing of the kind
     error = plain.ask("tools/call", {"name": "every_test_sampling", "arguments": {"prompt": "this"}})["error"]
     assert "sampling/createMessage" in error["message"]

@@ -17,6 +17,7 @@ constexpr std::chrono::milliseconds kRest{50}, kLongestRest{5'000};
 // nobody asked for.
 constexpr std::chrono::milliseconds kMostDebt{2};
 constexpr int kUnaskedFactor = 10;
+constexpr std::chrono::seconds kGrace{5};  // of a server whose question was answered
 
 mcp::Failure failure(std::string text) { return {.code = mcp::ErrorCode::internal, .text = std::move(text)}; }
 
@@ -61,8 +62,11 @@ asio::awaitable<mcp::Or<json::Value>> LinePeer::call(Pointer self, ExchangePtr e
   const Forget forget{*self, *exchange, id};
   if (!self->push(mcp::request_message(id, method, std::move(params))))
     co_return std::unexpected(failure(self->program_->name() + " does not read its input"));
-  while (!exchange->reply && !exchange->called_off && self->alive())
-    if (!co_await exchange->changed.wait_until(deadline)) break;
+  while (!exchange->reply && !exchange->called_off && self->alive()) {
+    if (co_await exchange->changed.wait_until(deadline)) continue;
+    if (!exchange->is_waiting || !exchange->is_waiting()) break;
+    deadline = bridge::Clock::now() + kGrace;
+  }
   if (exchange->reply) co_return std::move(*exchange->reply);
   if (!self->alive()) co_return std::unexpected(failure(self->program_->end_error()->text()));
   co_return std::unexpected(

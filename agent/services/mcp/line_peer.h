@@ -18,6 +18,8 @@ namespace caisson::services {
 struct Exchange {
   explicit Exchange(asio::any_io_executor executor) : changed(std::move(executor)) {}
   std::function<void(json::Value params)> on_progress;  // absent: none is asked for
+  // While it returns true the deadline does not count: the server waits for a person's answer.
+  std::function<bool()> is_waiting;
   std::optional<mcp::Or<json::Value>> reply;
   bool called_off = false;
   bridge::Notifier changed;

@@ -189,6 +189,7 @@ asio::awaitable<mcp::Or<json::Value>> ServerInstance::request(Pointer self, std:
     for (auto one = meta.begin(); one != meta.end();) one = one.key().starts_with(kMeta) ? meta.erase(one) : std::next(one);
     if (meta.empty() && !exchange->on_progress) params.erase("_meta");
   }
+  exchange->is_waiting = [self] { return self->asked_back_ > 0; };
   const bridge::Clock::time_point deadline = bridge::Clock::now() + self->setup_.config.timeout;
   co_return co_await LinePeer::call(self->peer_, std::move(exchange), std::move(method), std::move(params), deadline);
 }
