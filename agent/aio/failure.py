@@ -11,7 +11,7 @@ CODES = {
     USAGE: "the command line is wrong, or the server does not accept an argument",
     UNREACHABLE: "no connection to the server",
     DENIED: "the server does not accept the credential, or it does not permit this",
-    ABSENT: "there is no such file, session, tab, skill, server or operation",
+    ABSENT: "there is no such file, session, tab, server or operation",
     LOCAL: "a file on this side cannot be read or written, or exists already",
     SERVER: "the server failed, or its answer is not understood",
     TIMEOUT: "the time was over",
