@@ -135,13 +135,11 @@ def layers():
 
 def main(net):
     inside = pathlib.Path(tempfile.mkdtemp(dir=HOME))
-    listening = socket.socket()
     try:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen()
+        listening = socket.create_server(("127.0.0.1", 0))
+        of = inside, listening.getsockname()
     except OSError:  # in a tier whose sessions have no network of their own
-        pass
-    of = inside, listening.getsockname()
+        of = inside, ("127.0.0.1", 1)
     print(json.dumps({
         "abi": call(CREATE, 0, 0, 1),
         "the session": attempts(*of),
