@@ -1,5 +1,5 @@
 """What the tests need of npm, in folders of the build: js/ (what makes and checks a JavaScript client), cdp_clients/ (programs that drive
-a browser), each with its package.json and its lock."""
+a browser), mcp_clients/, nested/ (agents that confine their commands), each with its package.json and its lock."""
 import fcntl
 import functools
 import os
