@@ -238,8 +238,7 @@ task<http::Response> list_states(Call call) {
 task<http::Response> approve_tools(Call call) {
   const services::McpServer::Pointer server = call.services.workspace->mcp->find(call.request.param("server_name"));
   if (!server) co_return no_server();
-  if (server->config().pin.size() == 64)
-    co_return http::fail("its tools are pinned by the configuration: change `pin` there");
+  if (server->config().pin.size() == 64) co_return http::fail("its tools are pinned by the configuration: change `pin` there");
   server->approve();
   co_return http::ok(server->status());
 }

@@ -151,7 +151,8 @@ Status ServerInstance::add_secrets() {
 
 // The program with its settings, behind eight digits of its length. Text in JSON is text in Python.
 std::string ServerInstance::remote_program() const {
-  const std::string program = "import json\nSETTINGS = json.loads(" + json::dump(remote_settings_) + ")\n" + std::string(inside::kMcpRemote);
+  const std::string program =
+      "import json\nSETTINGS = json.loads(" + json::dump(remote_settings_) + ")\n" + std::string(inside::kMcpRemote);
   const std::string length = std::to_string(program.size());
   return std::string(8 - std::min<std::size_t>(8, length.size()), '0') + length + program;
 }
