@@ -17,6 +17,8 @@ OWN = {
     "/v1/audit/sessions",
     "/v1/audit/sessions/{session_id}",
     "/v1/browser/takeover",
+    "/v1/mcp/states",
+    "/v1/mcp/{server_name}/approve",
     "/v1/policies",
     "/v1/policies/{domain}",
     "/v1/policies/reload",
