@@ -4,10 +4,11 @@ import hashlib
 import json
 import os
 import pathlib
+import threading
 import time
 
 import pytest
-from conftest import Api
+from conftest import Api, eventually
 from mcp_client import Client, Stateless, events
 from upstream import configured, granting, python
 
@@ -17,7 +18,7 @@ EVERYTHING = python("everything", "2025-11-25")
 @pytest.fixture(scope="module")
 def hub(launch):
     return launch(policies=granting("mcp"), EXTRA_MCP_SERVERS=configured(
-        every=EVERYTHING, hasty=python("everything", "2025-11-25", timeout=1, hidden=True), plain=python("hostile", "nothing", "plain", prefix="", tags=["calm"], idle=2), secret=python("hostile", "nothing", hidden=True),
+        every=EVERYTHING, endless=python("hostile", "never", hidden=True), hasty=python("everything", "2025-11-25", timeout=1, hidden=True), plain=python("hostile", "nothing", "plain", prefix="", tags=["calm"], idle=2), secret=python("hostile", "nothing", hidden=True),
         newest=python("everything", "2026-07-28", revision="2026-07-28", block=["test_error*"]),
         ruled=python("hostile", "nothing", rules=[{"identities": ["token:reader"], "allow": ["hello"]}, {"identities": ["token:admin*"]}])))
 
@@ -152,17 +153,22 @@ def test_a_stream_that_broke_goes_on_where_it_was(api, client):
     assert again.status_code == 400
 
 
-def test_a_call_that_is_called_off_ends_at_once(api, hub, contract):
-    import threading
-    client = Client(api)
+def in_call(api, client, id_):
+    """A call that never ends, once it is under way, and where its answer will be."""
     answers = []
-    body = {"jsonrpc": "2.0", "id": "slow", "method": "tools/call", "params": {"name": "every_test_tool_with_progress", "arguments": {}}}
-    threading.Thread(target=lambda: answers.append(client.post(body).json())).start()
-    time.sleep(0.05)
-    started = time.monotonic()
+    body = {"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": {"name": "endless_act", "arguments": {}}}
+    threading.Thread(target=lambda: answers.append(client.post(body).json()), daemon=True).start()
+    eventually(lambda: any(one["name"] == "endless" and one.get("under_way") for one in api.data("/v1/mcp/states", method="GET")["servers"]))
+    time.sleep(0.2)  # from the hub to the server
+    return answers
+
+
+def test_a_call_that_is_called_off_ends(api):
+    client = Client(api)
+    assert client.call("endless_hello")["content"]
+    answers = in_call(api, client, "slow")
     client.post({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "slow"}})
-    while not answers and time.monotonic() < started + 5:
-        time.sleep(0.01)
+    eventually(lambda: answers)
     assert "cancelled" in answers[0]["error"]["message"]
 
 
@@ -236,23 +242,14 @@ def test_it_starts_when_it_is_used_and_ends_when_it_is_idle(hub, client):
     assert not programs(hub, "hostile.py nothing plain"), pid
 
 
-def test_after_its_death_a_call_fails_at_once_and_the_next_one_works(hub, client):
-    import threading
-    answers = []
-    client.call("every_test_simple_text")
-    before = programs(hub, "everything.py 2025-11-25")
-    assert before
-    body = {"jsonrpc": "2.0", "id": "doomed", "method": "tools/call", "params": {"name": "every_test_tool_with_progress", "arguments": {}}}
-    threading.Thread(target=lambda: answers.append((client.post(body).json(), time.monotonic()))).start()
-    time.sleep(0.03)
-    for pid in before:
+def test_after_its_death_a_call_fails_and_the_next_one_works(hub, api, client):
+    assert client.call("endless_hello")["content"]
+    answers = in_call(api, client, "doomed")
+    for pid in programs(hub, "hostile.py never"):
         os.kill(pid, 9)
-    killed = time.monotonic()
-    while not answers and time.monotonic() < killed + 10:
-        time.sleep(0.01)
-    answer, at = answers[0]
-    assert answer["error"]["code"] == -32603 and "SIGKILL" in answer["error"]["message"] and at - killed < 2
-    assert client.call("every_test_simple_text")["content"]
+    eventually(lambda: answers)  # long before the minute that an answer may take
+    assert answers[0]["error"]["code"] == -32603 and "SIGKILL" in answers[0]["error"]["message"]
+    assert client.call("endless_hello")["content"]
 
 
 def test_a_configuration_that_makes_no_sense_is_named(launch):
