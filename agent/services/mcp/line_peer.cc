@@ -7,7 +7,7 @@
 namespace caisson::services {
 namespace {
 
-constexpr std::size_t kTurnBytes = 64 * 1024, kLongLine = 256 * 1024;
+constexpr std::size_t kReadBytes = 64 * 1024, kLongLine = 256 * 1024;
 constexpr std::size_t kUncountedLine = 128 * 1024;
 // A server that says more than that unasked in one turn is read again after a rest: a flood costs its own server time, and the
 // others next to nothing.
@@ -17,7 +17,7 @@ constexpr std::chrono::milliseconds kRest{50}, kLongestRest{5'000};
 // nobody asked for.
 constexpr std::chrono::milliseconds kMostDebt{2};
 constexpr int kUnaskedFactor = 10;
-constexpr std::chrono::seconds kGrace{5};  // of a server whose question was answered
+constexpr std::chrono::seconds kAfterAnswer{5};  // of a server whose question was answered
 
 mcp::Failure failure(std::string text) { return {.code = mcp::ErrorCode::internal, .text = std::move(text)}; }
 
@@ -65,7 +65,7 @@ asio::awaitable<mcp::Or<json::Value>> LinePeer::call(Pointer self, ExchangePtr e
   while (!exchange->reply && !exchange->called_off && self->alive()) {
     if (co_await exchange->changed.wait_until(deadline)) continue;
     if (!exchange->is_waiting || !exchange->is_waiting()) break;
-    deadline = bridge::Clock::now() + kGrace;
+    deadline = bridge::Clock::now() + kAfterAnswer;
   }
   if (exchange->reply) co_return std::move(*exchange->reply);
   if (!self->alive()) co_return std::unexpected(failure(self->program_->end_error()->text()));
@@ -83,7 +83,7 @@ bool LinePeer::push_text(std::string_view text) {
   const std::size_t waiting = outbox_.size() - done_;
   if (waiting > 0 && waiting + text.size() > kMostUnread) return false;
   if (waiting + text.size() > kUncountedLine && to_.resize(waiting + text.size()) != http::Room::granted) return false;
-  if (done_ > kTurnBytes) outbox_.erase(0, std::exchange(done_, 0));
+  if (done_ > kReadBytes) outbox_.erase(0, std::exchange(done_, 0));
   outbox_ += text;
   if (writing_ || !flush()) return true;
   writing_ = true;
@@ -153,7 +153,7 @@ Result<ReadEnd> LinePeer::read_turn() {
       if (taken) taken = take_line();
     }
   };
-  const ReadEnd read = read_available(program_->output(), kTurnBytes, keep);
+  const ReadEnd read = read_available(program_->output(), kReadBytes, keep);
   if (read == ReadEnd::closed) program_->note_output_over();
   TRY(std::move(taken));
   if (line_.size() > kUncountedLine && from_.resize(line_.size()) != http::Room::granted)
