@@ -7,7 +7,7 @@
 namespace caisson::services {
 namespace {
 
-constexpr std::size_t kReadBytes = 64 * 1024, kLongLine = 256 * 1024;
+constexpr std::size_t kLineTurnBytes = 64 * 1024, kLongLine = 256 * 1024;
 constexpr std::size_t kUncountedLine = 128 * 1024;
 // A server that says more than that unasked in one turn is read again after a rest: a flood costs its own server time, and the
 // others next to nothing.
@@ -83,7 +83,7 @@ bool LinePeer::push_text(std::string_view text) {
   const std::size_t waiting = outbox_.size() - done_;
   if (waiting > 0 && waiting + text.size() > kMostUnread) return false;
   if (waiting + text.size() > kUncountedLine && to_.resize(waiting + text.size()) != http::Room::granted) return false;
-  if (done_ > kReadBytes) outbox_.erase(0, std::exchange(done_, 0));
+  if (done_ > kLineTurnBytes) outbox_.erase(0, std::exchange(done_, 0));
   outbox_ += text;
   if (writing_ || !flush()) return true;
   writing_ = true;
@@ -153,7 +153,7 @@ Result<ReadEnd> LinePeer::read_turn() {
       if (taken) taken = take_line();
     }
   };
-  const ReadEnd read = read_available(program_->output(), kReadBytes, keep);
+  const ReadEnd read = read_available(program_->output(), kLineTurnBytes, keep);
   if (read == ReadEnd::closed) program_->note_output_over();
   TRY(std::move(taken));
   if (line_.size() > kUncountedLine && from_.resize(line_.size()) != http::Room::granted)
