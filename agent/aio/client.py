@@ -144,7 +144,7 @@ REACH = "is it running there? --api-url or AIO_API_URL name another"
 
 
 def refusal(response, answer, what: str) -> Failure:
-    """What an answer that is no success says. Its words are the server's, or a program's behind it: they are escaped."""
+    """The message of an answer that reports a failure, escaped: the server, or a program behind it, wrote it."""
     status, told = response.status, ""
     if isinstance(answer, dict):
         told = details(answer.get("detail")) or str(answer.get("message") or "")

@@ -1,4 +1,4 @@
-"""aio completion: the table of the commands as scripts for shells. What they complete is in the script; they ask no server."""
+"""aio completion: the table of the commands as scripts for shells. The scripts hold everything that they complete, and ask no server."""
 from __future__ import annotations
 
 import shlex

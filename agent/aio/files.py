@@ -14,7 +14,7 @@ MOST_ENTRIES = 100_000
 
 
 def download(client, remote: str, target):
-    """change_policy=abort: half of an old and half of a new file is no file."""
+    """change_policy=abort: a file that changes during its download must not arrive half old and half new."""
     return transfer.download(client, "/v1/file/download", {"path": remote, "change_policy": "abort"}, target, remote)
 
 

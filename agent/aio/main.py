@@ -80,7 +80,7 @@ def main(argv: list) -> int:
         say("an argument is not UTF-8 text, which is all that can be sent")
         return own(USAGE, argv)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as why:
-        # Most likely the answer of a server that is none of AIO's; a fault of ours looks the same.
+        # Most likely the server does not speak this API; a fault of ours looks the same.
         if os.environ.get("AIO_TRACEBACK"):
             raise
         say(f"the server's answer is not understood: {type(why).__name__}: {cut(visible(why), 200)}; AIO_TRACEBACK=1 shows where")

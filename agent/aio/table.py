@@ -131,7 +131,7 @@ def codes() -> str:
 
 
 def first_word(argv: list) -> str:
-    """The group, or the command without one; "" if there is none."""
+    """The group, or the command if it has no group; "" if neither was given."""
     valued = {name for arg in GLOBAL if arg.type is not bool for name in arg.names.split()}
     skip = False
     for word in argv:

@@ -21,7 +21,7 @@ struct AccessLine {
   std::chrono::microseconds took{};
 };
 
-// A call of an MCP tool: what was asked of whom by whom, and how it ended. Of the arguments there is a digest alone.
+// A call of an MCP tool: its workspace, credential, server and tool, a digest of its arguments, and its outcome.
 struct CallLine {
   std::string_view workspace, identity, server, tool, arguments_digest;
   std::string_view outcome;  // "done", "tool_error", "error"

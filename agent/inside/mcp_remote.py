@@ -53,7 +53,7 @@ def failed(message, text):
 
 
 def header_text(value):
-    """Of a name in a header (2026-07-28): what is no visible ASCII is sent as base64."""
+    """A name as a header's value (2026-07-28): text that is not visible ASCII is encoded in base64."""
     plain = all(" " < c <= "~" for c in value) and not value.startswith("=?base64?")
     return value if plain else f"=?base64?{base64.b64encode(value.encode()).decode()}?="
 

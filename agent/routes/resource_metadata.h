@@ -1,5 +1,5 @@
-// OAuth 2.0 Protected Resource Metadata (RFC 9728): tells clients of MCP who issues the tokens that /mcp takes. There is none
-// unless CAISSON_JWT_ISSUER names the issuer.
+// OAuth 2.0 Protected Resource Metadata (RFC 9728): tells clients of MCP the issuer of the tokens that /mcp takes. It
+// is served only if CAISSON_JWT_ISSUER names that issuer.
 #pragma once
 
 #include "agent/http/request.h"

@@ -6,7 +6,7 @@ import time
 
 import pytest
 from conftest import Api
-from mcp_client import Client, Stateless, message
+from mcp_client import Client, Stateless
 from upstream import configured, granting, python
 
 KINDS = ("flood", "floodlong", "forge", "long_line", "bomb", "spy", "die", "rug", "ask_back", "never")
@@ -14,7 +14,7 @@ MIB = 1024 * 1024
 
 
 @pytest.fixture(scope="module")
-def hub(launch, tmp_path_factory):
+def hub(launch):
     return launch(policies=granting("mcp"), EXTRA_MCP_SERVERS=configured(
         good=python("everything", "2025-11-25"), mute=python("hostile", "mute"), broken=python("hostile", "broken"), timeless=python("hostile", "never", timeout=1),
         leak=python("hostile", "leak", env={"TOKEN": "s3cret-of-the-server"}), odd=python("hostile", "odd"), huge=python("hostile", "huge"),
@@ -64,8 +64,8 @@ def test_a_flood_costs_its_own_server_time_and_the_hub_no_memory(api, hub, clien
 
 def test_forged_ids_and_notifications_reach_nobody_else(api, client):
     other = Client(api, capabilities={"elicitation": {}, "sampling": {}})
-    body = message("tools/call", {"name": "good_test_tool_with_progress", "arguments": {}, "_meta": {"progressToken": 1}})
-    heard, out = in_background(lambda: other.stream("tools/call", body["params"]))
+    asked = {"name": "good_test_tool_with_progress", "arguments": {}, "_meta": {"progressToken": 1}}
+    heard, out = in_background(lambda: other.stream("tools/call", asked))
     time.sleep(0.05)
     assert call(client, "forge_act")["result"]["content"][0]["text"] in ("its own", "forged")
     heard.join(10)

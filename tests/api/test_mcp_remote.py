@@ -4,22 +4,13 @@ import json
 import os
 import pathlib
 import queue
-import shutil
-import sys
 
 import pytest
 from conftest import Api
 from launcher_process import Launcher
 from mcp_client import Client, Stateless
+from outside import OTHER, PUBLIC, world
 from upstream import configured
-
-if os.geteuid() == 0 and "CAISSON_URL" not in os.environ and shutil.which("curl"):
-    SESSION = pathlib.Path(__file__).parents[1] / "session"
-    sys.path += [str(SESSION), str(SESSION / "egress")]
-    import world
-    from world import OTHER, PUBLIC
-else:
-    pytest.skip("needs root, curl and a server of its own", allow_module_level=True)
 
 SECRET = "Bearer s3cret-of-the-far-server"
 TOOLS = [{"name": name, "description": name, "inputSchema": {"type": "object", "properties": {}}} for name in ("hello", "slow", "big", "moved")]

@@ -12,13 +12,12 @@ from conftest import Api, eventually
 from mcp_client import Client, Stateless, events
 from upstream import configured, granting, python
 
-EVERYTHING = python("everything", "2025-11-25")
-
-
 @pytest.fixture(scope="module")
 def hub(launch):
     return launch(policies=granting("mcp"), EXTRA_MCP_SERVERS=configured(
-        every=EVERYTHING, endless=python("hostile", "never", hidden=True), hasty=python("everything", "2025-11-25", timeout=1, hidden=True), plain=python("hostile", "nothing", "plain", prefix="", tags=["calm"], idle=2), secret=python("hostile", "nothing", hidden=True),
+        every=python("everything", "2025-11-25"), hasty=python("everything", "2025-11-25", timeout=1, hidden=True),
+        endless=python("hostile", "never", hidden=True), secret=python("hostile", "nothing", hidden=True),
+        plain=python("hostile", "nothing", "plain", prefix="", tags=["calm"], idle=2),
         newest=python("everything", "2026-07-28", revision="2026-07-28", block=["test_error*"]),
         ruled=python("hostile", "nothing", rules=[{"identities": ["token:reader"], "allow": ["hello"]}, {"identities": ["token:admin*"]}])))
 

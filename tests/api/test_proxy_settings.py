@@ -1,7 +1,5 @@
 """/v1/proxy: upstream, mappings, excludes and diagnosis, through the API and the SDK, with a launcher that stands in an internet of the test's own."""
-import os
 import pathlib
-import shutil
 import urllib.parse
 
 import httpx
@@ -9,17 +7,7 @@ import pytest
 import sdk
 from conftest import HEADER, Api, eventually
 from launcher_process import BUILD, Launcher
-
-if os.geteuid() == 0 and "CAISSON_URL" not in os.environ and shutil.which("curl"):
-    import sys
-
-    SESSION = pathlib.Path(__file__).parents[1] / "session"
-    sys.path += [str(SESSION), str(SESSION / "egress")]
-    import world
-    from proxies import HttpProxy
-    from world import OTHER, PRIVATE, PUBLIC
-else:
-    pytest.skip("needs root, curl and a server of its own", allow_module_level=True)
+from outside import OTHER, PRIVATE, PUBLIC, HttpProxy, world
 
 SECRET = "hunter2-of-the-proxy"
 RULES = {
