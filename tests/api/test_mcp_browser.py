@@ -3,6 +3,7 @@ import base64
 import json
 
 import pytest
+from conftest import eventually
 from mcp_client import Client
 from screen import needs_desktop
 from test_mcp import BROWSER
@@ -134,13 +135,11 @@ def test_tabs(tools, page):
 def test_downloads_are_listed(tools, page):
     tools.text("browser_click", selector="#save")
 
-    def done():
-        return [one for one in tools.call("browser_get_download_list")["structuredContent"]["list"] if one["state"] == "completed"]
-    for _ in range(100):
-        if done():
-            break
-    [one] = done()
-    assert one["suggestedFilename"] == "mcp.txt" and one["path"].endswith("Downloads/mcp.txt") and one["bytes"] == 5
+    def done():  # the browser is the leg's: it also lists what other files of tests downloaded
+        listed = tools.call("browser_get_download_list")["structuredContent"]["list"]
+        return [one for one in listed if one["suggestedFilename"] == "mcp.txt" and one["state"] == "completed"]
+    [one] = eventually(done)
+    assert one["path"].endswith("Downloads/mcp.txt") and one["bytes"] == 5
 
 
 def test_the_screen(api, tools, page):

@@ -6,7 +6,7 @@ import time
 
 import pytest
 from conftest import Api
-from mcp_client import Client, Stateless
+from mcp_client import Client, Stateless, message
 from upstream import configured, granting, python
 
 KINDS = ("flood", "floodlong", "forge", "long_line", "bomb", "spy", "die", "rug", "ask_back", "never")
@@ -55,7 +55,8 @@ def in_background(act):
 def test_a_flood_costs_its_own_server_time_and_the_hub_no_memory(api, hub, client, kind):
     good(api)
     before = hub.memory_peaks()["agent"]
-    in_background(lambda: call(Client(api), f"{kind}_act"))
+    flooded = message("tools/call", {"name": f"{kind}_act", "arguments": {}})
+    in_background(lambda: Client(api).post(flooded))
     time.sleep(0.5)
     slowest = max(good(api) for _ in range(50))
     assert hub.memory_peaks()["agent"] - before < (16 if kind == "flood" else 64) * MIB
