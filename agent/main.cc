@@ -16,13 +16,14 @@
 #include "agent/auth/certificate.h"
 #include "agent/bridge/courier_client.h"
 #include "agent/bridge/launcher_client.h"
+#include "agent/bridge/openings.h"
 #include "agent/http/lane.h"
 #include "agent/http/log.h"
 #include "agent/http/server.h"
 #include "agent/metrics/registry.h"
 #include "agent/proxy/proxy.h"
-#include "agent/proxy/published.h"
 #include "agent/routes/app.h"
+#include "agent/routes/inside_api.h"
 #include "agent/routes/sandbox_info.h"
 #include "agent/routes/status.h"
 #include "agent/routes/table.h"
@@ -115,14 +116,14 @@ struct Agent {
         tracer(io.get_executor(), tracing(settings, courier)),
         workspaces(launcher, std::move(config)),
         proxy(launcher, std::chrono::seconds(settings.preview_seconds)),
-        published(launcher),
+        openings(launcher),
         sandbox({.user = settings.user, .workspace = settings.workspace, .timezone = settings.timezone, .port = settings.port}),
         services{.status = &status,
                  .sandbox = &sandbox,
                  .launcher = &launcher,
                  .workspaces = &workspaces,
                  .proxy = &proxy,
-                 .published = &published,
+                 .openings = &openings,
                  .workspace = workspaces.standard().get()},
         app(services,
             {.auth = with_courier(settings.auth, settings, courier),
@@ -133,12 +134,19 @@ struct Agent {
             routes::all_routes()),
         server(io, app, {},
                {settings.trusted_proxies, settings.access_log ? STDERR_FILENO : -1, std::move(tls),
-                settings.traced ? &tracer : nullptr}) {
+                settings.traced ? &tracer : nullptr}),
+        inside(launcher, openings, *services.gate, server) {
     services.server = &server;
     courier.on_spans = report_of_spans();
     courier.on_keys = [this](Result<std::string> set) { services.gate->take_keys(std::move(set)); };
-    workspaces.on_end = [this](const std::string& name) { services.gate->workspace_ended(name); };
-    workspaces.on_policies = [this] { published.policies_changed(); };
+    workspaces.on_end = [this](const std::string& name) {
+      services.gate->workspace_ended(name);
+      inside.workspace_ended(name);
+    };
+    workspaces.on_policies = [this] { openings.policies_changed(); };
+    launcher.variables_of = [this](std::shared_ptr<bridge::SessionHandle> session) {
+      return inside.variables(std::move(session));
+    };
     workspaces.on_stop = [this](const std::string& name) { proxy.pool.forget(name); };
   }
   bridge::LauncherClient launcher;
@@ -146,12 +154,13 @@ struct Agent {
   traces::Tracer tracer;
   services::Workspaces workspaces;
   proxy::Proxy proxy;
-  proxy::PublishedPorts published;
+  bridge::Openings openings;
   routes::AgentStatus status;
   routes::SandboxInfo sandbox;
   routes::Services services;
   routes::App app;
   http::Server server;
+  routes::InsideApi inside;
 };
 
 // Runs the hooks that the operator's environment names. A failure is logged and does not stop the server: no wall depends on a

@@ -11,7 +11,7 @@ from .text import visible
 DEFAULT_URL = "http://127.0.0.1:8080"
 URL_VARIABLE, WORKSPACE_VARIABLE = "AIO_API_URL", "AIO_WORKSPACE"
 # The first that is set counts. A session's token goes before a key: it is the narrower credential.
-CREDENTIALS = (("CAISSON_TOKEN", "Authorization"), ("AIO_API_KEY", "X-AIO-API-Key"), ("SANDBOX_API_KEY", "X-AIO-API-Key"))
+CREDENTIALS = (("AIO_TOKEN", "Authorization"), ("AIO_API_KEY", "X-AIO-API-Key"), ("SANDBOX_API_KEY", "X-AIO-API-Key"))
 MOST_KEY = 16 * 1024
 
 

@@ -143,7 +143,7 @@ def first_word(argv: list) -> str:
 
 def parser_for(commands, wanted: str) -> Parser:
     """With the commands of the wanted group alone: each start of the program would pay for the others."""
-    top = Parser(prog="aio", description="The AIO Sandbox API. The credential is the first of --key-file, CAISSON_TOKEN, AIO_API_KEY and "
+    top = Parser(prog="aio", description="The AIO Sandbox API. The credential is the first of --key-file, AIO_TOKEN, AIO_API_KEY and "
                  "SANDBOX_API_KEY.", epilog=codes(), formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     for arg in GLOBAL:
         add(top, arg, default=argparse.SUPPRESS)

@@ -10,10 +10,18 @@
 namespace caisson::auth {
 namespace {
 
-constexpr std::string_view kPageHeader = "x-caisson-page", kKeyRoot = "key:", kMintedRoot = "minted:", kPeerRoot = "peer:";
+constexpr std::string_view kPageHeader = "x-caisson-page",
+                           kKeyRoot = "key:", kMintedRoot = "minted:", kPeerRoot = "peer:", kSessionRoot = "session:";
 constexpr std::size_t kMaxGood = 1024, kMaxForeign = 4096;
 // No number of guesses that come over a network finds a key of so many characters, and looking one up costs a digest.
 constexpr std::size_t kUnguessable = 20;
+
+// With the areas, so that what has been admitted ends with them.
+std::string root_of(const SessionTokens::Token& token, const std::vector<std::string>& areas) {
+  std::string root = std::string(kSessionRoot) + token.id;
+  for (const std::string& area : areas) root += " " + area;
+  return root;
+}
 
 std::string_view header_or_none(const http::Request& request, std::string_view name) { return request.header(name).value_or(""); }
 
@@ -87,6 +95,11 @@ bool Gate::is_rooted(const Principal& principal, Now now) const {
 bool Gate::is_root(std::string_view root, Now now) const {
   if (root.empty()) return settings_.off;
   if (root == kPeerRoot) return !settings_.peers.empty();
+  if (root.starts_with(kSessionRoot)) {
+    const std::string_view id = root.substr(kSessionRoot.size());
+    const SessionTokens::Token* token = session_tokens_.by_id(id.substr(0, id.find(' ')));
+    return token != nullptr && root == root_of(*token, session_areas(token->domain));
+  }
   if (root.starts_with(kKeyRoot)) return keys_.by_digest(root.substr(kKeyRoot.size()), now.seconds) != nullptr;
   if (!root.starts_with(kMintedRoot)) return jwt_.has_root(root);
   const MintedTokens::Token* token = minted.by_id(root.substr(kMintedRoot.size()), now.seconds);
@@ -161,6 +174,27 @@ std::string Gate::login_ticket(Principal owner, Now now) {
   return login_tickets_.issue(std::move(owner), true, now.steady);
 }
 
+std::string Gate::session_token(const std::string& workspace, const std::string& domain) {
+  return session_tokens_.secret_for(workspace, domain, lives_.of(workspace));
+}
+
+Gate::Identified Gate::by_session_token(const http::Request& request, Now now) {
+  const auto secret = key_of(request);
+  if (!secret) return std::unexpected(Refusal::absent);
+  const SessionTokens::Token* token = session_tokens_.by_secret(*secret);
+  if (token == nullptr || token->workspace != request.inside) return std::unexpected(Refusal::wrong);
+  const std::vector<std::string> areas = session_areas(token->domain);
+  auto scopes = Scopes::parse(areas, areas_);
+  if (areas.empty() || !scopes) return std::unexpected(Refusal::wrong);
+  return checked(Principal{.kind = Kind::session,
+                           .name = "session:" + token->domain,
+                           .bounds = {.scopes = std::move(*scopes), .workspace = token->workspace},
+                           .root = root_of(*token, areas),
+                           .handed_on = true,
+                           .workspace = token->life},
+                 now);
+}
+
 void Gate::workspace_ended(std::string_view name) {
   lives_.end(name);
   drop_over();
@@ -176,6 +210,7 @@ void Gate::drop_over() {
   login_tickets_.drop_over();
   logins.drop_over();
   minted.drop_over();
+  session_tokens_.drop_over();
 }
 
 Gate::Identified Gate::by_login_ticket(const http::Request& request, std::string_view ticket, Now now) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <expected>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,6 +17,7 @@
 #include "agent/auth/logins.h"
 #include "agent/auth/minted.h"
 #include "agent/auth/principal.h"
+#include "agent/auth/session_tokens.h"
 #include "agent/auth/tickets.h"
 #include "agent/http/network.h"
 #include "agent/http/request.h"
@@ -94,6 +96,11 @@ class Gate {
   [[nodiscard]] std::string open_login(const http::Request& request, Principal owner, PathPrefix path, std::string host, Now now);
   [[nodiscard]] Result<const MintedTokens::Token*> mint(const Principal& minter, std::string label, Bounds bounds,
                                                         std::int64_t ends, Now now);
+  // For programs of that domain in that workspace.
+  [[nodiscard]] std::string session_token(const std::string& workspace, const std::string& domain);
+  // Of a request that came out of a workspace's network. No other credential counts there: what a session knows of the operator's
+  // keys opens nothing from within.
+  [[nodiscard]] Identified by_session_token(const http::Request& request, Now now);
   void workspace_ended(std::string_view name);
   // The page of the request and all that it opened.
   void log_out(const http::Request& request);
@@ -101,6 +108,10 @@ class Gate {
   [[nodiscard]] std::string login_ticket(Principal owner, Now now);
   [[nodiscard]] Identified by_login_ticket(const http::Request& request, std::string_view ticket, Now now);
 
+  // The areas that the policy of a domain opens to its sessions now.
+  std::function<std::vector<std::string>(const std::string& domain)> session_areas = [](const std::string&) {
+    return std::vector<std::string>();
+  };
   Tickets tickets;
   Logins logins;
   MintedTokens minted;
@@ -118,6 +129,7 @@ class Gate {
   GateSettings settings_;
   std::vector<std::string_view> areas_;
   WorkspaceLives lives_;
+  SessionTokens session_tokens_;
   Tickets login_tickets_{std::chrono::seconds(30)};
   ApiKeys keys_;
   http::WatchedFile keys_file_;

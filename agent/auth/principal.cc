@@ -97,7 +97,8 @@ bool Bounds::within(const Bounds& other) const {
 }
 
 std::string_view kind_name(Kind kind) {
-  constexpr std::array<std::string_view, 8> kNames{"key", "jwt", "minted", "ticket", "page", "peer", "published", "open"};
+  constexpr std::array<std::string_view, 9> kNames{"key",  "jwt",       "minted",  "ticket", "page",
+                                                   "peer", "published", "session", "open"};
   static_assert(kNames.size() == static_cast<std::size_t>(Kind::open) + 1, "one for each kind");
   return kNames[static_cast<std::size_t>(kind)];
 }

@@ -68,8 +68,8 @@ struct Bounds {
   bool operator==(const Bounds&) const = default;
 };
 
-// published: none; for a port that a policy opens to everybody.
-enum class Kind { key, jwt, minted, ticket, page, peer, published, open };
+// published: none; for a port that a policy opens to everybody. session: of a program in a session (session_tokens.h).
+enum class Kind { key, jwt, minted, ticket, page, peer, published, session, open };
 [[nodiscard]] std::string_view kind_name(Kind kind);
 
 struct Principal {

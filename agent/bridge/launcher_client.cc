@@ -193,6 +193,7 @@ task<ExecOutcome> LauncherClient::session_exec(std::shared_ptr<SessionHandle> se
   const bool wants_pty = request.pty.has_value();
   const bool wants_stdin = request.with_stdin;
   if (request.tool) request.argv.at(0).insert(0, session->tools + "/");
+  else if (variables_of) request.env.merge(co_await variables_of(session));
   json::Value body = exec_body(session->id, request);
   const metrics::Stopwatch watch;
   traces::ChildSpan span(co_await asio::this_coro::executor, "session_exec");
@@ -395,6 +396,20 @@ task<Fd> LauncherClient::workspace_connect(std::string workspace, std::uint16_t 
   if (!is_ok(entry->reply->body)) co_return std::unexpected(refusal(entry->reply->body).error);
   if (entry->reply->fds.size() != 1) co_return fail(Code::io, "workspace_connect: unexpected descriptors from the launcher");
   co_return std::move(entry->reply->fds[0]);
+}
+
+task<std::vector<Fd>> LauncherClient::workspace_listen(std::string workspace, std::uint16_t port) {
+  json::Value body = {{"workspace", std::move(workspace)}, {"port", port}, {"listen", true}};
+  CO_TRY_ASSIGN(const auto entry, co_await call(ipc::Op::workspace_connect, std::move(body), seconds(30)));
+  if (!is_ok(entry->reply->body)) co_return std::unexpected(refusal(entry->reply->body).error);
+  if (entry->reply->fds.empty()) co_return fail(Code::io, "workspace_connect: no descriptor from the launcher");
+  co_return std::move(entry->reply->fds);
+}
+
+task<void> LauncherClient::session_note(std::string session, json::Value note) {
+  json::Value body = {{"session", std::move(session)}, {"note", std::move(note)}};
+  CO_TRY(co_await query(ipc::Op::session_note, std::move(body), seconds(10)));
+  co_return Status{};
 }
 
 void LauncherClient::on_workspace_end(std::function<void(const std::string&)> told) { link_->on_workspace_end = std::move(told); }

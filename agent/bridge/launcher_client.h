@@ -42,6 +42,7 @@ class LauncherClient {
   [[nodiscard]] task<std::shared_ptr<SessionHandle>> session_create(std::string domain, std::string label, std::string workspace,
                                                                     bool isolated = false, std::uint64_t memory_bytes = 0,
                                                                     bool keep = false);
+  // With what `variables_of` says, where the request has no such variables itself; the agent's own programs get none of these.
   [[nodiscard]] task<ExecOutcome> session_exec(std::shared_ptr<SessionHandle> session, ExecRequest request);
   [[nodiscard]] task<void> exec_signal(std::shared_ptr<ExecHandle> exec, std::string signal);
   [[nodiscard]] task<json::Value> session_stat(std::string session);
@@ -77,12 +78,20 @@ class LauncherClient {
   [[nodiscard]] task<void> workspace_resume(std::string name);
   // A socket that is connected to that port of the workspace's loopback, and to no other network's.
   [[nodiscard]] task<Fd> workspace_connect(std::string workspace, std::uint16_t port);
+  // Listening sockets at that port of the workspace's loopback, or at another where it is taken: in its network, and behind it,
+  // where there is one, in its network with a way out. unavailable: it has no network of its own here.
+  [[nodiscard]] task<std::vector<Fd>> workspace_listen(std::string workspace, std::uint16_t port);
+  // Puts an object of at most ipc::kMaxNote bytes on record in the session's log.
+  [[nodiscard]] task<void> session_note(std::string session, json::Value note);
   // Called when a workspace has ended, for whatever reason.
   void on_workspace_end(std::function<void(const std::string& name)> told);
   // Called when new policies are in force, even if a client of the launcher other than the agent asked for the reload.
   void on_policy_reload(std::function<void()> told);
   // Called when one of our sessions has ended without our request; `end_reason` says why.
   void on_session_end(std::function<void(const SessionHandle& session)> told);
+
+  // Asked before each command.
+  std::function<asio::awaitable<Environment>(std::shared_ptr<SessionHandle>)> variables_of;
 
   // What hello() answered.
   [[nodiscard]] const Greeting& greeting() const { return greeting_; }

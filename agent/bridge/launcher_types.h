@@ -60,11 +60,13 @@ struct PtySize {
   int cols = 120, rows = 40;
 };
 
+using Environment = std::map<std::string, std::optional<std::string>>;  // nullopt: unset
+
 struct ExecRequest {
   std::vector<std::string> argv;
   bool tool = false;  // argv[0] is one of the agent's programs for use inside sessions
   std::string cwd;
-  std::map<std::string, std::optional<std::string>> env;  // nullopt: unset
+  Environment env;
   bool with_stdin = true;
   std::optional<PtySize> pty;
   std::optional<std::int64_t> hard_timeout_ms;

@@ -7,7 +7,8 @@
 
 namespace caisson::http {
 
-std::string address_of(const asio::ip::tcp::socket& socket) {
+std::string address_of(const asio::ip::tcp::socket& socket, const std::string& inside) {
+  if (!inside.empty()) return "workspace:" + inside;
   boost::system::error_code error;
   const auto peer = socket.remote_endpoint(error);
   if (error) return "";

@@ -146,6 +146,7 @@ asio::awaitable<bool> Connection::handle(Head head) {
   request.query = std::move(target->query);
   Client client = client_of(head.headers, remote_, stream_.tls() != nullptr, state_->proxies);
   request.connected_from = remote_;
+  request.inside = inside_;
   request.remote = record_.remote = std::move(client.remote);
   request.host = std::move(client.host);
   request.scheme = record_.scheme = client.scheme;
@@ -435,8 +436,9 @@ void Connection::finish() {
   if (const TlsStream* tls = stream_.tls()) tls->finish();
 }
 
-task<void> run_connection(std::shared_ptr<Server::State> state, asio::ip::tcp::socket socket, TlsContext tls, Place place) {
-  Connection connection(std::move(state), std::move(socket), tls, place);
+task<void> run_connection(std::shared_ptr<Server::State> state, asio::ip::tcp::socket socket, TlsContext tls, Place place,
+                          std::string inside) {
+  Connection connection(std::move(state), std::move(socket), tls, place, std::move(inside));
   co_await connection.run();
   connection.finish();
   co_return Status{};

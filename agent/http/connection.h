@@ -20,12 +20,17 @@ class Connection;
 // What a connection is for.
 enum class Place { any, probes };
 
+struct Listener {
+  asio::ip::tcp::acceptor acceptor;
+  std::string inside = {};  // the workspace in whose network it is; "": it is the server's own
+};
+
 struct Server::State : std::enable_shared_from_this<Server::State> {
   State(asio::io_context& io_, Application& application_, Limits limits_, Front front)
       : io(io_),
         application(application_),
         limits(limits_),
-        acceptor(io_),
+        listener(std::make_shared<Listener>(asio::ip::tcp::acceptor(io_))),
         recheck(io_),
         budget(std::make_shared<Budget>(limits_.held_bytes)),
         lane(std::make_shared<Lane>(io_.get_executor())),
@@ -46,8 +51,9 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   asio::io_context& io;
   Application& application;
   Limits limits;
-  asio::ip::tcp::acceptor acceptor;
-  asio::steady_timer recheck;  // cancelled when the server stops
+  const std::shared_ptr<Listener> listener;
+  std::vector<std::weak_ptr<Listener>> in_workspaces;
+  asio::steady_timer recheck;                   // cancelled when the server stops
   std::shared_ptr<Budget> budget;
   std::shared_ptr<Lane> lane;
   const Networks proxies;
@@ -73,13 +79,14 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   Payers clients_, workspaces_;
 };
 
-// The peer's address without the port; empty when the peer is gone already.
-[[nodiscard]] std::string address_of(const asio::ip::tcp::socket& socket);
+// The peer's address without the port; empty when the peer is gone already. Inside a workspace: "workspace:NAME", for all
+// addresses there are its own.
+[[nodiscard]] std::string address_of(const asio::ip::tcp::socket& socket, const std::string& inside = "");
 
 // Runs until the connection ends. Holds the state, so that the Server may be destroyed first.
 // tls: null, it is plain.
 [[nodiscard]] task<void> run_connection(std::shared_ptr<Server::State> state, asio::ip::tcp::socket socket, TlsContext tls,
-                                        Place place);
+                                        Place place, std::string inside);
 
 // For shutdown. An idle connection is closed, a WebSocket and an endless event stream are ended, a busy connection is closed
 // after its response; force closes any, event streams with the mark of their end.

@@ -31,8 +31,9 @@ class Connection final : public StreamWriter {
   using tcp = asio::ip::tcp;
   using Parser = boost::beast::http::request_parser<AppendBody>;
 
-  Connection(std::shared_ptr<Server::State> state, tcp::socket socket, const TlsContext& tls, Place place)
+  Connection(std::shared_ptr<Server::State> state, tcp::socket socket, const TlsContext& tls, Place place, std::string inside)
       : place_(place),
+        inside_(std::move(inside)),
         state_(std::move(state)),
         limits_(state_->limits),
         stream_(std::move(socket), tls),
@@ -41,7 +42,7 @@ class Connection final : public StreamWriter {
     boost::system::error_code ignored;
     stream_.socket().set_option(tcp::no_delay(true), ignored);
     stream_.socket().set_option(asio::socket_base::keep_alive(true), ignored);
-    remote_ = address_of(stream_.socket());
+    remote_ = address_of(stream_.socket(), inside_);
     payer_ = state_->client(remote_);
   }
   ~Connection() override { std::erase(state_->open, this); }
@@ -119,6 +120,7 @@ class Connection final : public StreamWriter {
   asio::awaitable<void> compress(Response* response);
 
   const Place place_;
+  const std::string inside_;  // Request::inside
   std::shared_ptr<Server::State> state_;
   const Limits limits_;
   ClientStream stream_;

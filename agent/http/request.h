@@ -40,6 +40,7 @@ struct Request {
   std::string body;
   std::string remote;           // the client: "192.0.2.1", without the port; behind trusted proxies their client (forwarded.h)
   std::string connected_from;   // the other end of the connection: the client, or the last proxy
+  std::string inside = {};      // the workspace out of whose network it came (Server::serve_inside); "": it came from outside
   std::string host;             // as the client named this server: the Host header, or what a trusted proxy says
   std::string scheme = "http";  // or "https"
   std::string id;               // in the log and in x-request-id of the answer

@@ -13,18 +13,19 @@ namespace {
 
 using asio::ip::tcp;
 
-task<void> accept_loop(std::shared_ptr<Server::State> state) {
-  while (!state->stopping) {
-    auto [error, socket] = co_await state->acceptor.async_accept(as_values);
+task<void> accept_loop(std::shared_ptr<Server::State> state, std::shared_ptr<Listener> listener) {
+  const std::string& inside = listener->inside;
+  while (!state->stopping && listener->acceptor.is_open()) {
+    auto [error, socket] = co_await listener->acceptor.async_accept(as_values);
     if (error == asio::error::operation_aborted) break;
     if (error) {
       // Out of descriptors or memory. Waiting lets connections end; retrying at once would not.
       log::warn("accept: " + error.message());
       co_await sleep_for(std::chrono::milliseconds(100));
     } else {
-      const Place place = state->place_for(address_of(socket));
-      TlsContext tls = state->tls ? state->tls() : nullptr;
-      spawn(state->io.get_executor(), "connection", run_connection(state, std::move(socket), std::move(tls), place));
+      const Place place = state->place_for(address_of(socket, inside));
+      TlsContext tls = state->tls && inside.empty() ? state->tls() : nullptr;
+      spawn(state->io.get_executor(), "connection", run_connection(state, std::move(socket), std::move(tls), place, inside));
     }
   }
   co_return Status{};
@@ -53,7 +54,7 @@ Server::Server(asio::io_context& io, Application& application, Limits limits, Fr
 Server::~Server() {
   boost::system::error_code ignored;
   state_->stopping = true;
-  state_->acceptor.close(ignored);
+  state_->listener->acceptor.close(ignored);
   state_->recheck.cancel();
 }
 
@@ -61,13 +62,29 @@ Result<unsigned short> Server::listen(const std::string& address, unsigned short
   boost::system::error_code error;
   const auto parsed = asio::ip::make_address(address, error);
   if (error) return caisson::fail(Code::invalid_argument, "listen address " + quote(address) + " is not an IP address");
-  TRY(open_acceptor(state_->acceptor, tcp::endpoint(parsed, port)));
-  return state_->acceptor.local_endpoint().port();
+  TRY(open_acceptor(state_->listener->acceptor, tcp::endpoint(parsed, port)));
+  return state_->listener->acceptor.local_endpoint().port();
 }
 
 void Server::start() {
-  spawn(state_->io.get_executor(), "accept", accept_loop(state_));
+  spawn(state_->io.get_executor(), "accept", accept_loop(state_, state_->listener));
   spawn(state_->io.get_executor(), "recheck", recheck_credentials(state_));
+}
+
+Result<std::shared_ptr<void>> Server::serve_inside(Fd listener, std::string workspace) {
+  auto made = std::make_shared<Listener>(tcp::acceptor(state_->io), std::move(workspace));
+  boost::system::error_code error;
+  made->acceptor.assign(tcp::v4(), listener.get(), error);
+  if (error) return asio_error("take a listening socket", error);
+  (void)listener.release();
+  std::erase_if(state_->in_workspaces, [](const auto& one) { return one.expired(); });
+  state_->in_workspaces.push_back(made);
+  spawn(state_->io.get_executor(), "accept", accept_loop(state_, made));
+  // The coroutine holds the listener, too; closing it ends that.
+  return std::shared_ptr<void>(made.get(), [made](void*) {
+    boost::system::error_code ignored;
+    made->acceptor.close(ignored);
+  });
 }
 
 std::size_t Server::connections() const { return state_->open.size(); }
@@ -87,7 +104,9 @@ void Server::drain() { state_->draining = true; }
 asio::awaitable<void> Server::stop(std::chrono::milliseconds grace) {
   boost::system::error_code ignored;
   state_->stopping = state_->draining = true;
-  state_->acceptor.close(ignored);
+  state_->listener->acceptor.close(ignored);
+  for (const auto& one : state_->in_workspaces)
+    if (const auto there = one.lock()) there->acceptor.close(ignored);
   state_->recheck.cancel();
   const auto deadline = std::chrono::steady_clock::now() + grace;
   for (Connection* connection : std::vector(state_->open)) stop_connection(*connection, false);

@@ -18,6 +18,7 @@
 #include "agent/http/response.h"
 #include "agent/http/tls_context.h"
 #include "agent/http/websocket.h"
+#include "launcher/common/base/fd.h"
 
 namespace caisson::traces {
 class Tracer;
@@ -90,6 +91,9 @@ class Server {
   // Port 0 lets the kernel choose; the port in use is returned. already_exists: it is taken.
   [[nodiscard]] Result<unsigned short> listen(const std::string& address, unsigned short port);
   void start();  // accepts from now on
+  // Serves what comes out of a workspace's network, too, as requests with `inside` set. listener: a listening TCP socket, which
+  // is closed with the result, or when the server stops.
+  [[nodiscard]] Result<std::shared_ptr<void>> serve_inside(Fd listener, std::string workspace);
 
   // From now on each answer ends its connection, so that clients look for another server while this one still accepts.
   void drain();

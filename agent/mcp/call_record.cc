@@ -23,7 +23,20 @@ CallRecord::~CallRecord() {
                       .tool = tool_,
                       .arguments_digest = digest_,
                       .outcome = outcome_,
-                      .took = std::chrono::duration_cast<std::chrono::microseconds>(bridge::Clock::now() - begun_)});
+                      .took = took()});
+}
+
+task<void> CallRecord::note(bridge::LauncherClient& launcher, std::string session) const {
+  // Names of tools are the server's, and identities those of tokens' issuers.
+  constexpr std::size_t kLongest = 256;
+  json::Value note = {{"kind", "mcp_call"},
+                      {"server", of_},
+                      {"tool", tool_.substr(0, kLongest)},
+                      {"identity", identity_.substr(0, kLongest)},
+                      {"arguments_sha256", digest_},
+                      {"outcome", outcome_},
+                      {"us", took().count()}};
+  co_return co_await launcher.session_note(std::move(session), std::move(note));
 }
 
 }  // namespace caisson::mcp

@@ -178,9 +178,17 @@ asio::awaitable<Or<json::Value>> send(Client client, McpServer::Pointer server, 
   services::AskerPtr asker = asker_of(client, meta, stream);
   follow_progress(*exchange, meta, stream);
   services::ServerInstance::Pointer copy = stream ? client.hub->copy_of(server, client.session) : nullptr;
+  const services::ServerInstance::Pointer asked = copy ? copy : server->shared();
   auto told = co_await McpServer::request(std::move(server), std::move(copy), std::move(method), std::move(params),
                                           std::move(asker), std::move(exchange));
   if (record && told && told->is_object()) record->ended(told->contains("isError") && (*told)["isError"] == true);
+  if (record && client.launcher != nullptr && !asked->session().empty()) {
+    const Status noted = co_await record->note(*client.launcher, asked->session());
+    // Where the session has ended with the call, its log says so; anything else is a call without a record.
+    if (!noted && noted.error().code != Code::not_found)
+      co_return std::unexpected(
+          Failure{.code = ErrorCode::internal, .text = "the call is not on record: " + noted.error().text()});
+  }
   if (told && !told->is_object())
     co_return std::unexpected(Failure{.code = ErrorCode::internal, .text = "the server's result is no object"});
   co_return told;
@@ -198,6 +206,7 @@ Client client_of(const Call& call, Revision revision, ClientSessionPtr session) 
         std::make_shared<services::ClientSession>(call.services.launcher->executor(), nullptr, "", owner_of(call.principal));
   return {.hub = call.services.workspace->mcp.get(),
           .server = call.services.server,
+          .launcher = call.services.launcher,
           .workspace = call.services.workspace->name,
           .session = std::move(session),
           .identity = call.principal.name,

@@ -18,6 +18,7 @@ using services::MessageStreamPtr;
 struct Client {
   services::McpHub* hub;  // of a workspace, whose slot outlives all requests
   http::Server* server;   // has the access log
+  bridge::LauncherClient* launcher;
   std::string workspace;
   ClientSessionPtr session;  // of a stateless request: of it alone
   std::string identity;      // the credential's name, for rules

@@ -2,9 +2,9 @@
 // is, and what it permits.
 #include <array>
 
+#include "agent/bridge/openings.h"
 #include "agent/http/target.h"
 #include "agent/http/token.h"
-#include "agent/proxy/published.h"
 #include "agent/routes/app.h"
 #include "agent/routes/page_sockets.h"
 #include "agent/routes/refuse.h"
@@ -192,7 +192,7 @@ asio::awaitable<App::Answer> App::await_key(Arrival& arrival) {
 asio::awaitable<App::Answer> App::exchange_credential(Arrival& arrival) {
   const http::Request& head = arrival.head;
   const Door door = door_of(arrival);
-  if (door == Door::api || !is_navigation(head) || gate_.off()) co_return std::nullopt;
+  if (!head.inside.empty() || door == Door::api || !is_navigation(head) || gate_.off()) co_return std::nullopt;
   const Gate::Now now = Gate::Now::read();
   const bool named = head.query_value("api_key") || head.query_value("ticket");
   // One who is logged in opens a preview by a link. Its own requests then need the cookie of its path.
@@ -234,22 +234,25 @@ bool App::is_called_by_own_name(const http::Request& head) const {
 
 asio::awaitable<std::optional<std::string>> App::publisher(const Arrival& arrival) {
   const http::Request& head = arrival.head;
-  if (!goes_to_port(arrival) || services_.published == nullptr || services_.workspaces == nullptr) co_return std::nullopt;
+  if (!goes_to_port(arrival) || services_.openings == nullptr || services_.workspaces == nullptr) co_return std::nullopt;
   if (auth::names_credential(head) || !is_called_by_own_name(head)) co_return std::nullopt;
   const std::string& standard = services_.workspaces->standard()->name;
   auto workspace = workspace_asked_for(head, preview_hosts_.workspace_of(head.header("host").value_or("")), standard);
   if (!workspace) co_return std::nullopt;
-  const bool open = co_await services_.published->admits(*workspace, (*arrival.port)->port);
+  const bool open = co_await services_.openings->admits(*workspace, (*arrival.port)->port);
   co_return open ? std::move(workspace) : std::nullopt;
 }
 
 asio::awaitable<App::Answer> App::check_identity(Arrival& arrival) {
   if (arrival.match.route != nullptr && is_keyless(*arrival.match.route)) co_return std::nullopt;
-  Gate::Identified found = gate_.identify(arrival.head, door_of(arrival), is_websocket(arrival.match), Gate::Now::read());
+  const Gate::Now now = Gate::Now::read();
+  Gate::Identified found = !arrival.head.inside.empty()
+                               ? gate_.by_session_token(arrival.head, now)
+                               : gate_.identify(arrival.head, door_of(arrival), is_websocket(arrival.match), now);
   if (found && is_named_in_query_of_mcp(arrival.head)) found = std::unexpected(Gate::Refusal::absent);
   if (found && found->kind == auth::Kind::peer && !is_called_by_own_name(arrival.head))
     found = std::unexpected(Gate::Refusal::absent);
-  if (!found)
+  if (!found && arrival.head.inside.empty())
     if (auto workspace = co_await publisher(arrival); workspace)
       found = published_port(arrival.head, std::move(*workspace), (*arrival.port)->port, gate_);
   if (found && is_caused_elsewhere(arrival.head, found->kind) && arrival.cors.empty())
@@ -274,7 +277,9 @@ asio::awaitable<App::Answer> App::check_scope(Arrival& arrival) {
     co_return not_permitted("this path");
   if (is_another_session(arrival)) co_return not_permitted("another session than that of its terminal");
   if (bounds.port) co_return not_permitted("anything but its port");
-  if (route.scope == Scope::auth) co_return std::nullopt;  // tickets, which have the same bounds
+  // Tickets have the same bounds; what is good inside alone makes none, for they would be good outside.
+  if (route.scope == Scope::auth && arrival.principal.kind == auth::Kind::session) co_return not_permitted("other credentials");
+  if (route.scope == Scope::auth) co_return std::nullopt;
   if (bounds.terminal && !watches_its_terminal(arrival)) co_return not_permitted("anything but watching its terminal");
   if (!permits(bounds.scopes, route)) {
     http::Response refusal = not_permitted("this operation; it needs the scope " + std::string(scope_name(route.scope)));

@@ -1,8 +1,8 @@
 #include "agent/routes/app.h"
 
+#include "agent/bridge/openings.h"
 #include "agent/http/peer.h"
 #include "agent/proxy/proxy.h"
-#include "agent/proxy/published.h"
 #include "agent/routes/meter.h"
 #include "agent/services/common/counted.h"
 #include "agent/services/workspace/workspaces.h"
@@ -97,6 +97,8 @@ App::App(Services& services, const AppSettings& settings, const std::vector<cons
       rates_(settings.requests_per_second),
       router_(table) {
   services_.gate = &gate_;
+  if (services_.openings != nullptr)
+    gate_.session_areas = [openings = services_.openings](const std::string& domain) { return openings->areas(domain); };
   services_.frame_ancestors = origins_.sources();
 }
 
@@ -139,7 +141,7 @@ asio::awaitable<http::Admission> App::admit(http::Request head) {
 std::function<bool()> App::permission(const Arrival& arrival) {
   const auth::Principal& principal = arrival.principal;
   if (principal.kind != auth::Kind::published) return [this, principal] { return is_good(principal); };
-  return [ports = services_.published, workspace = *principal.bounds.workspace, port = *principal.bounds.port] {
+  return [ports = services_.openings, workspace = *principal.bounds.workspace, port = *principal.bounds.port] {
     return ports->keeps(workspace, port);
   };
 }

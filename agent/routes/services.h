@@ -9,14 +9,14 @@ class Gate;
 }
 namespace caisson::bridge {
 class LauncherClient;
-}
+class Openings;
+}  // namespace caisson::bridge
 namespace caisson::http {
 class Server;
 }
 namespace caisson::proxy {
 class Proxy;
-class PublishedPorts;
-}  // namespace caisson::proxy
+}
 namespace caisson::services {
 struct Workspace;
 class Workspaces;
@@ -34,10 +34,10 @@ struct Services {
   bridge::LauncherClient* launcher = nullptr;  // bridge/launcher_client.h
   http::Server* server = nullptr;
   services::Workspaces* workspaces = nullptr;
-  proxy::Proxy* proxy = nullptr;               // proxy/proxy.h
-  proxy::PublishedPorts* published = nullptr;  // proxy/published.h
-  services::Workspace* workspace = nullptr;    // the workspace that the request names, with its services
-  std::string frame_ancestors = {};            // origins whose pages may frame /vnc/, separated by spaces
+  proxy::Proxy* proxy = nullptr;             // proxy/proxy.h
+  bridge::Openings* openings = nullptr;      // bridge/openings.h
+  services::Workspace* workspace = nullptr;  // the workspace that the request names, with its services
+  std::string frame_ancestors = {};          // origins whose pages may frame /vnc/, separated by spaces
 };
 
 }  // namespace caisson::routes

@@ -182,7 +182,7 @@ TestFiles load_test_file(const std::string& path) {
   policy::Problems problems;
   TestFile file{.file = path};
   const auto text = sys::read_file(path, kMaxFile);
-  auto doc = text ? json::parse(*text, {.max_bytes = kMaxFile, .max_depth = 8, .max_values = 16 * 1024}, &source.lines)
+  auto doc = text ? json::parse_with_lines(*text, {.max_bytes = kMaxFile, .max_depth = 8, .max_values = 16 * 1024}, source.lines)
                   : std::unexpected(text.error());
   if (!doc) return {{}, {{path, 0, "", doc.error().text(), ""}}};
   source.doc = std::move(*doc);

@@ -50,6 +50,7 @@ Value to_json(const Policy& p) {
   // Absent, so that a policy without them has the digest that it had before there was such a field.
   if (p.preset.empty()) out.erase("preset");
   if (p.published_ports.empty()) out.erase("published_ports");
+  if (p.api.empty()) out.erase("api");
   if (goes_out(p.network)) out["egress_limits"] = egress_limits_json(p.egress);
   else out.erase("egress");
   if (std::string ask = egress_ask_word(p.egress); !ask.empty()) out["egress_ask"] = std::move(ask);

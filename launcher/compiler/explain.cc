@@ -65,6 +65,11 @@ Value posture(const Policy& p) {
         "OPEN WITHOUT A CREDENTIAL: the published ports of a workspace, to whoever reaches the API's port, while a session of "
         "this "
         "domain runs there. Any session of that workspace can be the one that listens.");
+  if (!p.api.empty())
+    out.push_back(
+        "Programs of a session may use areas of the API for their own workspace. What they start there runs in the domains of "
+        "these "
+        "areas, by their policies.");
   if (p.proc_shared_fallback)
     out.push_back(
         "Where no fresh /proc can be mounted, number, name and command line of the container's other processes are visible.");
@@ -116,7 +121,7 @@ Value explain(const Policy& p) {
     const Value::json_pointer where(std::string(row.pointer));
     if (!out.contains(where) && row.pointer.starts_with("/egress")) continue;  // no way out
     Value& value = out[where];
-    if (value.is_null()) value = Value::array();  // canonical JSON leaves out published_ports where there are none
+    if (value.is_null()) value = Value::array();  // canonical JSON leaves out ports and areas where there are none
     value = explained(value, std::string(row.pointer));
   }
   for (Value& grant : out["grants"])

@@ -207,6 +207,9 @@ constexpr Field kPolicy[] = {
     field("/published_ports",
           "Ports of a workspace whose previews need no credential, at most 16, while a session of the domain runs there. Needs a "
           "`weaken` entry, even in base.json."),
+    field("/api",
+          "Areas of the API that programs in the domain's sessions may use for their own workspace, at `$AIO_API_URL` with "
+          "`$AIO_TOKEN`. Needs tiers T2 or T3, and a `weaken` entry, even in base.json."),
     {"/limits", object, kAny, "", 0, 0, "{}", never, "Hard limits of one session. There is no \"unlimited\"."},
     field("/limits/processes", "Processes and threads."),
     field("/limits/memory_bytes", "Memory. The cgroup limits it; without cgroup v2 a watchdog adds it up."),

@@ -11,6 +11,7 @@
 
 #include "launcher/common/base/json.h"
 #include "launcher/common/policy/rows.h"
+#include "launcher/common/tables/lines.h"
 #include "launcher/compiler/load.h"
 #include "launcher/compiler/text_formats.h"
 

@@ -56,8 +56,8 @@ std::optional<Source> load_file(int dir, const std::string& name, const std::str
   Source source{.file = label, .doc = {}, .lines = {}};
   auto text = read_policy_file(dir, name);
   if (!text) return problems.add(source, "", text.error().text()), std::nullopt;
-  auto doc = json::parse(*text, {.max_bytes = kMaxFile, .max_depth = 16, .max_values = 32 * 1024},
-                         lines == Lines::yes ? &source.lines : nullptr);
+  static constexpr json::Bounds kBounds{.max_bytes = kMaxFile, .max_depth = 16, .max_values = 32 * 1024};
+  auto doc = lines == Lines::yes ? json::parse_with_lines(*text, kBounds, source.lines) : json::parse(*text, kBounds);
   if (!doc) {
     // The parser's text begins with "line N: ".
     std::string what = doc.error().what;
@@ -250,9 +250,11 @@ class Loader {
     if (parent != nullptr && parent->files.size() >= 4)
       return problems_.add(*out.source, "/extends", "is the fifth file of a chain; a chain has at most four");
     if (parent != nullptr) out.files = parent->files;
-    // Even base.json must give the reason where it switches a mechanism off, opens a port or a way out.
-    static const json::Value kNothing = json::Value::object(
-        {{"disable", json::Value::array()}, {"published_ports", json::Value::array()}, {"network", "loopback"}});
+    // Even base.json must give the reason where it switches a mechanism off, opens a port, the API or a way out.
+    static const json::Value kNothing = json::Value::object({{"disable", json::Value::array()},
+                                                             {"published_ports", json::Value::array()},
+                                                             {"api", json::Value::array()},
+                                                             {"network", "loopback"}});
     check_widening(parent != nullptr ? with_defaults(parent->merged) : kNothing, *out.source,
                    parent != nullptr ? stem(parent->files.back()) : "base", problems_);
     out.merged = parent != nullptr ? merge(parent->merged, out.source->doc) : out.source->doc;
@@ -278,6 +280,8 @@ class Loader {
     if (policy->network == Network::none && !policy->published_ports.empty())
       problems_.add(*top.source, "/published_ports",
                     "opens ports at which nothing can listen, because network is none: say \"published_ports\": []");
+    if (policy->network == Network::none && !policy->api.empty())
+      problems_.add(*top.source, "/api", "cannot be reached, because network is none: say \"api\": []");
     if (const json::Value* rules = domain != "base" && !goes_out(policy->network) ? at(top.source->doc, "/egress") : nullptr;
         rules != nullptr && allows_more(json::Value::array(), *rules))
       problems_.add(*top.source, "/egress",
@@ -290,7 +294,7 @@ class Loader {
       policy = make(settle(base, apply_preset(base, std::move(doc), preset_->doc)), *preset_, domain, choice_.preset);
       policy->layers = top.files;
       policy->layers.push_back("presets/" + choice_.preset + ".json");
-      if (policy->network == Network::none) policy->published_ports.clear();
+      if (policy->network == Network::none) policy->published_ports.clear(), policy->api.clear();
     }
     if (domain != "base") add_mounts(*policy, choice_.mounts);
     policy->digest = digest_of(*policy);

@@ -217,6 +217,10 @@ constexpr Telling kTellings[] = {
        const std::string ports = joined(p.published_ports, [](std::uint16_t port) { return std::to_string(port); });
        say("without a credential", p.published_ports.empty() ? "at no port" : "at ports " + ports);
      }},
+    {"reaches", "/api",
+     [](const Policy& p, const Say& say) {
+       say("the API", p.api.empty() ? "not at all" : "of its workspace: " + joined(p.api));
+     }},
     {"uses", "/limits/",
      [](const Policy& p, const Say& say) {
        for (const Row& row : kRows)

@@ -43,7 +43,7 @@ def refusal(status, message="no"):
 # --- credentials ---
 
 @pytest.mark.parametrize("environment, header, value", [
-    ({"CAISSON_TOKEN": "t1", "AIO_API_KEY": "k1"}, "Authorization", "Bearer t1"),
+    ({"AIO_TOKEN": "t1", "AIO_API_KEY": "k1"}, "Authorization", "Bearer t1"),
     ({"AIO_API_KEY": "k1", "SANDBOX_API_KEY": "k2"}, "X-AIO-API-Key", "k1"),
     ({"AIO_API_KEY": None, "SANDBOX_API_KEY": "k2"}, "X-AIO-API-Key", "k2"),
     ({"AIO_API_KEY": None}, "X-AIO-API-Key", None),
@@ -61,7 +61,7 @@ def test_a_key_file_counts_first_and_is_nobody_elses(aio, fake, tmp_path):
     file = tmp_path / "key"
     file.write_text("from-file\n")
     file.chmod(0o600)
-    aio.json("mcp", "list", "--key-file", file, CAISSON_TOKEN="t")
+    aio.json("mcp", "list", "--key-file", file, AIO_TOKEN="t")
     assert fake.requests[0][2]["X-AIO-API-Key"] == "from-file" and not fake.requests[0][2]["Authorization"]
     file.chmod(0o640)
     assert "chmod 600" in aio.fails(6, "mcp", "list", "--key-file", file)

@@ -54,6 +54,8 @@ class ServerInstance : public std::enable_shared_from_this<ServerInstance> {
   [[nodiscard]] const ServerHello& hello() const { return hello_; }
   [[nodiscard]] bool offers(std::string_view capability) const { return hello_.capabilities.contains(capability); }
   [[nodiscard]] Supervisor::Health health() const { return supervisor_.health(); }
+  // Of the copy that runs now, or ran last.
+  [[nodiscard]] std::string session() const { return program_ && program_->session() ? program_->session()->id : ""; }
   // Of the copy that runs now; 0: none does.
   [[nodiscard]] std::uint64_t start_number() const;
   [[nodiscard]] std::size_t under_way() const { return askers_.size(); }

@@ -76,6 +76,10 @@ void print_boot(const json::Value& statement) {
     for (const json::Value& port : p.value("published_ports", json::Value::array()))
       std::printf("door    no key is required of anybody for port %s of a workspace while a session of %s runs there\n",
                   json::dump(port).c_str(), json::text_of(p, "domain").c_str());
+  for (const json::Value& p : statement["policies"])
+    if (const json::Value areas = p.value("api", json::Value::array()); !areas.empty())
+      std::printf("api     sessions of %s may use %s of their workspace's API\n", json::text_of(p, "domain").c_str(),
+                  json::dump(areas).c_str());
   for (const json::Value& why : statement["why_not_higher"]) std::printf("note    %s\n", why.get<std::string>().c_str());
   print_residual(statement["residual"]);
 }

@@ -24,6 +24,7 @@ enum class Event {
   exec_refused,
   exec_exit,  // exit code or signal, rusage, limits hit
   exec_signal,
+  note,  // the agent's word about a session: what it was asked for and answered. The launcher has seen nothing of it
   limit_hit,
   session_end,  // why; totals; head of the chain
   policy_reload,
@@ -55,7 +56,7 @@ enum class Event {
 // In the order of the enumerators, a space between each.
 inline constexpr std::string_view kEventNames =
     "boot agent_start agent_exit agent_violation client_violation request_refused session_request session_start "
-    "session_refused exec_request exec_start exec_refused exec_exit exec_signal limit_hit session_end policy_reload "
+    "session_refused exec_request exec_start exec_refused exec_exit exec_signal note limit_hit session_end policy_reload "
     "workspace_create workspace_end workspace_pause workspace_resume segment_end segment_start segment_removed log_deleted "
     "log_root denial denials_dropped denial_audit_closed path_refusal auditor_start auditor_exit courier_start courier_exit "
     "egress_connection egress_refused egress_dropped egress_start egress_exit";

@@ -47,7 +47,7 @@ class CountingIterator {
 
 class Builder : public nlohmann::json_sax<Value> {
  public:
-  Builder(const Bounds& bounds, const Cursor& cursor, Lines* lines) : bounds_(bounds), cursor_(cursor), lines_(lines) {}
+  Builder(const Bounds& bounds, const Cursor& cursor, const Placed& placed) : bounds_(bounds), cursor_(cursor), placed_(placed) {}
 
   bool null() override { return add(nullptr); }
   bool boolean(bool v) override { return add(v); }
@@ -87,55 +87,44 @@ class Builder : public nlohmann::json_sax<Value> {
   }
 
   Value* place(Value v, bool number) {
+    if (++values_ > bounds_.max_values) return stop("more than " + std::to_string(bounds_.max_values) + " values"), nullptr;
     int line = cursor_.line - (number && cursor_.last == '\n' ? 1 : 0);
     Value* placed = nullptr;
-    std::string pointer;
+    std::string token;
     if (stack_.empty()) {
       root_ = std::move(v);
       placed = &root_;
     } else if (stack_.back()->is_object()) {
-      if (lines_ != nullptr) pointer = pointers_.back() + "/" + pointer_token(key_);
+      token = key_;
       line = key_line_;
       placed = &(*stack_.back())[key_];
       *placed = std::move(v);
     } else {
-      if (lines_ != nullptr) pointer = pointers_.back() + "/" + std::to_string(stack_.back()->size());
+      if (placed_) token = std::to_string(stack_.back()->size());
       stack_.back()->push_back(std::move(v));
       placed = &stack_.back()->back();
     }
-    if (lines_ != nullptr) (*lines_)[pointer] = line;
-    last_pointer_ = std::move(pointer);
+    if (placed_) placed_(stack_.size(), token, line);
     return placed;
   }
 
-  bool add(Value v, bool number = false) {
-    if (++values_ > bounds_.max_values) return stop("more than " + std::to_string(bounds_.max_values) + " values");
-    place(std::move(v), number);
-    return true;
-  }
+  bool add(Value v, bool number = false) { return place(std::move(v), number) != nullptr; }
 
   bool open(Value v) {
-    if (++values_ > bounds_.max_values) return stop("more than " + std::to_string(bounds_.max_values) + " values");
     if (stack_.size() >= bounds_.max_depth) return stop("nested deeper than " + std::to_string(bounds_.max_depth));
     Value* placed = place(std::move(v), false);
-    stack_.push_back(placed);
-    pointers_.push_back(last_pointer_);
-    return true;
+    if (placed != nullptr) stack_.push_back(placed);
+    return placed != nullptr;
   }
 
-  bool close() {
-    stack_.pop_back();
-    pointers_.pop_back();
-    return true;
-  }
+  bool close() { return stack_.pop_back(), true; }
 
   const Bounds& bounds_;
   const Cursor& cursor_;
-  Lines* lines_;
+  const Placed& placed_;
   Value root_;
   std::vector<Value*> stack_;  // a parent array does not grow while its child is open, so these stay valid
-  std::vector<std::string> pointers_;
-  std::string key_, last_pointer_, error_;
+  std::string key_, error_;
   int key_line_ = 1;
   std::size_t values_ = 0;
 };
@@ -152,7 +141,7 @@ std::unexpected<Error> wrong_type(std::string_view key, std::string_view wanted)
 
 }  // namespace
 
-Result<Value> parse(std::string_view text, const Bounds& bounds, Lines* lines) {
+Result<Value> parse(std::string_view text, const Bounds& bounds, const Placed& placed) {
   if (text.size() > bounds.max_bytes)
     return fail(Code::invalid_argument, "line 1: larger than " + std::to_string(bounds.max_bytes) + " bytes");
   // nlohmann's lexer takes a NUL byte for the end of the input: what follows would be accepted unread.
@@ -163,7 +152,7 @@ Result<Value> parse(std::string_view text, const Bounds& bounds, Lines* lines) {
   // The lexer skips a byte order mark: not JSON (RFC 8259, 8.1), and another parser might not skip it.
   if (text.starts_with("\xef\xbb\xbf")) return fail(Code::invalid_argument, "line 1: byte order mark");
   Cursor cursor;
-  Builder builder(bounds, cursor, lines);
+  Builder builder(bounds, cursor, placed);
   const bool ok =
       Value::sax_parse(CountingIterator(text.data(), &cursor), CountingIterator(text.data() + text.size(), nullptr), &builder);
   if (!ok) return fail(Code::invalid_argument, builder.error().empty() ? "line 1: not JSON" : builder.error());
@@ -192,16 +181,6 @@ Result<std::optional<bool>> get_bool(const Value& object, std::string_view key) 
   if (v == nullptr) return std::nullopt;
   if (!v->is_boolean()) return wrong_type(key, "true or false");
   return v->get<bool>();
-}
-
-std::string pointer_token(std::string_view key) {
-  std::string out;
-  for (const char c : key) {
-    if (c == '~') out += "~0";
-    else if (c == '/') out += "~1";
-    else out += c;
-  }
-  return out;
 }
 
 }  // namespace caisson::json

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,11 +24,11 @@ struct Bounds {
   std::size_t max_values = 16 * 1024;  // containers, keys and scalars together
 };
 
-// Line numbers (1-based) of each value, by JSON pointer ("" is the document). Filled only when asked for.
-using Lines = std::map<std::string, int, std::less<>>;
+// Told of each value before those in it: in how many others it is, its key or number in the last of these, and its line (from 1).
+using Placed = std::function<void(std::size_t depth, std::string_view token, int line)>;
 
 // Errors: invalid_argument, what = "line 3: ..." (duplicate key, depth, size, syntax, number out of range).
-[[nodiscard]] Result<Value> parse(std::string_view text, const Bounds& bounds = {}, Lines* lines = nullptr);
+[[nodiscard]] Result<Value> parse(std::string_view text, const Bounds& bounds = {}, const Placed& placed = {});
 
 // Never throws: bytes that are not UTF-8 become U+FFFD.
 [[nodiscard]] std::string dump(const Value& value, int indent = -1);
@@ -37,8 +37,4 @@ using Lines = std::map<std::string, int, std::less<>>;
 [[nodiscard]] Result<std::optional<std::string>> get_string(const Value& object, std::string_view key);
 [[nodiscard]] Result<std::optional<std::int64_t>> get_int(const Value& object, std::string_view key);
 [[nodiscard]] Result<std::optional<bool>> get_bool(const Value& object, std::string_view key);
-
-// One reference token of a JSON pointer (RFC 6901): "~" and "/" escaped.
-[[nodiscard]] std::string pointer_token(std::string_view key);
-
 }  // namespace caisson::json

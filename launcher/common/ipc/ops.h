@@ -13,6 +13,7 @@ namespace caisson::ipc {
 
 inline constexpr std::size_t kMaxMessage = 64 * 1024;
 inline constexpr std::size_t kMaxFds = 4;
+inline constexpr std::size_t kMaxNote = 2048;
 inline constexpr int kProtocolVersion = 1;
 
 enum class State { greeting, open };
@@ -24,6 +25,7 @@ enum class Op {
   session_create,     // -> {session, tier, tools, steps_us}, once it is verified
   session_exec,       // -> {exec} + fds
   exec_signal,        // -> {}
+  session_note,       // -> {}: an object of at most kMaxNote bytes is on record in the session's log, as the agent's word
   session_adopt,      // -> {session, ..., execs}: one that an agent before has left; {}: there is none any more
   exec_adopt,         // -> {exec, ends} + fds; then the event of its end, if it has come
   exec_release,       // -> {}: what is held of it for a later agent, or one end of it, is let go
@@ -40,7 +42,8 @@ enum class Op {
   workspace_pause,    // -> {state} once nothing in it runs any more; it starts nothing until it is resumed
   workspace_resume,   // -> {state} once all goes on
   workspace_connect,  // -> {} + fd: connected to that port of the workspace's loopback, which its sessions listen on; port 0: a
-                      // line to what makes its way out (common/tables/way_ops.h)
+                      // line to what makes its way out (common/tables/way_ops.h). listen: a listening socket in each of its
+                      // network namespaces, that of the way out last; at that port, or at another where it is taken
   policy,             // -> {digest, preset, domains, refused}, or {policy}: all of one domain
   policy_reload,      // -> {accepted, old, new, problems}: as SIGHUP; a client may ask once a second
   agent_restart,      // -> {}: the operator's; the agent ends, and another takes up what it served
@@ -59,6 +62,7 @@ inline constexpr OpRow kOps[] = {
     {Op::session_create, "session_create", "!domain label narrow workspace isolation keep"},
     {Op::session_exec, "session_exec", "!session !argv cwd env stdin pty hard_timeout_ms keep"},
     {Op::exec_signal, "exec_signal", "!session !exec !signal"},
+    {Op::session_note, "session_note", "!session !note", State::open, Role::agent},
     {Op::session_adopt, "session_adopt", "", State::open, Role::agent},
     {Op::exec_adopt, "exec_adopt", "!session !exec"},
     {Op::exec_release, "exec_release", "!session !exec end"},
@@ -74,7 +78,7 @@ inline constexpr OpRow kOps[] = {
     {Op::workspace_destroy, "workspace_destroy", "!workspace reason"},
     {Op::workspace_pause, "workspace_pause", "!workspace"},
     {Op::workspace_resume, "workspace_resume", "!workspace"},
-    {Op::workspace_connect, "workspace_connect", "!workspace !port"},
+    {Op::workspace_connect, "workspace_connect", "!workspace !port listen"},
     {Op::policy, "policy", "domain"},
     {Op::policy_reload, "policy_reload", ""},
     {Op::agent_restart, "agent_restart", "", State::open, Role::operator_},

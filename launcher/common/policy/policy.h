@@ -155,6 +155,7 @@ struct Policy {
   std::string egress;
   // Open to clients without a credential. It is the agent's alone: no wall of a session is made of it.
   std::set<std::uint16_t> published_ports;
+  std::vector<std::string> api;  // what sessions may ask the API for. The agent's alone, too
   Limits limits;
   Environment env;
   Syscalls syscalls;

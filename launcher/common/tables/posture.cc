@@ -84,6 +84,8 @@ class Score {
     take(inside > 0, 5, "/egress", "has " + std::to_string(inside) + " names that may lead to private addresses");
     const std::size_t ports = p_.contains("published_ports") ? p_.at("published_ports").size() : 0;
     take(ports > 0, 5, "/published_ports", "opens " + std::to_string(ports) + " ports to clients without a credential");
+    const std::size_t areas = p_.contains("api") ? p_.at("api").size() : 0;
+    take(areas > 0, 5, "/api", "lets its programs use " + std::to_string(areas) + " areas of the API");
     take(number("limits", "processes") > 1024, 2, "/limits/processes", "may have more than 1024 processes");
     take(number("limits", "session_seconds") > 86400, 3, "/limits/session_seconds", "may live longer than a day");
     const auto more = static_cast<int>(p_.at("weaken").size());

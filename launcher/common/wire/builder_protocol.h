@@ -15,8 +15,11 @@ enum class Op : std::uint32_t {
   workspace,  // enters a new user namespace for good and makes what a workspace has: hands over user, net, mount and home
   tree,       // builds a policy's mount tree and Landlock ruleset: hands over mount, ruleset
   session,    // starts a session, whose socket `answer` becomes
-  connect,    // connects to a port of a workspace's loopback (connect.h): hands over the socket
+  connect,    // makes a socket in a workspace's network namespace (connect.h): hands it over
 };
+
+// Added to a port: the socket listens there, and is not connected.
+inline constexpr std::uint32_t kListens = 1U << 16;
 
 // What comes with a request: in this order, those whose bit is set. line: the workspace's to caisson-gate, of a session that is
 // connected.
@@ -28,7 +31,7 @@ struct Request {
   std::uint32_t carried;      // bits of Carried
   std::uint64_t plan_number;  // of the plan's bytes: one plan is read once
   std::uint32_t uid, gid;     // of a session in T0
-  std::uint32_t port;         // to connect to
+  std::uint32_t port;         // of a socket that is made, and kListens
   char whose[92];             // of a session that is connected: "session domain" (egress/connector.h)
 };
 

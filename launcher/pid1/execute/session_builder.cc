@@ -275,9 +275,10 @@ Result<Fd> Builder::start(const Template& prepared, const Workspace& workspace, 
   return std::move(socket.first);
 }
 
-Task<Result<Fd>> Builder::connect(Loop& loop, const Workspace& workspace, std::uint16_t port) const {
+Task<Result<std::vector<Fd>>> Builder::connect(Loop& loop, const Workspace& workspace, std::uint32_t port) const {
   if (!workspace.net_ns) co_return fail(Code::unavailable, "the workspace has no network of its own here");
-  Built built;
+  std::vector<Fd> made;
+  int error = 0;
   for (const int net_ns : {workspace.net_ns.get(), workspace.out_ns.get()}) {
     if (net_ns < 0) continue;
     CO_TRY_ASSIGN(auto answer, sys::seqpacket_pair());
@@ -285,13 +286,14 @@ Task<Result<Fd>> Builder::connect(Loop& loop, const Workspace& workspace, std::u
                  {{builder::Carried::answer, answer.second.get()}, {builder::Carried::net_ns, net_ns}}));
     answer.second.reset();
     Hearing hearing(loop, std::move(answer.first));
-    CO_TRY_ASSIGN(built, co_await hearing.run(Plan(), {}, nullptr));
-    if (built.steps.back().value != ECONNREFUSED) break;
+    CO_TRY_ASSIGN(Built built, co_await hearing.run(Plan(), {}, nullptr));
+    error = built.steps.back().value;
+    if ((error == 0) != (built.fds.size() == 1)) co_return fail(Code::internal, "the builder gave no socket");
+    std::ranges::move(built.fds, std::back_inserter(made));
+    if (error != ECONNREFUSED && port < builder::kListens) break;
   }
-  if (const int error = built.steps.back().value; error != 0)
-    co_return sys_error("connect to port " + std::to_string(port), error);
-  if (built.fds.size() != 1) co_return fail(Code::internal, "the wrong number of descriptors came with a connection");
-  co_return std::move(built.fds.front());
+  if (error != 0) co_return sys_error("connect to port " + std::to_string(port % builder::kListens), error);
+  co_return std::move(made);
 }
 
 }  // namespace caisson::confine

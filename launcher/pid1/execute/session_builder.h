@@ -78,9 +78,10 @@ class Builder {
   [[nodiscard]] Result<Fd> start(const Template& prepared, const Workspace& workspace, uid_t uid,
                                  const std::optional<Cgroup>& cgroup, const Protection* protection = nullptr,
                                  const std::string& session = "canary") const;
-  // To that port of the workspace's loopback (builder/connect.h). Errors: unavailable, where it has no network of its own, or
-  // with the errno of the attempt.
-  [[nodiscard]] Task<Result<Fd>> connect(Loop& loop, const Workspace& workspace, std::uint16_t port) const;
+  // A connection to that port of the workspace's loopback (builder/connect.h). With builder::kListens: a listening socket in each
+  // of its network namespaces, that of the way out last. Errors: unavailable, where it has no network of its own, or with the
+  // errno of the attempt.
+  [[nodiscard]] Task<Result<std::vector<Fd>>> connect(Loop& loop, const Workspace& workspace, std::uint32_t port) const;
 
  private:
   [[nodiscard]] Status start_root() const;

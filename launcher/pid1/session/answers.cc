@@ -171,6 +171,15 @@ Result<json::Value> Operations::answer_signal(ipc::Connection& c, const ipc::Con
   return json::Value::object();
 }
 
+Result<json::Value> Operations::answer_note(ipc::Connection& c, const ipc::Connection::Request& request) {
+  TRY_ASSIGN(const Entry* entry, find(c, request.body));
+  const json::Value& note = request.body["note"];
+  if (!note.is_object() || json::dump(note).size() > ipc::kMaxNote)
+    return fail(Code::invalid_argument, "'note' must be an object of at most " + std::to_string(ipc::kMaxNote) + " bytes");
+  TRY(entry->log->append(audit::Event::note, {{"note", note}}));
+  return json::Value::object();
+}
+
 Result<json::Value> Operations::answer_adopt(ipc::Connection& c, const ipc::Connection::Request&) {
   const Entry* entry = sessions_.adopt(c.number());
   if (entry == nullptr) return json::Value::object();

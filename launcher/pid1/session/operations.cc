@@ -172,6 +172,7 @@ void Operations::on_request(ipc::Connection& c, ipc::Connection::Request request
       {Op::session_create, &Operations::answer_create},
       {Op::session_exec, &Operations::answer_exec},
       {Op::exec_signal, &Operations::answer_signal},
+      {Op::session_note, &Operations::answer_note},
       {Op::session_adopt, &Operations::answer_adopt},
       {Op::exec_adopt, &Operations::answer_exec_adopt},
       {Op::exec_release, &Operations::answer_exec_release},

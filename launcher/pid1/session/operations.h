@@ -60,7 +60,7 @@ class Operations {
   Answer answer_hello, answer_create, answer_exec, answer_signal, answer_stat, answer_report, answer_attest, answer_audit_list,
       answer_audit_open, answer_list, answer_destroy, answer_workspace_create, answer_workspace_list, answer_workspace_destroy,
       answer_workspace_pace, answer_workspace_connect, answer_policy, answer_reload, answer_adopt, answer_exec_adopt,
-      answer_exec_release, answer_agent_restart;
+      answer_exec_release, answer_agent_restart, answer_note;
   void on_request(ipc::Connection& connection, ipc::Connection::Request request);
   void answered(ipc::Connection& connection, const ipc::Connection::Request& request, Result<json::Value> done);
   // Answers when the task has ended, if somebody is there still.
@@ -79,7 +79,7 @@ class Operations {
   [[nodiscard]] Status still_wanted(const Created& wanted, const Workspace& workspace);
   [[nodiscard]] Task<Result<json::Value>> reload_for(Role role);
   // connect.cc
-  [[nodiscard]] Task<Status> connect(std::uint64_t client, std::int64_t request, Workspace* workspace, std::uint16_t port);
+  [[nodiscard]] Task<Status> connect(std::uint64_t client, std::int64_t request, Workspace* workspace, std::int64_t port);
   void on_refused(const ipc::Connection& connection, const json::Value& body, const Error& error);
   [[nodiscard]] json::Value stat(const Entry& entry);
   // The session that a request is about.

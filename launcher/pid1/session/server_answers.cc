@@ -98,9 +98,8 @@ Result<json::Value> Operations::answer_workspace_list(ipc::Connection&, const ip
 Result<json::Value> Operations::answer_workspace_pace(ipc::Connection& c, const ipc::Connection::Request& request) {
   TRY_ASSIGN(Workspace * workspace, workspaces_.find(request.body));
   return workspaces_.pace(*workspace, request.op == ipc::Op::workspace_pause,
-                          [this, number = c.number(), id = request.id](Result<json::Value> done) {
-                            if (done) clients_.answer(number, id, std::move(*done));
-                            else clients_.refuse(number, id, done.error(), "request");
+                          [this, number = c.number(), request](Result<json::Value> done) {
+                            if (auto* client = clients_.find(number)) answered(*client, request, std::move(done));
                           });
 }
 

@@ -10,36 +10,31 @@ void add_outside(json::Value& statement, const Host& host) {
   statement.update({{"boot", {{"id", host.boot_id}, {"started", host.boot_time}}}, {"version", CAISSON_VERSION}});
 }
 
+// What a domain's sessions have here. residual: the texts of all domains, each said once, whatever number of them has it.
+void add_prepared(json::Value& row, const confine::Plan& plan, const confine::ProbeResults& canary,
+                  std::map<std::string, std::string>& residual) {
+  confine::Verified planned;
+  std::copy(std::begin(plan.mechanisms), std::end(plan.mechanisms), planned.mechanisms);
+  row.update({{"mechanisms", json::Value::object()}, {"canaries", json::Value::object()}, {"residual", json::Value::array()}});
+  for (const json::Value& m : confine::mechanisms_json(plan, planned, {}, nullptr))
+    row["mechanisms"][m["name"].get<std::string>()] = m["state"];
+  for (const json::Value& c : confine::canary_json(plan, canary)) row["canaries"][c["probe"].get<std::string>()] = c["answer"];
+  for (const auto& [id, what] : plan.residual) row["residual"].push_back(id), residual[id] = what;
+}
+
 }  // namespace
 
 json::Value boot_statement(const Host& host, const Domains& domains) {
   json::Value policies = json::Value::array();
-  // Said once, whatever number of domains has it.
   std::map<std::string, std::string> residual(host.settings.residual.begin(), host.settings.residual.end());
   for (const auto& [name, domain] : domains.in_force()) {
     json::Value row{{"domain", name},
                     {"digest", domain.policy->digest},
                     {"published_ports", domain.policy->published_ports},
+                    {"api", domain.policy->api},
                     {"tier_required", tier_name(domain.policy->min_tier)},
                     {"state", domain.prepared ? "ready" : "unused"}};
-    if (!domain.prepared) {
-      policies.push_back(std::move(row));
-      continue;
-    }
-    const confine::Plan& plan = *domain.prepared->plan;
-    json::Value mechanisms = json::Value::object(), canaries = json::Value::object(), ids = json::Value::array();
-    confine::Verified planned;
-    std::copy(std::begin(plan.mechanisms), std::end(plan.mechanisms), planned.mechanisms);
-    for (const json::Value& m : confine::mechanisms_json(plan, planned, {}, nullptr))
-      mechanisms[m["name"].get<std::string>()] = m["state"];
-    for (const json::Value& c : confine::canary_json(plan, domain.canary)) canaries[c["probe"].get<std::string>()] = c["answer"];
-    for (const confine::Residual& r : plan.residual) {
-      ids.push_back(r.id);
-      residual[r.id] = r.what;
-    }
-    row["mechanisms"] = std::move(mechanisms);
-    row["canaries"] = std::move(canaries);
-    row["residual"] = std::move(ids);
+    if (domain.prepared) add_prepared(row, *domain.prepared->plan, domain.canary, residual);
     policies.push_back(std::move(row));
   }
   for (const auto& [name, why] : domains.refused()) policies.push_back({{"domain", name}, {"state", "refused"}, {"why", why}});

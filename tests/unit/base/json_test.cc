@@ -1,5 +1,5 @@
 // The one parser: what it refuses, that numbers stay exact, and that lines are right.
-#include "launcher/common/base/json.h"
+#include "launcher/common/tables/lines.h"
 
 #include <gtest/gtest.h>
 
@@ -71,7 +71,7 @@ TEST(Json, IntegersAreExactAndHugeOnesAreNotIntegers) {
 
 TEST(Json, LinesAreThoseOfKeysAndElements) {
   Lines lines;
-  ASSERT_TRUE(parse("{\n \"a\": 1,\n \"b\": [\n  2,\n  \"x\"\n ],\n \"c/d\": {\"e\": 3\n}\n}", {}, &lines));
+  ASSERT_TRUE(parse_with_lines("{\n \"a\": 1,\n \"b\": [\n  2,\n  \"x\"\n ],\n \"c/d\": {\"e\": 3\n}\n}", {}, lines));
   EXPECT_EQ(lines.at(""), 1);
   EXPECT_EQ(lines.at("/a"), 2);
   EXPECT_EQ(lines.at("/b"), 3);
