@@ -183,10 +183,10 @@ def test_what_a_policy_takes_away_ends_at_once(launch):
     api = Api(launcher.url, launcher.key)
     token, address = token_of(api)
     assert ask(api, "GET", "/v1/sandbox")[0] == 200
-    opened(launcher.policies, ["bash"])
+    opened(launcher.dir / "policies", ["bash"])
     assert reload(api)["accepted"]
     assert ask(api, "GET", "/v1/sandbox", AIO_TOKEN=token, AIO_API_URL=address)[0] == 403
-    opened(launcher.policies, [])
+    opened(launcher.dir / "policies", [])
     assert reload(api)["accepted"]
     assert run(api, "printenv AIO_TOKEN || echo none") == "none\n"
     assert ask(api, "GET", "/v1/sandbox", AIO_TOKEN=token, AIO_API_URL=address)[0] == 401

@@ -273,6 +273,14 @@ def test_each_call_is_one_record_without_its_arguments(hub, api, client):
     digest = hashlib.sha256(b'{"secret":"do-not-write-this-down"}').hexdigest()
     assert calls[0]["arguments_sha256"] == digest and calls[0]["workspace"] == "default" and calls[0]["ms"] > 0
     assert "do-not-write-this-down" not in "".join(json.dumps(call) for call in calls)
+    # Those of the configured server are in the log of its session, too, before the answers come.
+    logs = [path.read_text() for path in (hub.dir / "audit").glob("*.ndjson")]
+    notes = [record["note"] for log in logs for record in map(json.loads, log.splitlines()) if record["event"] == "note"]
+    assert all(note["kind"] == "mcp_call" and note["us"] > 0 for note in notes)
+    last = [note for note in notes if note["server"] == "every" and note["tool"] in ("test_simple_text", "test_error_handling")][-2:]
+    assert [(n["tool"], n["outcome"], n["identity"]) for n in last] == [
+        ("test_simple_text", "done", "SANDBOX_API_KEY"), ("test_error_handling", "tool_error", "SANDBOX_API_KEY")]
+    assert last[0]["arguments_sha256"] == digest and "do-not-write-this-down" not in "".join(log for log in logs if '"mcp_call"' in log)
 
 
 @pytest.fixture
