@@ -27,10 +27,10 @@ bool wakes(Scope scope) { return scope != Scope::system && scope != Scope::audit
 }  // namespace
 
 std::span<const App::Check> App::checks() {
-  static constexpr Check kChecks[] = {&App::check_rate,       &App::check_host,  &App::check_origin,        &App::find_target,
-                                      &App::answer_preflight, &App::await_key,   &App::exchange_credential, &App::check_identity,
-                                      &App::check_port,       &App::check_route, &App::check_scope,         &App::find_workspace,
-                                      &App::wake_workspace,   &App::check_ended, &App::check_takeover};
+  static constexpr Check kChecks[] = {&App::check_rate,     &App::check_host,       &App::check_origin, &App::find_target,
+                                      &App::check_inside,   &App::answer_preflight, &App::await_key,    &App::exchange_credential,
+                                      &App::check_identity, &App::check_port,       &App::check_route,  &App::check_scope,
+                                      &App::find_workspace, &App::wake_workspace,   &App::check_ended,  &App::check_takeover};
   return kChecks;
 }
 
@@ -73,6 +73,17 @@ asio::awaitable<App::Answer> App::find_target(Arrival& arrival) {
   arrival.port = proxy::destination_of(arrival.head, preview_hosts_);
   if (arrival.port && services_.proxy == nullptr) arrival.port = std::nullopt;
   if (arrival.port && !*arrival.port) arrival.match = router_.find(arrival.head.method, arrival.head.segments);
+  co_return std::nullopt;
+}
+
+// From inside a workspace only the API is there: no page, no preview, and nothing that takes or gives credentials, because what
+// it gave would be good outside.
+asio::awaitable<App::Answer> App::check_inside(Arrival& arrival) {
+  if (arrival.head.inside.empty()) co_return std::nullopt;
+  const Route* route = arrival.match.route;
+  const bool to_port = !arrival.port || *arrival.port;
+  const bool other = route != nullptr && ((route->flags & (kPage | kInside)) != 0 || route->scope == Scope::auth);
+  if (to_port || other) co_return http::error_response(404, "Not Found");
   co_return std::nullopt;
 }
 

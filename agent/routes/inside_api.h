@@ -32,17 +32,19 @@ class InsideApi {
 
  private:
   struct Door {
+    bool settled = false;
     std::string url;  // "": it cannot be had
     std::shared_ptr<void> open;
   };
   using Key = std::pair<std::string, bool>;  // a workspace, and whether in its network with a way out
-  [[nodiscard]] task<Door> make(Key key);
+  [[nodiscard]] asio::awaitable<std::shared_ptr<const Door>> door_of(Key key);
+  [[nodiscard]] task<void> make(Key key, std::shared_ptr<Door> door);
 
   bridge::LauncherClient& launcher_;
   bridge::Openings& openings_;
   auth::Gate& gate_;
   http::Server& server_;
-  std::map<Key, std::shared_ptr<Door>> doors_;  // null: it is being made
+  std::map<Key, std::shared_ptr<Door>> doors_;
   bridge::Notifier changed_;
 };
 
