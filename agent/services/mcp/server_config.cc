@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "launcher/common/tables/lines.h"
+
 namespace caisson::services {
 namespace {
 
@@ -207,7 +209,7 @@ bool ServerConfig::permits(std::string_view identity, std::string_view tool) con
 
 Result<std::vector<ServerConfig>> parse_servers(std::string_view text) {
   json::Lines lines;
-  TRY_ASSIGN(const json::Value given, json::parse(text, kConfigBounds, &lines));
+  TRY_ASSIGN(const json::Value given, json::parse_with_lines(text, kConfigBounds, lines));
   if (!given.is_object()) return fail(Code::invalid_argument, "must be an object");
   const bool wrapped = given.contains("mcpServers");
   const json::Value& servers = wrapped ? given["mcpServers"] : given;
