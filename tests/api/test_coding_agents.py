@@ -10,9 +10,8 @@ import tomllib
 import urllib.parse
 
 import pytest
-from conftest import HEADER, Api, eventually
+from conftest import AGENTS, HEADER, Api, eventually
 from launcher_process import Launcher
-from test_nested import AGENTS, agents  # noqa: F401
 from test_shell_ws import Terminal, in_terminal
 from test_terminal import Page
 from test_tls import words_at_start
@@ -283,7 +282,7 @@ class Person(Terminal):
         return got
 
 
-def test_codex_itself_runs_with_what_was_written(launch, on_path, agents, contract):  # noqa: F811
+def test_codex_itself_runs_with_what_was_written(launch, on_path, agents, contract):
     codex = on_path(codex=f"#!/bin/sh\nexec {agents[1]}/bin/codex \"$@\"\n")
     theirs = seen_in(agents[0], AGENTS, "Agents of the tests")
     one = launch(policies=lambda folder: (codex(folder), theirs(folder)), CODEX_API_KEY="key-real-20c4", CODEX_MODEL="model-of-the-test",
