@@ -29,6 +29,7 @@
 #include "agent/routes/table.h"
 #include "agent/routes/tool_probe.h"
 #include "agent/seal.h"
+#include "agent/services/coding/coding_settings.h"
 #include "agent/services/common/service_limits.h"
 #include "agent/services/workspace/workspaces.h"
 #include "agent/settings.h"
@@ -226,6 +227,13 @@ task<void> stop_on_signal(Agent& agent, const Settings& settings) {
   leave(0);
 }
 
+Status add_coding(services::Config& config) {
+  TRY_ASSIGN(services::CodingSettings coding, services::coding_from_env());
+  config.program_variables = std::move(coding.environments);
+  config.coding = std::make_shared<const services::CodingSettings>(std::move(coding));
+  return {};
+}
+
 // Null: connections are plain.
 Result<std::function<http::TlsContext()>> tls_from(const Settings& settings) {
   if (settings.tls_certificate.empty()) return nullptr;
@@ -239,6 +247,7 @@ Status run() {
   raise_descriptor_limit();
   TRY_ASSIGN(const Settings settings, settings_from_env());
   TRY_ASSIGN(services::Config config, services::config_from_env());
+  TRY(add_coding(config));
   TRY_ASSIGN(std::vector<services::Hook> hooks, services::hooks_from_env());
   TRY_ASSIGN(std::function<http::TlsContext()> tls, tls_from(settings));
   // The launcher kills the agent when this socket closes, so a wrong setting is reported before the socket is taken.

@@ -12,7 +12,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BELOW_SERVICES = ["launcher/common/base", "launcher/common/tables", "agent/frames", "agent/metrics", "agent/http", "agent/bridge"]
-SERVICES = [f"agent/services/{name}" for name in ("common", "program", "shell", "code", "notebook", "files", "observe", "desktop", "browser", "mcp", "skills", "documents", "workspace")]
+SERVICES = [f"agent/services/{name}" for name in ("common", "program", "shell", "code", "notebook", "files", "observe", "desktop", "browser", "mcp", "skills", "documents", "coding", "workspace")]
 
 
 
@@ -98,8 +98,9 @@ ALLOWED = {
     "agent/services/observe": [*BELOW_SERVICES, "agent/services/common"],
     "agent/services/skills": [*BELOW_SERVICES, "agent/services/common", "agent/services/program"],
     "agent/services/documents": [*BELOW_SERVICES, "agent/services/common", "agent/services/program", "agent/services/files"],
+    "agent/services/coding": [*BELOW_SERVICES, "agent/courier", "agent/services/common", "agent/services/files"],
     "agent/services/mcp": [*BELOW_SERVICES, "agent/services/common", "agent/services/program"],
-    "agent/services/workspace": [*BELOW_SERVICES, "agent/services/common", "agent/services/program", "agent/services/shell", "agent/services/code", "agent/services/notebook", "agent/services/files", "agent/services/observe", "agent/services/desktop", "agent/services/browser", "agent/services/mcp", "agent/services/skills", "agent/services/documents"],
+    "agent/services/workspace": [*BELOW_SERVICES, "agent/services/common", "agent/services/program", "agent/services/shell", "agent/services/code", "agent/services/notebook", "agent/services/files", "agent/services/observe", "agent/services/desktop", "agent/services/browser", "agent/services/mcp", "agent/services/skills", "agent/services/documents", "agent/services/coding"],
     "agent/auth": [*commons("base tables"), "agent/http"],
     "agent/proxy": [*commons("base"), "agent/bridge", "agent/http", "agent/metrics"],
     "agent/routes": [*commons("base egress tables"), "agent/frames", "agent/http", "agent/metrics", "agent/auth", "agent/proxy", "agent/bridge", "agent/traces", *SERVICES],

@@ -1,4 +1,5 @@
-// The terminal and the bar above it. Query: session_id (else a new session), readonly, workspace.
+// The terminal and the bar above it. Query: session_id (else a new session), readonly, workspace, start (the name of a program that the
+// server lets a new session begin with).
 const kThemes = {
   light: {background: '#fbfaf8', foreground: '#1c2024', cursor: '#1c2024', selectionBackground: '#b9d4ef', brightWhite: '#4a4f55', white: '#5b636b', yellow: '#8a5a00', brightYellow: '#8a5a00'},
   dark: {background: '#14171a', foreground: '#e4e7ea', cursor: '#e4e7ea', selectionBackground: '#37516b'},
@@ -34,11 +35,12 @@ function adopt({cols, rows}) {
   adopting = false;
 }
 
-const connection = new Connection(query.get('session_id'), Boolean(watching) || !off(query.get('readonly')), {
+const connection = new Connection(query.get('session_id'), Boolean(watching) || !off(query.get('readonly')), query.get('start'), {
   state: showState,
   ready(fields) {
     const address = new URL(location.href);
     address.searchParams.set('session_id', connection.session);
+    address.searchParams.delete('start');  // it has been started: another visit of this address only shows it
     history.replaceState(history.state, '', address);
     if (replayedTo === null) replayedTo = fields.end;
     replaying = connection.offset < replayedTo;

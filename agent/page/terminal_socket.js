@@ -7,8 +7,8 @@ const kInputCharacters = 64 * 1024;
 
 class Connection {
   // on: ready(fields), output(text, done), gap(from, to), size(fields), problem(text), state(name, text)
-  constructor(session, readonly, on) {
-    Object.assign(this, {session, readonly, on, offset: null, acknowledged: 0, attempts: 0, socket: null, timer: 0});
+  constructor(session, readonly, start, on) {
+    Object.assign(this, {session, readonly, start, on, offset: null, acknowledged: 0, attempts: 0, socket: null, timer: 0});
     setInterval(() => this.socket && performance.now() - this.heard > kSilence && this.socket.close(), 5000);
     for (const event of ['online', 'focus']) addEventListener(event, () => this.timer && this.open());
   }
@@ -18,6 +18,7 @@ class Connection {
     this.timer = 0;
     const query = new URLSearchParams({flow: 1});
     if (this.session) query.set('session_id', this.session);
+    else if (this.start) query.set('start', this.start);
     if (this.offset !== null) query.set('offset', this.offset);
     if (this.readonly) query.set('readonly', 1);
     this.on.state(this.attempts ? 'reconnecting' : 'connecting', this.attempts ? 'Reconnecting …' : 'Connecting …');

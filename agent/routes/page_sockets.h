@@ -20,6 +20,8 @@ struct PageSocket {
 inline constexpr PageSocket kTerminalPage{{"terminal", ""}, {"/v1/shell/ws", ""}};
 inline constexpr PageSocket kPageSockets[] = {
     kTerminalPage,
+    {{"codex", ""}, {"/v1/shell/ws", ""}},
+    {{"opencode", ""}, {"/v1/shell/ws", ""}},
     {{"vnc", ""}, {"/websockify", "/vnc/websockify"}},
     {{"vnc", "index.html"}, {"/websockify", "/vnc/websockify"}},
     {{"vnc", "vnc.html"}, {"/websockify", "/vnc/websockify"}},

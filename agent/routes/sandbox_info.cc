@@ -13,7 +13,7 @@ namespace {
 struct KnownTool {
   std::string_view name, category, description;
 };
-constexpr std::array<KnownTool, 19> kKnownTools{{
+constexpr std::array<KnownTool, 21> kKnownTools{{
     {"python3", "python", ""},
     {"node", "nodejs", ""},
     {"pip3", "Package management", "Python package installer"},
@@ -33,6 +33,8 @@ constexpr std::array<KnownTool, 19> kKnownTools{{
     {"zip", "Archives", "Packs zip archives"},
     {"unzip", "Archives", "Unpacks zip archives"},
     {"sqlite3", "Text and data", "SQLite shell"},
+    {"codex", "Coding agents", "OpenAI's Codex"},
+    {"opencode", "Coding agents", "OpenCode"},
 }};
 
 // KEY=value or KEY="value" of an os-release file.
@@ -80,6 +82,7 @@ void add_line(ToolInventory& tools, std::string_view line) {
   if (second == std::string_view::npos) return;
   const auto known = std::ranges::find(kKnownTools, line.substr(0, first), &KnownTool::name);
   if (known == kKnownTools.end()) return;
+  if (known->category == "Coding agents") tools.coding[std::string(known->name)] = version_number(clean(line.substr(second + 1)));
   const bool python = known->category == "python";
   if (!python && known->category != "nodejs") return add_util(tools, *known);
   std::vector<ToolSpec>& list = python ? tools.python : tools.nodejs;
@@ -118,11 +121,12 @@ std::string describe(const std::string& version, const SandboxDetail& detail) {
 
 }  // namespace
 
-const char* const kToolProbe = R"(for t in python3 node pip3 npm uv git make gcc gdb curl wget jq rg sed awk tar zip unzip sqlite3
+const char* const kToolProbe =
+    R"(for t in python3 node pip3 npm uv git make gcc gdb curl wget jq rg sed awk tar zip unzip sqlite3 codex opencode
 do
   p=$(command -v "$t" 2>/dev/null) || continue
   v=
-  case $t in python3|node) v=$("$t" --version 2>/dev/null | head -n 1);; esac
+  case $t in python3|node|codex) v=$(timeout 5 "$t" --version 2>/dev/null </dev/null | head -n 1);; esac
   printf '%s\t%s\t%s\n' "$t" "$p" "$v"
 done)";
 
@@ -157,6 +161,11 @@ void SandboxInfo::set_places(std::string home, std::string workspace) {
 void SandboxInfo::set_tools(ToolInventory tools) {
   tools_ = std::move(tools);
   text_.clear();
+}
+
+std::optional<std::string> SandboxInfo::coding_version(std::string_view name) const {
+  const auto found = tools_.coding.find(name);
+  return found == tools_.coding.end() ? std::nullopt : std::optional(found->second);
 }
 
 const std::string& SandboxInfo::text() const {

@@ -2,7 +2,11 @@
 // session has listed its tools. GET /v1/sandbox only reads it, so it answers at once under any load.
 #pragma once
 
+#include <functional>
+#include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "agent/routes/sandbox_types.h"
 
@@ -12,6 +16,7 @@ namespace caisson::routes {
 struct ToolInventory {
   std::vector<ToolSpec> python, nodejs;
   std::vector<ToolCategory> utils;
+  std::map<std::string, std::string, std::less<>> coding;  // by name the version of a coding agent; "": unknown
 };
 
 // A POSIX shell script for a session: prints one line for each program found, "name<TAB>path<TAB>first line of --version".
@@ -34,6 +39,9 @@ class SandboxInfo {
   explicit SandboxInfo(SandboxSettings settings);
   void set_places(std::string home, std::string workspace);  // from the launcher's hello
   void set_tools(ToolInventory tools);
+  // The version of a coding agent among the system's programs; "": unknown. nullopt: it is not installed, or nobody has looked
+  // yet.
+  [[nodiscard]] std::optional<std::string> coding_version(std::string_view name) const;
   [[nodiscard]] SandboxResponse context() const;
   // The same as JSON. It changes only with the places and tools, so it is made once.
   [[nodiscard]] const std::string& text() const;

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "agent/http/limits.h"
+#include "agent/routes/coding.h"
 #include "agent/services/common/counted.h"
 #include "agent/services/common/text.h"
 #include "agent/services/shell/shell_service.h"
@@ -191,8 +192,12 @@ task<ShellService::SessionPtr> session_of(Call call, bool readonly) {
     co_return fail(Code::not_found, "Session not found");
   }
   if (readonly) co_return fail(Code::invalid_argument, "a read-only terminal needs session_id");
-  ShellService::CreateParams params{.implicit = true, .for_person = true};
-  params.size = {.cols = 80, .rows = 24};
+  const bridge::PtySize size{.cols = 80, .rows = 24};
+  if (const auto start = call.request.query_value("start")) {
+    std::string name(*start);
+    co_return co_await start_coding(std::move(call), std::move(name), size);
+  }
+  ShellService::CreateParams params{.implicit = true, .for_person = true, .size = size};
   co_return co_await service.create(std::move(params));
 }
 

@@ -5,7 +5,7 @@
 tree_hash() {
   (cd "$ROOT" && { find CMakeLists.txt CMakePresets.json LICENSE launcher agent policies image/Dockerfile image/NOTICE image/markitdown image/node \
     image/ping image/python image/sitecustomize.py image/sudo -type f ! -name '*.pyc' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
-    printf '%s' "${PYTHON_VERSIONS-}${BROWSER:+ $BROWSER}${MARKITDOWN:+ markitdown=$MARKITDOWN}"; } | sha256sum | cut -c1-24)
+    printf '%s' "${PYTHON_VERSIONS-}${BROWSER:+ $BROWSER}${MARKITDOWN:+ markitdown=$MARKITDOWN}${CODEX:+ codex=$CODEX}${OPENCODE:+ opencode=$OPENCODE}"; } | sha256sum | cut -c1-24)
 }
 
 image_label() { "${ENGINE[@]}" image inspect -f '{{index .Config.Labels "caisson.tree"}}' "$IMAGE" 2>/dev/null || true; }
@@ -20,7 +20,7 @@ build_image() {
   fi
   base_image
   flags=(-f image/Dockerfile -t "$IMAGE" --build-arg "BASE=$BASE" --build-arg "PYTHON_VERSIONS=${PYTHON_VERSIONS-}" --build-arg "BROWSER=${BROWSER:-1}" \
-         --build-arg "MARKITDOWN=${MARKITDOWN:-1}" \
+         --build-arg "MARKITDOWN=${MARKITDOWN:-1}" --build-arg "CODEX=${CODEX-}" --build-arg "OPENCODE=${OPENCODE-}" \
          --label "caisson.tree=$hash")
   if [ "$ENGINE_KIND" = podman ]; then
     # Stages side by side, as docker's builder has them anyway: packages come in while the programs are compiled.

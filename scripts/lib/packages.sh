@@ -14,7 +14,7 @@ packages_for() {
   case $1 in
     build)
       # gcc: the escape program is C; the rest is C++.
-      echo ca-certificates git cmake ninja-build pkg-config gcc libc6-dev libssl-dev zlib1g-dev libzstd-dev nlohmann-json3-dev \
+      echo ca-certificates git cmake ninja-build pkg-config gcc libc6-dev libssl-dev zlib1g-dev libzstd-dev nlohmann-json3-dev libtomlplusplus-dev \
         libseccomp-dev libcap-ng-dev libnl-3-dev libnl-route-3-dev libgtest-dev libgmock-dev | tr ' ' '\n'
       # caisson-display. Of libxcb only headers.
       echo libpng-dev libjpeg62-turbo-dev x11proto-dev libxcb1-dev libxcb-xtest0-dev libxcb-shm0-dev libxcb-randr0-dev \

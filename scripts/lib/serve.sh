@@ -23,9 +23,10 @@ remove_container() {
 }
 
 # The settings that pass from the caller's environment into the container, when set: some of the launcher's, the agent's (but USER,
-# which names the caller), and the courier's (but those of this host's certificates and names).
+# which names the caller, and keys that the caller may have for other programs: -- -e OPENAI_API_KEY passes one on), and the courier's
+# (but those of this host's certificates and names).
 AGENT_VARIABLES=$(sed -n 's/^ *"\([A-Z_ ]*\)";\{0,1\}$/\1/p' "$(dirname "${BASH_SOURCE[0]}")/../../launcher/common/ipc/agent_settings.h" |
-  sed -E 's/\<(USER|SSL_CERT_FILE|SSL_CERT_DIR|RES_OPTIONS)\>//g')
+  sed -E 's/\<(USER|ARK_API_KEY|OPENAI_API_KEY|SSL_CERT_FILE|SSL_CERT_DIR|RES_OPTIONS)\>//g')
 # shellcheck disable=SC2206  # words on purpose
 PASSED=(SANDBOX_API_KEY CAISSON_AUTH CAISSON_PRESET CAISSON_MOUNTS WORKSPACE $AGENT_VARIABLES)
 

@@ -15,6 +15,7 @@ import pytest
 
 sys.path[:0] = [str(pathlib.Path(__file__).parent), str(pathlib.Path(__file__).parents[1])]
 
+import npm  # noqa: E402
 import sdk  # noqa: E402
 from contract import Contract  # noqa: E402
 from control import SKEL  # noqa: E402, F401
@@ -35,6 +36,7 @@ socket.create_connection = connect
 # What a client of httpx waits for when its test says nothing: five seconds would be about the machine, not about the server.
 httpx._config.DEFAULT_TIMEOUT_CONFIG.__init__(120)
 HEADER = "X-Caisson-Workspace"
+AGENTS = "/opt/agents"
 NOT_FOUND = {"success": False, "message": "Session not found", "data": None}
 
 
@@ -248,6 +250,16 @@ def named(here, contract):
     yield create
     for one in made:
         one.http.delete(f"/v1/workspaces/{one.workspace}")
+
+
+@pytest.fixture(scope="session")
+def agents():
+    """The folder of npm's packages, and where sessions see Codex's programs, if a policy grants it at AGENTS."""
+    folder = npm.installed("nested")
+    vendor = next(folder.glob("node_modules/@openai/codex-linux-*/vendor/*/"), None)
+    if vendor is None:
+        pytest.skip("no Codex for this processor")
+    return folder, f"{AGENTS}/{vendor.relative_to(folder)}"
 
 
 @pytest.fixture(scope="module")

@@ -220,3 +220,20 @@ def test_statement_and_policies_say_it(launcher, api, tmp_path):
     assert api.data("/v1/policies/bash", method="GET")["api"] == ["sandbox", "bash", "file", "mcp"]
     token = api.data(f"/v1/attestation?nonce={NONCE}", method="GET")["token"]
     assert 'api     sessions of bash may use ["sandbox","bash","file","mcp"] of their workspace\'s API' in verified(launcher, token, tmp_path)
+
+
+def test_a_session_with_a_way_out_reaches_it_too(launch):
+    """Its network is another than that of the workspace's sessions without one."""
+    def both(folder):
+        opened(folder, ["sandbox"])
+        opened(folder, ["sandbox"], "code", network="allowlist", egress=[{"host": "example.org", "why": "an example"}])
+        file = folder / "code.json"
+        policy = json.loads(file.read_text())
+        policy["weaken"].append({"field": "/network", "why": "an example of a way out"})
+        file.write_text(json.dumps(policy))
+    launcher = launch(policies=both)
+    api = Api(launcher.url, launcher.key)
+    assert ask(api, "GET", "/v1/sandbox")[0] == 200
+    code = "import os, sys\nsys.argv = ['', 'GET', '/v1/sandbox']\n" + ASK
+    for _ in range(2):
+        assert "200 {" in json.dumps(api.data("/v1/code/execute", {"language": "python", "code": code}))

@@ -5,13 +5,12 @@ import pathlib
 import re
 import shlex
 
-import npm
 import pytest
-from conftest import Api
+from conftest import AGENTS, Api
 
 PROGRAM = pathlib.Path(__file__).parent / "nested/confining.py"
 PAGE = pathlib.Path(__file__).parents[2] / "policies/nested.md"
-PLACE, AGENTS = "/home/gem/nested", "/opt/agents"
+PLACE = "/home/gem/nested"
 NEEDS_NAMESPACES = re.compile("bwrap: .*(namespace|Operation not permitted)")
 
 
@@ -83,16 +82,6 @@ def test_rulesets_nest_up_to_the_kernels_limit(found):
 
 
 # --- agents ---
-
-@pytest.fixture(scope="module")
-def agents():
-    """The folder of npm's packages, and where in it Codex has its programs."""
-    folder = npm.installed("nested")
-    vendor = next(folder.glob("node_modules/@openai/codex-linux-*/vendor/*/"), None)
-    if vendor is None:
-        pytest.skip("no Codex for this processor")
-    return folder, f"{AGENTS}/{vendor.relative_to(folder)}"
-
 
 @pytest.fixture(scope="module")
 def inside(launch, contract, agents):

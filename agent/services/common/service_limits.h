@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -10,6 +11,8 @@
 #include "agent/services/common/settings.h"
 
 namespace caisson::services {
+
+struct CodingSettings;  // agent/services/coding/coding_settings.h
 
 struct Config {
   static constexpr std::size_t count(const Variable& row) { return static_cast<std::size_t>(row.fallback); }
@@ -38,6 +41,9 @@ struct Config {
   std::optional<bool> browser_file_dialogs;
   std::string mcp_servers, extra_mcp_servers;  // CAISSON_MCP_SERVERS, EXTRA_MCP_SERVERS
   std::string skills_path{variable("AIO_SKILLS_PATH").text};
+  std::shared_ptr<const CodingSettings> coding;  // absent: nothing is set
+  // Variables, secrets among them, of shell sessions that begin with one of these programs, in the default workspace.
+  std::map<std::string, std::map<std::string, std::string>> program_variables;
   std::string directory;              // WORKSPACE: where commands begin; "": what the launcher says
   std::string workspace = "default";  // its name at the launcher
   std::string user{variable("USER").text};

@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "launcher/common/base/result.h"
-#include "launcher/common/base/word.h"
 #include "launcher/common/ipc/agent_settings.h"
 
 namespace caisson::services {
@@ -138,6 +137,23 @@ inline constexpr auto kVariables = std::to_array<Variable>({
         "OTEL_EXPORTER_OTLP_ENDPOINT", "",
         "address of an OpenTelemetry collector, to which `/v1/traces` is added (\"Traces\"); without it there are no traces"),
     text_row("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "", "the same as it is; it goes first"),
+    text_row(
+        "CODEX_API_KEY", "",
+        "key of the session that `/codex` makes (\"Coding agents\"). Of this and the two next the first that is set is taken"),
+    text_row("ARK_API_KEY", "", "the same, of Volcengine's Ark"),
+    text_row("OPENAI_API_KEY", "", "the same, of OpenAI"),
+    text_row("CODEX_MODEL", "", "Codex's model"),
+    text_row("CODEX_BASE_URL", "",
+             "where it is served, by the Responses API. Without it, by whom the key's variable names, or OpenAI"),
+    text_row("CODEX_CONFIG_TOML", "", "Codex's `config.toml`, as text; it goes before what follows from the other variables"),
+    text_row("CODEX_MODEL_CATALOG_JSON", "", "Codex's catalog of models (`model_catalog_json`), as text"),
+    text_row("OPENCODE_API_KEY", "", "key of the session that `/opencode` makes"),
+    text_row("OPENCODE_MODEL", "", "OpenCode's model"),
+    text_row("OPENCODE_PROVIDER", "ark", "by whom it is served: a name of OpenCode's providers, or one of your own"),
+    text_row("OPENCODE_BASE_URL", "", "where that is; OpenCode knows it of its own providers, and this server of `ark`"),
+    text_row("OPENCODE_PROVIDER_NPM", "", "npm package that speaks to it, where OpenCode does not know which"),
+    text_row("OPENCODE_JSON", "",
+             "OpenCode's `opencode.json`, as text; its members go before what follows from the other variables"),
     text_row("OTEL_SERVICE_NAME", "caisson", "name of this service in its traces"),
 });
 
@@ -150,9 +166,11 @@ consteval const Variable& variable(std::string_view name) {
 
 // Every variable that the launcher passes on has a row.
 static_assert([] {
-  for (std::ptrdiff_t i = 0; i < count_words(kAgentVariables); ++i)
-    if (std::ranges::find(kVariables, word(kAgentVariables, static_cast<std::size_t>(i)), &Variable::name) == kVariables.end())
-      return false;
+  for (std::string_view rest = kAgentVariables; !rest.empty();) {  // one pass: compilers bound what they evaluate
+    const std::size_t end = std::min(rest.find(' '), rest.size());
+    if (std::ranges::find(kVariables, rest.substr(0, end), &Variable::name) == kVariables.end()) return false;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
   return true;
 }());
 

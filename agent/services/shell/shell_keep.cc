@@ -46,6 +46,7 @@ json::Value ShellSession::body() const {
                   {"id", id},
                   {"implicit", implicit},
                   {"for_person", for_person},
+                  {"program", program},
                   {"cwd", cwd_},
                   {"preserve_symlinks", preserve_symlinks_},
                   {"cols", size_.cols},

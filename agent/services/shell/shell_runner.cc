@@ -77,6 +77,10 @@ task<void> ShellSession::start_bash(Pointer self, bool read_rc) {
   request.argv = shell_argv(self->for_person);
   request.cwd = self->config_.directory;
   request.env["TERM"] = self->for_person ? "xterm-256color" : "xterm";
+  // Of the environment the audit log has names alone. Other workspaces are tenants.
+  if (const auto own = self->config_.program_variables.find(self->program);
+      own != self->config_.program_variables.end() && self->config_.workspace == "default")
+    request.env.insert(own->second.begin(), own->second.end());
   request.pty = self->size_;
   request.keep = self->record_.keep() != nullptr;
   bridge::ExecRequest from_root = request;

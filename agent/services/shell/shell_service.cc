@@ -65,7 +65,8 @@ task<ShellService::SessionPtr> ShellService::create(CreateParams params) {
                             .for_person = params.for_person,
                             .cwd = absolute_dir(home, params.exec_dir),
                             .preserve_symlinks = params.preserve_symlinks,
-                            .size = params.size};
+                            .size = params.size,
+                            .program = std::move(params.program)};
   auto session = std::make_shared<ShellSession>(launcher_, config_, budget_, std::move(setup), handle);
   insert(session);
   // The prompt shows the session's actual directory.
@@ -98,7 +99,8 @@ bool ShellService::restore(const std::shared_ptr<bridge::SessionHandle>& handle,
                             .for_person = json::flag_of(body, "for_person"),
                             .cwd = json::text_of(body, "cwd"),
                             .preserve_symlinks = json::flag_of(body, "preserve_symlinks"),
-                            .size = {size("cols", 120), size("rows", 40)}};
+                            .size = {size("cols", 120), size("rows", 40)},
+                            .program = json::text_of(body, "program")};
   if (config_.directory.empty()) config_.directory = launcher_.greeting().workspace;
   auto session = std::make_shared<ShellSession>(launcher_, config_, budget_, std::move(setup), handle);
   session->restore(std::move(parts));

@@ -32,6 +32,7 @@ class ShellService {
     bool implicit = false;
     bool for_person = false;
     bridge::PtySize size;
+    std::string program;  // ShellSession::Setup's
   };
   // The session of that id if there is one.
   [[nodiscard]] task<SessionPtr> create(CreateParams params);

@@ -53,6 +53,7 @@ ShellSession::ShellSession(bridge::LauncherClient& launcher, const Config& confi
     : id(std::move(setup.id)),
       implicit(setup.implicit),
       for_person(setup.for_person),
+      program(std::move(setup.program)),
       handle(std::move(session)),
       created(bridge::Clock::now()),
       changed(launcher.executor()),

@@ -29,6 +29,7 @@ class ShellSession {
     std::string cwd;
     bool preserve_symlinks = false;
     bridge::PtySize size;
+    std::string program;  // that it begins with, whose variables it has (Config::program_variables); "": none
   };
   ShellSession(bridge::LauncherClient& launcher, const Config& config, std::shared_ptr<OutputBudget> budget, Setup setup,
                std::shared_ptr<bridge::SessionHandle> handle);
@@ -78,6 +79,7 @@ class ShellSession {
   const std::string id;
   const bool implicit;
   const bool for_person;
+  const std::string program;
   const std::shared_ptr<bridge::SessionHandle> handle;
   std::int64_t created_ns = 0, last_used_ns = 0;
   bridge::Clock::time_point created, last_used;

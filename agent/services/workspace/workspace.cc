@@ -22,7 +22,8 @@ Workspace::Workspace(bridge::LauncherClient& launcher, const Config& config)
       observer(launcher, config),
       mcp(std::make_unique<McpHub>(launcher, config)),
       skills(launcher, config),
-      documents(launcher, config, file) {}
+      documents(launcher, config, file),
+      coding(launcher, config, file) {}
 
 Workspace::~Workspace() = default;
 
@@ -46,6 +47,7 @@ void Workspace::become(const std::string& new_name, const std::string& home) {
   mcp->serve_workspace(new_name);
   skills.serve_workspace(new_name);
   documents.serve_workspace(new_name);
+  coding.serve_workspace(new_name);
 }
 
 }  // namespace caisson::services

@@ -8,6 +8,7 @@
 #include "agent/services/browser/page_service.h"
 #include "agent/services/browser/takeover.h"
 #include "agent/services/code/code_service.h"
+#include "agent/services/coding/coding.h"
 #include "agent/services/desktop/recorder.h"
 #include "agent/services/documents/documents.h"
 #include "agent/services/files/file_watches.h"
@@ -52,6 +53,7 @@ struct Workspace {
   const std::unique_ptr<McpHub> mcp;
   Skills skills;
   Documents documents;
+  Coding coding;
 };
 using WorkspacePtr = std::shared_ptr<Workspace>;
 
