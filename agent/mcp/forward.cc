@@ -62,6 +62,8 @@ asio::awaitable<Or<Target>> target_of(Client client, Kind kind, std::string name
   std::optional<Failure> why;
   const std::vector<McpServer::Pointer> servers = permitted(client);
   for (const McpServer::Pointer& server : servers) {
+    // The name may be that of a configured server, which has not said so: an added one does not get what was meant for it.
+    if (why && !server->config().added_by.empty()) break;
     if (!name.starts_with(server->config().prefix)) continue;
     const std::string own = name.substr(server->config().prefix.size());
     if (kind == Kind::tools && !may_use(client, *server, own)) continue;
@@ -97,16 +99,23 @@ bool fits(std::string_view pattern, std::string_view uri) {
 }
 
 asio::awaitable<Or<Target>> resource_target(Client client, std::string uri) {
-  for (const Kind kind : {Kind::resources, Kind::templates}) {
-    std::vector<McpServer::Pointer> servers = permitted(client);
-    const std::vector<McpHub::Listed> lists = co_await client.hub->list(std::move(servers), kind);
-    const std::string_view member = services::row_of(kind).name;
-    for (const auto& [server, items] : lists) {
-      const bool found = std::ranges::any_of(*items, [&](const json::Value& item) {
-        const std::string given = json::text_of(item, member);
-        return kind == Kind::resources ? given == uri : given == uri || fits(given, uri);
-      });
-      if (found) co_return Target{server, uri};
+  bool all_said = true;
+  for (const bool added : {false, true}) {
+    if (added && !all_said) break;  // as in target_of
+    for (const Kind kind : {Kind::resources, Kind::templates}) {
+      std::vector<McpServer::Pointer> servers = permitted(client);
+      std::erase_if(servers, [added](const McpServer::Pointer& one) { return one->config().added_by.empty() == added; });
+      const std::size_t asked = servers.size();
+      const std::vector<McpHub::Listed> lists = co_await client.hub->list(std::move(servers), kind);
+      all_said = all_said && lists.size() == asked;
+      const std::string_view member = services::row_of(kind).name;
+      for (const auto& [server, items] : lists) {
+        const bool found = std::ranges::any_of(*items, [&](const json::Value& item) {
+          const std::string given = json::text_of(item, member);
+          return kind == Kind::resources ? given == uri : given == uri || fits(given, uri);
+        });
+        if (found) co_return Target{server, uri};
+      }
     }
   }
   const bool stateless = is_stateless(client.revision);
@@ -215,9 +224,8 @@ Client client_of(const Call& call, Revision revision, ClientSessionPtr session) 
           .scopes = call.principal.bounds.scopes};
 }
 
-bool is_forwarded(const Client& client, const Message& message) {
+bool is_forwarded(const Message& message) {
   if (std::ranges::find(kForwarded, message.method) == std::end(kForwarded)) return false;
-  if (client.hub->servers().empty()) return false;
   if (message.method != "tools/call") return true;
   const std::string name = json::text_of(message.params, "name");
   return !name.empty() && !has_tool(name);

@@ -31,7 +31,7 @@ struct Client {
 [[nodiscard]] std::string owner_of(const auth::Principal& principal);
 
 // Whether a configured server is to carry the request out, and not this program.
-[[nodiscard]] bool is_forwarded(const Client& client, const Message& message);
+[[nodiscard]] bool is_forwarded(const Message& message);
 
 // Carries it out. stream: for what the server says meanwhile; nullptr: the client hears of nothing but the result.
 [[nodiscard]] asio::awaitable<Or<json::Value>> forward(Client client, Message message, MessageStreamPtr stream,

@@ -24,12 +24,11 @@ std::unexpected<Failure> invalid_params(std::string what) {
 
 json::Value server_info() { return {{"name", "caisson"}, {"title", "Caisson"}, {"version", CAISSON_VERSION}}; }
 
-// What servers offer is not known before they run: where there are any, everything is promised, and lists are empty where nothing
-// is offered.
+// What servers offer is not known before they run, and some may be added at any time: everything is promised, and lists are empty
+// where nothing is offered.
 json::Value capabilities(const Client& client) {
-  const bool servers = !client.hub->servers().empty();
-  json::Value out = {{"tools", {{"listChanged", servers}}}};
-  if (!servers) return out;
+  json::Value out = json::Value::object();
+  out["tools"]["listChanged"] = true;
   out["prompts"]["listChanged"] = true;
   out["resources"]["listChanged"] = true;
   out["resources"]["subscribe"] = true;
@@ -96,24 +95,23 @@ struct Method {
   std::string_view name;
   bool stateful, stateless;  // in which revisions it is
   bool fresh;                // its result says for how long it may be kept
-  bool servers;              // it is not there unless servers are configured
   Reply (*run)(Asking);      // nullptr: it is forwarded
 };
 constexpr Method kMethods[] = {
-    {"initialize", true, false, false, false, initialize},
-    {"ping", true, false, false, false, ping},
-    {"server/discover", false, true, true, false, discover},
-    {"tools/list", true, true, true, false, list_items<services::Kind::tools>},
-    {"tools/call", true, true, false, false, call_a_tool},
-    {"prompts/list", true, true, true, true, list_items<services::Kind::prompts>},
-    {"prompts/get", true, true, false, true, nullptr},
-    {"resources/list", true, true, true, true, list_items<services::Kind::resources>},
-    {"resources/templates/list", true, true, true, true, list_items<services::Kind::templates>},
-    {"resources/read", true, true, true, true, nullptr},
-    {"resources/subscribe", true, false, false, true, follow_resource},
-    {"resources/unsubscribe", true, false, false, true, follow_resource},
-    {"completion/complete", true, true, false, true, nullptr},
-    {"logging/setLevel", true, false, false, true, set_log_level},
+    {"initialize", true, false, false, initialize},
+    {"ping", true, false, false, ping},
+    {"server/discover", false, true, true, discover},
+    {"tools/list", true, true, true, list_items<services::Kind::tools>},
+    {"tools/call", true, true, false, call_a_tool},
+    {"prompts/list", true, true, true, list_items<services::Kind::prompts>},
+    {"prompts/get", true, true, false, nullptr},
+    {"resources/list", true, true, true, list_items<services::Kind::resources>},
+    {"resources/templates/list", true, true, true, list_items<services::Kind::templates>},
+    {"resources/read", true, true, true, nullptr},
+    {"resources/subscribe", true, false, false, follow_resource},
+    {"resources/unsubscribe", true, false, false, follow_resource},
+    {"completion/complete", true, true, false, nullptr},
+    {"logging/setLevel", true, false, false, set_log_level},
 };
 
 }  // namespace
@@ -144,8 +142,7 @@ asio::awaitable<Or<json::Value>> answer(Call call, Client client, Message messag
   const Revision revision = client.revision;
   const bool stateless = is_stateless(revision);
   const auto method = std::ranges::find(kMethods, message.method, &Method::name);
-  if (method == std::end(kMethods) || !(stateless ? method->stateless : method->stateful) || method->run == nullptr ||
-      (method->servers && client.hub->servers().empty()))
+  if (method == std::end(kMethods) || !(stateless ? method->stateless : method->stateful) || method->run == nullptr)
     co_return std::unexpected(Failure{.code = ErrorCode::method_not_found,
                                       .text = "Method not found: " + quote(message.method),
                                       .status = stateless ? 404 : 200});

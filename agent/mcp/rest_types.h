@@ -15,6 +15,14 @@ struct ToolArguments {
   json::Value given = json::Value::object();
 };
 
+// An entry of `mcpServers`, which services::parse_server reads.
+struct ServerEntry {
+  json::Value given = json::Value::object();
+};
+struct AddedServer {
+  std::string name, domain, prefix;
+};
+
 inline constexpr std::array<std::string_view, 1> kTextType = {"text"}, kImageType = {"image"}, kAudioType = {"audio"},
                                                  kLinkType = {"resource_link"}, kResourceType = {"resource"};
 inline constexpr std::array<std::string_view, 2> kAudience = {"user", "assistant"};
@@ -106,6 +114,29 @@ struct Codec<mcp::ToolArguments> {
   static json::Value describe(const Bounds&, Components&) { return {{"type", "object"}, {"additionalProperties", true}}; }
   static std::string type_name() { return "Arguments"; }
   static constexpr bool all_optional() { return true; }
+};
+
+template <>
+struct Codec<mcp::ServerEntry> {
+  static void decode(const json::Value& in, const Bounds&, const json::Value& loc, mcp::ServerEntry& out, const Decode& how) {
+    if (!in.is_object()) return how.issues.add(loc, "dict_type", "Input should be a valid dictionary");
+    out.given = in;
+  }
+  static json::Value describe(const Bounds&, Components&) {
+    return {{"type", "object"},
+            {"additionalProperties", true},
+            {"description", "One server, with the members that it has in `mcpServers` of the configuration"}};
+  }
+  static std::string type_name() { return "ServerEntry"; }
+  static constexpr bool all_optional() { return false; }
+};
+template <>
+struct Schema<mcp::AddedServer> {
+  static constexpr std::string_view name = "AddedMcpServer";
+  static constexpr auto fields =
+      std::tuple{field("name", &mcp::AddedServer::name, "Its name"),
+                 field("domain", &mcp::AddedServer::domain, "The policy of its session"),
+                 field("prefix", &mcp::AddedServer::prefix, "Stands before the names of its tools and prompts")};
 };
 
 template <>

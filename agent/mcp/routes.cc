@@ -77,7 +77,7 @@ task<http::Response> post_batch(Call call, json::Value messages) {
       mcp::Client client = mcp::client_of(call, mcp::Revision::v2025_03_26, *session);
       auto exchange = std::make_shared<services::Exchange>((*session)->executor);
       Call part{call.services, part_of(call.request), call.route, nullptr, call.principal};
-      if (mcp::is_forwarded(client, *message))
+      if (mcp::is_forwarded(*message))
         result = co_await mcp::forward(std::move(client), std::move(*message), nullptr, std::move(exchange));
       else result = co_await mcp::answer(std::move(part), std::move(client), std::move(*message));
     }
@@ -117,7 +117,7 @@ task<http::Response> post_message(Call call) {
   mcp::Client client = mcp::client_of(call, *revision, session);
   if (message->method == "subscriptions/listen" && is_stateless(*revision))
     co_return co_await mcp::answer_listener(std::move(call), std::move(client), std::move(*message));
-  if (mcp::is_forwarded(client, *message))
+  if (mcp::is_forwarded(*message))
     co_return co_await mcp::answer_in_stream(std::move(call), std::move(client), std::move(*message));
   services::McpSessions& sessions = call.services.workspace->mcp->sessions;
   const std::string owner = mcp::owner_of(call.principal);

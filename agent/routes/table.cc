@@ -16,8 +16,8 @@ const std::vector<const Route*>& all_routes() {
                             sessions_routes(),    workspace_routes(),   policy_routes(),
                             audit_routes(),       auth_routes(),        token_routes(),
                             operate_routes(),     mcp_routes(),         resource_metadata_routes(),
-                            skill_routes(),       util_routes(),        derived_routes(),
-                            page_routes()})
+                            mcp_server_routes(),  skill_routes(),       util_routes(),
+                            derived_routes(),     page_routes()})
       for (const Route& row : area) rows.push_back(&row);
     return rows;
   }();

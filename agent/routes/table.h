@@ -42,6 +42,7 @@ using Area = std::span<const Route>;
 [[nodiscard]] Area audit_routes();           // routes/audit.cc
 [[nodiscard]] Area operate_routes();         // routes/operate.cc
 [[nodiscard]] Area mcp_routes();             // mcp/routes.cc
+[[nodiscard]] Area mcp_server_routes();      // mcp/server_routes.cc
 [[nodiscard]] Area resource_metadata_routes();
 [[nodiscard]] Area skill_routes();    // routes/skills.cc
 [[nodiscard]] Area util_routes();     // routes/util.cc

@@ -158,6 +158,23 @@ def launch():
         yield start
 
 
+@pytest.fixture
+def servers_file():
+    """(path, write(text)): a file of MCP servers for CAISSON_MCP_SERVERS."""
+    folder = pathlib.Path("/etc/caisson/mcp")
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o755)
+    file = folder / f"servers-{os.getpid()}.json"
+
+    def write(text):
+        new = file.with_suffix(".new")
+        new.write_text(text)
+        new.chmod(0o644)
+        new.rename(file)
+    yield file, write
+    file.unlink(missing_ok=True)
+
+
 @pytest.fixture(scope="session")
 def native() -> Launcher:
     """The native launcher under test; its processes and files may be looked at."""

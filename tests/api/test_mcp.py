@@ -99,7 +99,7 @@ def test_a_request_of_2026_07_28_stands_for_itself(api):
     ("initialize", {}, {}, 404, -32601),
     ("ping", {}, {}, 404, -32601),
     ("unknown/method", {}, {}, 404, -32601),
-    ("prompts/list", {}, {}, 404, -32601),
+    ("resources/subscribe", {}, {}, 404, -32601),
     ("tools/call", {"name": "no_such_tool"}, {}, 200, -32602),
 ])
 def test_what_a_stateless_request_must_not_be(api, method, params, headers, status, code):
@@ -147,7 +147,7 @@ def test_the_stream_and_what_asks_for_none(api, client):
         assert response.status_code == 200 and response.headers["content-type"].startswith("text/event-stream")
     assert client.post({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 9}}).status_code == 202
     assert client.post({"jsonrpc": "2.0", "id": 3, "result": {}}).status_code == 202
-    assert client.ask("resources/list")["error"]["code"] == client.ask("no/such")["error"]["code"] == -32601
+    assert client.ask("server/discover")["error"]["code"] == client.ask("no/such")["error"]["code"] == -32601
 
 
 def test_other_names_and_sites_are_refused(api, client):

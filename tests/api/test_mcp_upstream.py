@@ -283,22 +283,6 @@ def test_each_call_is_one_record_without_its_arguments(hub, api, client):
     assert last[0]["arguments_sha256"] == digest and "do-not-write-this-down" not in "".join(log for log in logs if '"mcp_call"' in log)
 
 
-@pytest.fixture
-def servers_file():
-    folder = pathlib.Path("/etc/caisson/mcp")
-    folder.mkdir(parents=True, exist_ok=True)
-    folder.chmod(0o755)
-    file = folder / f"servers-{os.getpid()}.json"
-
-    def write(text):
-        new = file.with_suffix(".new")
-        new.write_text(text)
-        new.chmod(0o644)
-        new.rename(file)
-    yield file, write
-    file.unlink(missing_ok=True)
-
-
 def test_the_file_is_read_again_while_it_runs(launch, servers_file):
     file, write = servers_file
     write(configured(one=python("hostile", "nothing", "first"), two=python("hostile", "nothing", "second")))

@@ -17,6 +17,7 @@ OWN = {
     "/v1/audit/sessions",
     "/v1/audit/sessions/{session_id}",
     "/v1/browser/takeover",
+    "/v1/mcp/servers/{server_name}",
     "/v1/mcp/states",
     "/v1/mcp/{server_name}/approve",
     "/v1/policies",

@@ -12,6 +12,16 @@ constexpr std::size_t kMostFileBytes = 1024 * 1024, kMostAtOnce = 4;
 constexpr std::chrono::seconds kListWithin{15}, kSlow{1};
 constexpr std::chrono::milliseconds kMoment{500};
 
+// Why an added server cannot be beside another one; nullopt: it can. Without a prefix of its own, a configured one comes first.
+std::optional<std::string> clash(const ServerConfig& added, const ServerConfig& other) {
+  const bool is_configured = other.added_by.empty();
+  if (added.name == other.name)
+    return is_configured ? std::optional("the operator has configured a server " + quote(other.name)) : std::nullopt;
+  if ((is_configured && other.prefix.empty()) || !overlap(added.prefix, other.prefix)) return std::nullopt;
+  return "the prefix " + quote(added.prefix) + " overlaps " + quote(other.prefix) + " of the server " + quote(other.name) +
+         ": choose another";
+}
+
 task<void> stop_server(McpServer::Pointer server) {
   co_return co_await McpServer::stop(std::move(server), "its configuration has changed");
 }
@@ -46,6 +56,7 @@ McpHub::~McpHub() { life_->over = true; }
 void McpHub::serve_workspace(std::string name) {
   workspace_ = std::move(name);
   sessions.clear();
+  added_.clear();
   servers_.clear();  // their sessions have ended with the workspace
   taken_ = false;
 }
@@ -77,13 +88,70 @@ void McpHub::look() {
       changed = changed || read.has_value();
     }
   }
-  if (!changed) return;
+  if (changed) renew();
+}
+
+std::vector<ServerConfig> McpHub::configured() const {
   std::vector<ServerConfig> all = from_file_;
   for (const ServerConfig& one : extra_)
     if (std::ranges::find(all, one.name, &ServerConfig::name) == all.end()) all.push_back(one);
   std::ranges::sort(all, {}, &ServerConfig::name);
+  return all;
+}
+
+void McpHub::renew() {
+  std::vector<ServerConfig> all = configured();
+  std::erase_if(added_, [&all](const ServerConfig& added) {
+    for (const ServerConfig& one : all)
+      if (const auto why = clash(added, one)) {
+        log::warn("MCP server " + added.name + ", which a client added, is removed: " + *why);
+        return true;
+      }
+    return false;
+  });
+  for (const ServerConfig& added : added_)
+    if (!added.disabled) all.push_back(added);
   take(all);
   taken_ = true;
+}
+
+// --- which clients add ---
+
+Status McpHub::add(ServerConfig config, bool of_all) {
+  look();
+  for (const ServerConfig& one : configured())
+    if (auto why = clash(config, one)) return fail(Code::already_exists, std::move(*why));
+  auto before = added_.end();
+  for (auto one = added_.begin(); one != added_.end(); ++one) {
+    if (one->name == config.name) before = one;
+    else if (auto why = clash(config, *one)) return fail(Code::already_exists, std::move(*why));
+  }
+  if (before == added_.end()) {
+    if (added_.size() >= kMostAdded)
+      return fail(Code::limit, "at most " + std::to_string(kMostAdded) + " servers can be added to a workspace");
+    added_.insert(std::ranges::upper_bound(added_, config.name, {}, &ServerConfig::name), std::move(config));
+  } else {
+    if (!of_all && before->added_by != config.added_by)
+      return fail(Code::already_exists, "another credential has added the server " + quote(config.name));
+    *before = std::move(config);
+  }
+  renew();
+  return {};
+}
+
+Status McpHub::remove(const std::string& name, const std::string& owner, bool of_all) {
+  look();
+  const auto found = std::ranges::find(added_, name, &ServerConfig::name);
+  if (found == added_.end()) {
+    const std::vector<ServerConfig> all = configured();
+    if (std::ranges::find(all, name, &ServerConfig::name) == all.end()) return fail(Code::not_found, "MCP server not found");
+    return fail(Code::already_exists, "the operator has configured the server " + quote(name) + ": change the configuration");
+  }
+  if (!of_all && found->added_by != owner)
+    return fail(Code::already_exists, "another credential has added the server " + quote(name));
+  added_.erase(found);
+  renew();
+  return {};
 }
 
 void McpHub::take(const std::vector<ServerConfig>& configured) {

@@ -1,5 +1,6 @@
-// McpHub: the configured MCP servers of one workspace. They come from a file of the operator's, which may change while it runs,
-// and from EXTRA_MCP_SERVERS. One that is slow, broken or held back never holds the others.
+// McpHub: the MCP servers of one workspace. They come from a file of the operator's, which may change while it runs, from
+// EXTRA_MCP_SERVERS, and from clients that add some for as long as the workspace and the agent last. One that is slow, broken or
+// held back never holds the others.
 #pragma once
 
 #include <functional>
@@ -21,9 +22,17 @@ class McpHub {
   ~McpHub();
   void serve_workspace(std::string name);
 
-  // In the order of their names, after a look at the files.
+  static constexpr std::size_t kMostAdded = 32;
+  // Those that are configured, then those that were added, each in the order of their names, after a look at the files.
   [[nodiscard]] const std::vector<McpServer::Pointer>& servers();
   [[nodiscard]] McpServer::Pointer find(std::string_view name);
+
+  // Adds a server for `config.added_by`, or puts it in the place of the one that this credential added under its name. of_all: in
+  // that of anybody. Errors: already_exists, if the name is a configured server's or that of another credential, or if names of
+  // tools can begin with its prefix and another server's; limit.
+  [[nodiscard]] Status add(ServerConfig config, bool of_all);
+  // Removes one that was added by the credential, or, with of_all, by anybody. Errors: not_found, already_exists (as for add).
+  [[nodiscard]] Status remove(const std::string& name, const std::string& owner, bool of_all);
 
   struct Listed {
     McpServer::Pointer server;
@@ -42,6 +51,8 @@ class McpHub {
   struct Listing;
   static task<void> list_one(std::shared_ptr<Listing> listing, McpServer::Pointer server, Kind kind);
   void look();
+  [[nodiscard]] std::vector<ServerConfig> configured() const;
+  void renew();
   void take(const std::vector<ServerConfig>& configured);
   void heard(const mcp::Message& message);
 
@@ -49,7 +60,7 @@ class McpHub {
   std::string workspace_;
   const std::shared_ptr<OutputBudget> budget_;
   http::WatchedFile file_;
-  std::vector<ServerConfig> from_file_, extra_;
+  std::vector<ServerConfig> from_file_, extra_, added_;
   bool taken_ = false;
   std::vector<McpServer::Pointer> servers_;
   const std::shared_ptr<Life> life_;

@@ -226,6 +226,7 @@ task<void> McpServer::stop(Pointer self, std::string reason) {
 
 json::Value McpServer::status() const {
   json::Value out = {{"name", setup_.config.name}, {"domain", setup_.config.domain}, {"state", "stopped"}, {"starts", 0}};
+  if (!setup_.config.added_by.empty()) out["added"] = true;
   if (shared_) {
     const Supervisor::Health health = shared_->health();
     out["state"] = state_name(health.state);

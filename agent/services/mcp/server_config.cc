@@ -120,7 +120,33 @@ bool is_pin(std::string_view pin) {
          std::ranges::all_of(pin, [](unsigned char c) { return std::isxdigit(c) != 0 && std::isupper(c) == 0; });
 }
 
-Result<ServerConfig> read_server(const std::string& name, const json::Value& given) {
+bool matches_one(std::string_view pattern, std::string_view name) {
+  // Without recursion: at a mismatch, the last star takes one more character.
+  std::size_t p = 0, n = 0, star = std::string_view::npos, mark = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      mark = n;
+    } else if (p < pattern.size() && pattern[p] == name[n]) {
+      ++p, ++n;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      n = ++mark;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+bool passes(const Patterns& allow, const Patterns& block, std::string_view tool) {
+  return !matches(block, tool) && (allow.empty() || matches(allow, tool));
+}
+
+}  // namespace
+
+Result<ServerConfig> parse_server(const std::string& name, const json::Value& given) {
   ServerConfig out;
   out.name = name;
   out.prefix = name + "_";
@@ -166,32 +192,6 @@ Result<ServerConfig> read_server(const std::string& name, const json::Value& giv
   return out;
 }
 
-bool matches_one(std::string_view pattern, std::string_view name) {
-  // Without recursion: at a mismatch, the last star takes one more character.
-  std::size_t p = 0, n = 0, star = std::string_view::npos, mark = 0;
-  while (n < name.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      mark = n;
-    } else if (p < pattern.size() && pattern[p] == name[n]) {
-      ++p, ++n;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      n = ++mark;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
-
-bool passes(const Patterns& allow, const Patterns& block, std::string_view tool) {
-  return !matches(block, tool) && (allow.empty() || matches(allow, tool));
-}
-
-}  // namespace
-
 bool matches(const Patterns& patterns, std::string_view name) {
   return std::ranges::any_of(patterns, [name](const std::string& pattern) { return matches_one(pattern, name); });
 }
@@ -218,7 +218,7 @@ Result<std::vector<ServerConfig>> parse_servers(std::string_view text) {
     return fail(Code::invalid_argument, "at most " + std::to_string(kMostServers) + " servers can be configured");
   std::vector<ServerConfig> out;
   for (const auto& [name, server] : servers.items()) {
-    Result<ServerConfig> read = read_server(name, server);
+    Result<ServerConfig> read = parse_server(name, server);
     if (read) {
       if (!read->disabled) out.push_back(std::move(*read));
       continue;

@@ -48,6 +48,7 @@ struct ServerConfig {
   std::string pin = "first";
   bool newest = false;  // it is spoken to in revision 2026-07-28
   std::chrono::seconds timeout{60}, idle{300};
+  std::string added_by;  // the credential (Asker::owner) that added it over the API; empty: the operator configured it
 
   // Which of its tools this credential may use.
   [[nodiscard]] bool permits(std::string_view identity, std::string_view tool) const;
@@ -57,6 +58,14 @@ struct ServerConfig {
 };
 
 inline constexpr std::size_t kMostServers = 256;
+
+// Whether a name can begin with both prefixes.
+[[nodiscard]] constexpr bool overlap(std::string_view one, std::string_view other) {
+  return one.starts_with(other) || other.starts_with(one);
+}
+
+// Reads one server's entry. Errors: invalid_argument, with the member.
+[[nodiscard]] Result<ServerConfig> parse_server(const std::string& name, const json::Value& given);
 
 // Reads {"mcpServers": {name: {...}}}, or what is in it. Members that nobody knows are errors: a misspelt `block` would permit.
 // Errors: invalid_argument, with the line, the server and the member.
