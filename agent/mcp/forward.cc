@@ -4,6 +4,7 @@
 #include <set>
 
 #include "agent/mcp/call_record.h"
+#include "agent/mcp/questions.h"
 #include "agent/services/workspace/workspace.h"
 #include "launcher/common/tables/fields.h"
 
@@ -144,21 +145,12 @@ asio::awaitable<Or<Target>> target_of_message(Client client, std::string method,
   co_return co_await target_of(std::move(client), method == "tools/call" ? Kind::tools : Kind::prompts, name);
 }
 
-bool wants(const Client& client, const json::Value& meta, const json::Value& notification) {
-  std::string least = client.session->level;
-  if (is_stateless(client.revision)) {
-    least = json::text_of(meta, "io.modelcontextprotocol/logLevel");
-    if (least.empty()) return false;
-  }
-  return least.empty() || rank(json::text_of(notification["params"], "level")) >= rank(least);
-}
-
 services::AskerPtr asker_of(const Client& client, const json::Value& meta, const MessageStreamPtr& stream) {
   auto asker = std::make_shared<services::Asker>();
   asker->owner = client.session->owner;
   if (!stream) return asker;
   asker->tell = [client, meta, stream](json::Value notification) {
-    if (wants(client, meta, notification)) stream->push(notification);
+    if (wants_log(client, meta, notification)) stream->push(notification);
   };
   if (client.session->id.empty()) return asker;
   asker->ask = [session = client.session, stream](std::string method, json::Value params) {
@@ -176,17 +168,24 @@ void follow_progress(services::Exchange& exchange, const json::Value& meta, cons
   };
 }
 
-asio::awaitable<Or<json::Value>> send(Client client, McpServer::Pointer server, std::string method, json::Value params,
-                                      MessageStreamPtr stream, services::ExchangePtr exchange) {
-  const auto found = params.find("_meta");
-  const json::Value meta = found != params.end() && found->is_object() ? *found : json::Value::object();
+}  // namespace
+
+bool wants_log(const Client& client, const json::Value& meta, const json::Value& notification) {
+  std::string least = client.session->level;
+  if (is_stateless(client.revision)) {
+    least = json::text_of(meta, "io.modelcontextprotocol/logLevel");
+    if (least.empty()) return false;
+  }
+  return least.empty() || rank(json::text_of(notification["params"], "level")) >= rank(least);
+}
+
+asio::awaitable<Or<json::Value>> send_to(Client client, McpServer::Pointer server, services::ServerInstance::Pointer copy,
+                                         std::string method, json::Value params, services::AskerPtr asker,
+                                         services::ExchangePtr exchange) {
   std::optional<CallRecord> record;
   if (method == "tools/call")
     record.emplace(client.server, client.workspace, client.identity, server->config().name, json::text_of(params, "name"),
                    params["arguments"]);
-  services::AskerPtr asker = asker_of(client, meta, stream);
-  follow_progress(*exchange, meta, stream);
-  services::ServerInstance::Pointer copy = stream ? client.hub->copy_of(server, client.session) : nullptr;
   const services::ServerInstance::Pointer asked = copy ? copy : server->shared();
   auto told = co_await McpServer::request(std::move(server), std::move(copy), std::move(method), std::move(params),
                                           std::move(asker), std::move(exchange));
@@ -203,7 +202,16 @@ asio::awaitable<Or<json::Value>> send(Client client, McpServer::Pointer server, 
   co_return told;
 }
 
-}  // namespace
+asio::awaitable<Or<json::Value>> send(Client client, McpServer::Pointer server, std::string method, json::Value params,
+                                      MessageStreamPtr stream, services::ExchangePtr exchange) {
+  const auto found = params.find("_meta");
+  const json::Value meta = found != params.end() && found->is_object() ? *found : json::Value::object();
+  services::AskerPtr asker = asker_of(client, meta, stream);
+  follow_progress(*exchange, meta, stream);
+  services::ServerInstance::Pointer copy = stream ? client.hub->copy_of(server, client.session) : nullptr;
+  co_return co_await send_to(std::move(client), std::move(server), std::move(copy), std::move(method), std::move(params),
+                             std::move(asker), std::move(exchange));
+}
 
 std::string owner_of(const auth::Principal& principal) {
   return principal.holder() + " " + std::string(auth::kind_name(principal.kind)) + " " + principal.name;
@@ -236,6 +244,8 @@ asio::awaitable<Or<json::Value>> forward(Client client, Message message, Message
   std::string method = message.method;
   auto target = co_await target_of_message(client, method, message.params);
   if (!target) co_return std::unexpected(std::move(target).error());
+  const bool interruptible = may_be_interrupted(client, *target->server, method);
+  std::string binding = interruptible ? binding_of(method, message.params) : "";
   json::Value params = std::move(message.params);
   if (method == "completion/complete") {
     if (params["ref"].contains("name")) params["ref"]["name"] = target->name;
@@ -244,6 +254,9 @@ asio::awaitable<Or<json::Value>> forward(Client client, Message message, Message
   }
   if (method == "tools/call" && (!params.contains("arguments") || params["arguments"].is_null()))
     params["arguments"] = json::Value::object();
+  if (interruptible)
+    co_return co_await converse(std::move(client), target->server, std::move(method), std::move(params), std::move(binding),
+                                std::move(stream), std::move(exchange));
   co_return co_await send(std::move(client), target->server, std::move(method), std::move(params), std::move(stream),
                           std::move(exchange));
 }

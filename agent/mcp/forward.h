@@ -36,6 +36,16 @@ struct Client {
 // Carries it out. stream: for what the server says meanwhile; nullptr: the client hears of nothing but the result.
 [[nodiscard]] asio::awaitable<Or<json::Value>> forward(Client client, Message message, MessageStreamPtr stream,
                                                        services::ExchangePtr exchange);
+// The parts of forward(): a request to a server under its own names, with its record; to the client's own copy or the shared one,
+// or to that copy for that asker.
+[[nodiscard]] asio::awaitable<Or<json::Value>> send(Client client, services::McpServer::Pointer server, std::string method,
+                                                    json::Value params, MessageStreamPtr stream, services::ExchangePtr exchange);
+[[nodiscard]] asio::awaitable<Or<json::Value>> send_to(Client client, services::McpServer::Pointer server,
+                                                       services::ServerInstance::Pointer copy, std::string method,
+                                                       json::Value params, services::AskerPtr asker,
+                                                       services::ExchangePtr exchange);
+// Whether the client wants to hear this notifications/message. meta: of its request.
+[[nodiscard]] bool wants_log(const Client& client, const json::Value& meta, const json::Value& notification);
 // As forward() of tools/call, by the server's own name of the tool; for the REST mirror.
 [[nodiscard]] asio::awaitable<Or<json::Value>> call_on(Client client, services::McpServer::Pointer server, std::string tool,
                                                        json::Value arguments);

@@ -162,7 +162,7 @@ void complete(json::Value& result, Revision revision, std::string_view name) {
   if (!result["_meta"].is_object()) result["_meta"] = json::Value::object();
   result["_meta"]["io.modelcontextprotocol/serverInfo"] = server_info();
   const auto method = std::ranges::find(kMethods, name, &Method::name);
-  if (method == std::end(kMethods) || !method->fresh) return;
+  if (method == std::end(kMethods) || !method->fresh || result["resultType"] != "complete") return;
   if (!result.contains("ttlMs")) result["ttlMs"] = kFreshMs;
   result["cacheScope"] = "private";  // the list is that of the credential
 }

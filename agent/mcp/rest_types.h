@@ -133,10 +133,9 @@ struct Codec<mcp::ServerEntry> {
 template <>
 struct Schema<mcp::AddedServer> {
   static constexpr std::string_view name = "AddedMcpServer";
-  static constexpr auto fields =
-      std::tuple{field("name", &mcp::AddedServer::name, "Its name"),
-                 field("domain", &mcp::AddedServer::domain, "The policy of its session"),
-                 field("prefix", &mcp::AddedServer::prefix, "Stands before the names of its tools and prompts")};
+  static constexpr auto fields = std::tuple{
+      field("name", &mcp::AddedServer::name, "Its name"), field("domain", &mcp::AddedServer::domain, "The policy of its session"),
+      field("prefix", &mcp::AddedServer::prefix, "Stands before the names of its tools and prompts")};
 };
 
 template <>

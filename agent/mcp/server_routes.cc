@@ -65,8 +65,7 @@ task<http::Response> put_server(Call call, mcp::ServerEntry entry) {
 
 task<http::Response> delete_server(Call call) {
   const std::string name(call.request.param("server_name"));
-  if (mcp::find_server(name) != nullptr)
-    co_return http::error_response(409, quote(name) + " is a server of the sandbox itself");
+  if (mcp::find_server(name) != nullptr) co_return http::error_response(409, quote(name) + " is a server of the sandbox itself");
   const Status removed = call.services.workspace->mcp->remove(name, mcp::owner_of(call.principal), is_operator(call));
   if (!removed) co_return refusal(removed.error());
   co_return http::ok(nullptr, "MCP server removed");

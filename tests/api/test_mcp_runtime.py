@@ -178,8 +178,8 @@ def test_without_the_scope_operator_a_server_has_the_domain_of_clients(api, gues
 
 
 def test_other_scopes_add_nothing(api):
-    for scopes in (["bash"], ["mcp:read", "operator"], ["*:read"]):
-        one = bearer(api, "other", *scopes)
+    for label, scopes in (("bash", ["bash"]), ("reader", ["mcp:read", "operator"]), ("all-reader", ["*:read"])):
+        one = bearer(api, label, *scopes)
         assert put(one, "not", python("hostile")).status_code == 403 and remove(one, "fixed").status_code == 403
 
 

@@ -40,6 +40,7 @@ struct McpHub::Listing {
 
 McpHub::McpHub(bridge::LauncherClient& launcher, const Config& config)
     : sessions(launcher.executor(), config.budget),
+      calls(launcher.executor(), config.budget),
       launcher_(launcher),
       workspace_(config.workspace),
       budget_(config.budget),
@@ -56,6 +57,7 @@ McpHub::~McpHub() { life_->over = true; }
 void McpHub::serve_workspace(std::string name) {
   workspace_ = std::move(name);
   sessions.clear();
+  calls.clear();
   added_.clear();
   servers_.clear();  // their sessions have ended with the workspace
   taken_ = false;
@@ -174,6 +176,7 @@ void McpHub::take(const std::vector<ServerConfig>& configured) {
     if (gone) {
       changed = true;
       sessions.drop(gone->config().name);
+      calls.drop(gone->config().name);
       spawn(launcher_.executor(), "MCP server", stop_server(std::move(gone)));
     }
   if (!changed || !taken_) return;
@@ -231,11 +234,24 @@ asio::awaitable<std::vector<McpHub::Listed>> McpHub::list(std::vector<McpServer:
   co_return out;
 }
 
+// Copies of sessions and of calls together are bounded.
+bool McpHub::has_room_for_copy() {
+  return sessions.has_room_for_copy(kMostCopies - std::min(calls.size(), kMostCopies)) || calls.drop_idle();
+}
+
+PendingCallPtr McpHub::begin_call(const McpServer::Pointer& server, const std::string& owner, json::Value capabilities,
+                                  const std::string& binding) {
+  PendingCalls::Whose whose{.server = server->config().name, .owner = owner, .capabilities = capabilities};
+  if (PendingCallPtr call = calls.reuse(whose, binding)) return call;
+  if (!calls.has_room_of(owner) || (!has_room_for_copy() && !calls.drop_of(owner))) return nullptr;
+  return calls.begin(std::move(whose), server->copy_for(std::move(capabilities)), binding);
+}
+
 ServerInstance::Pointer McpHub::copy_of(const McpServer::Pointer& server, const ClientSessionPtr& session) {
   if (!session || session->id.empty() || !session->may_be_asked() || server->config().newest) return nullptr;
   const auto found = session->copies.find(server->config().name);
   if (found != session->copies.end()) return found->second;
-  if (!sessions.has_room_for_copy(kMostCopies)) return nullptr;
+  if (!has_room_for_copy()) return nullptr;
   return session->copies[server->config().name] = server->copy_for(session->capabilities);
 }
 

@@ -13,6 +13,7 @@
 #include "agent/services/common/service_limits.h"
 #include "agent/services/mcp/mcp_server.h"
 #include "agent/services/mcp/mcp_sessions.h"
+#include "agent/services/mcp/pending_calls.h"
 
 namespace caisson::services {
 
@@ -44,7 +45,13 @@ class McpHub {
   // The copy that serves a session's requests to the server; nullptr: the one that all share.
   [[nodiscard]] ServerInstance::Pointer copy_of(const McpServer::Pointer& server, const ClientSessionPtr& session);
 
+  // A request that the server may interrupt with questions to the owner's client, on a copy that serves it alone; nullptr: there
+  // is no room for one more.
+  [[nodiscard]] PendingCallPtr begin_call(const McpServer::Pointer& server, const std::string& owner, json::Value capabilities,
+                                          const std::string& binding);
+
   McpSessions sessions;
+  PendingCalls calls;
 
  private:
   static constexpr std::size_t kMostCopies = 16;
@@ -53,6 +60,7 @@ class McpHub {
   void look();
   [[nodiscard]] std::vector<ServerConfig> configured() const;
   void renew();
+  [[nodiscard]] bool has_room_for_copy();
   void take(const std::vector<ServerConfig>& configured);
   void heard(const mcp::Message& message);
 

@@ -1,7 +1,6 @@
 #include "agent/services/mcp/mcp_sessions.h"
 
 #include <algorithm>
-#include <array>
 
 #include "launcher/common/base/sys.h"
 
@@ -35,10 +34,7 @@ ClientSession::ClientSession(asio::any_io_executor e, std::shared_ptr<OutputBudg
 
 ClientSession::~ClientSession() { end(); }
 
-bool ClientSession::may_be_asked() const {
-  return std::ranges::any_of(std::array{"sampling", "elicitation", "roots"},
-                             [this](const char* one) { return capabilities.contains(one); });
-}
+bool ClientSession::may_be_asked() const { return !mcp::askable(capabilities).empty(); }
 
 MessageStreamPtr ClientSession::open_stream() {
   if (streams_.size() >= kMostStreams) {
@@ -65,15 +61,7 @@ asio::awaitable<mcp::Or<json::Value>> ClientSession::ask(std::shared_ptr<ClientS
   const auto refused = [](std::string text) {
     return std::unexpected(mcp::Failure{.code = mcp::ErrorCode::internal, .text = std::move(text)});
   };
-  struct Offer {
-    std::string_view method, capability;
-  };
-  static constexpr Offer kOffers[] = {
-      {"sampling/createMessage", "sampling"}, {"elicitation/create", "elicitation"}, {"roots/list", "roots"}};
-  const auto offer = std::ranges::find(kOffers, method, &Offer::method);
-  if (offer == std::end(kOffers) || !self->capabilities.contains(offer->capability))
-    co_return std::unexpected(
-        mcp::Failure{.code = mcp::ErrorCode::method_not_found, .text = "The client does not offer " + quote(method)});
+  if (!mcp::offers(self->capabilities, method, params)) co_return std::unexpected(mcp::not_offered(method));
   if (self->over || self->questions_.size() >= kMostQuestions) co_return refused("the client cannot be asked now");
   const std::string number = "caisson-" + std::to_string(self->next_question_++);
   auto exchange = std::make_shared<Exchange>(self->executor);

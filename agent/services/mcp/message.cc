@@ -1,5 +1,6 @@
 #include "agent/services/mcp/message.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace caisson::mcp {
@@ -9,6 +10,12 @@ std::unexpected<Failure> invalid(std::string what) {
   return std::unexpected(
       Failure{.code = ErrorCode::invalid_request, .text = "Invalid request: " + std::move(what), .status = 400});
 }
+
+struct Offer {
+  std::string_view method, capability;
+};
+constexpr Offer kOffers[] = {
+    {"sampling/createMessage", "sampling"}, {"elicitation/create", "elicitation"}, {"roots/list", "roots"}};
 
 bool is_id(const json::Value& id) { return id.is_string() || id.is_number_integer(); }
 
@@ -73,6 +80,32 @@ json::Value error_message(json::Value id, const Failure& failure) {
   json::Value error = {{"code", static_cast<int>(failure.code)}, {"message", failure.text}};
   if (!failure.data.is_null()) error["data"] = failure.data;
   return {{"jsonrpc", "2.0"}, {"id", std::move(id)}, {"error", std::move(error)}};
+}
+
+json::Value askable(const json::Value& capabilities) {
+  json::Value out = json::Value::object();
+  if (!capabilities.is_object()) return out;
+  for (const Offer& offer : kOffers)
+    if (const auto found = capabilities.find(offer.capability); found != capabilities.end() && found->is_object())
+      out[std::string(offer.capability)] = *found;
+  return out;
+}
+
+bool offers(const json::Value& capabilities, std::string_view method, const json::Value& params) {
+  const auto offer = std::ranges::find(kOffers, method, &Offer::method);
+  if (offer == std::end(kOffers)) return false;
+  const auto found = capabilities.find(offer->capability);
+  if (found == capabilities.end() || !found->is_object()) return false;
+  if (method == "elicitation/create") {  // {} is from before there were modes
+    if (params.value("mode", json::Value()) == "url") return found->contains("url");
+    return found->contains("form") || !found->contains("url");
+  }
+  const bool with_tools = params.contains("tools") || params.contains("toolChoice");
+  return method != "sampling/createMessage" || !with_tools || found->contains("tools");
+}
+
+Failure not_offered(std::string_view method) {
+  return {.code = ErrorCode::method_not_found, .text = "The client does not offer " + quote(method)};
 }
 
 Or<json::Value> outcome_of(Message response) {

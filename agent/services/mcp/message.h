@@ -54,6 +54,11 @@ inline constexpr std::size_t kMostMessage = 8 * 1024 * 1024;
 [[nodiscard]] json::Value notification_message(std::string_view method, json::Value params);
 [[nodiscard]] json::Value result_message(json::Value id, json::Value result);
 [[nodiscard]] json::Value error_message(json::Value id, const Failure& failure);
+// What clients offer to servers that ask: roots, sampling, elicitation. The part of a client's capabilities that says so.
+[[nodiscard]] json::Value askable(const json::Value& capabilities);
+// Whether a client with these capabilities can be asked this.
+[[nodiscard]] bool offers(const json::Value& capabilities, std::string_view method, const json::Value& params);
+[[nodiscard]] Failure not_offered(std::string_view method);
 // The outcome that a response tells. Its error is a stranger's: bounded.
 [[nodiscard]] Or<json::Value> outcome_of(Message response);
 

@@ -227,8 +227,7 @@ void ServerInstance::take(mcp::Message message) {
   }
   const AskerPtr asker = sole_asker();
   if (!asker || !asker->ask || asked_back_ >= kMostAskedBack) {
-    peer_->send(mcp::error_message(std::move(message.id), {.code = mcp::ErrorCode::method_not_found,
-                                                           .text = "The client does not offer " + quote(message.method)}));
+    peer_->send(mcp::error_message(std::move(message.id), mcp::not_offered(message.method)));
     return;
   }
   spawn(launcher_.executor(), "MCP question", answer(shared_from_this(), asker, std::move(message)));

@@ -79,6 +79,15 @@ def elicitation(params):
                    "email": {"type": "string", "description": "User's email address"}}, params["arguments"]["message"])
 
 
+def rounds_of_questions(params):
+    """The client's roots, and then a question about them; progress comes in between."""
+    roots = CLIENT.ask("roots/list", {})["roots"]
+    answer = elicit({"name": {"type": "string"}}, f"What is in {json.dumps(roots)}?")
+    if "progressToken" in params.get("_meta", {}):
+        notify("notifications/progress", progressToken=params["_meta"]["progressToken"], progress=1, total=1)
+    return answer
+
+
 def defaults(_params):
     return elicit({"name": {"type": "string", "default": "John Doe"}, "age": {"type": "integer", "default": 30},
                    "score": {"type": "number", "default": 95.5}, "verified": {"type": "boolean", "default": True},
@@ -236,6 +245,8 @@ NEWEST_TOOLS = {
     "test_input_required_result_capabilities": capable,
     "test_missing_capability": missing,
 }
+if not NEWEST:
+    TOOLS["test_rounds"] = (NO_ARGUMENTS, rounds_of_questions)
 if NEWEST:
     TOOLS |= {name: (NO_ARGUMENTS, run) for name, run in NEWEST_TOOLS.items()}
 
