@@ -53,7 +53,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   Limits limits;
   const std::shared_ptr<Listener> listener;
   std::vector<std::weak_ptr<Listener>> in_workspaces;
-  asio::steady_timer recheck;                   // cancelled when the server stops
+  asio::steady_timer recheck;  // cancelled when the server stops
   std::shared_ptr<Budget> budget;
   std::shared_ptr<Lane> lane;
   const Networks proxies;
