@@ -24,8 +24,7 @@ std::string first_line(const std::string& comment, std::string_view content) {
   return comment + std::string(kMark) + std::to_string(content.size()) + " " + sha256_hex(content);
 }
 
-// What stands in the file's text behind the content that was written here; nullopt: that is no longer what it was. The text lacks
-// a last line break, which the file worker does not hand out.
+// What stands in the file's text behind the content that was written here; nullopt: that is no longer what it was.
 std::optional<std::string_view> appended_to(const std::string& comment, std::string_view text) {
   const std::string begin = comment + std::string(kMark);
   const std::size_t end = text.find('\n');
@@ -77,11 +76,11 @@ task<void> Coding::write_unless_edited(std::string path, std::string comment, st
   if (!there && there.error().number != ENOENT) co_return std::unexpected(not_written(path, there.error()));
   const auto appended = there ? appended_to(comment, there->body) : std::string_view();
   while (content.ends_with('\n')) content.pop_back();
-  const bool twice = appended && !appended->empty() && content.contains("[projects");  // a table of TOML stands once
+  const bool twice = appended && appended->contains("[projects.") && content.contains("[projects");  // TOML has a table once
   if (!appended || !is_trust_alone(*appended) || twice) co_return Status{};
-  std::string text = first_line(comment, content) + "\n" + content + std::string(*appended);
+  std::string text = first_line(comment, content) + "\n" + content + std::string(appended->empty() ? "\n" : *appended);
   if (there && there->body == text) co_return Status{};
-  co_return co_await write(std::move(path), text + "\n");
+  co_return co_await write(std::move(path), std::move(text));
 }
 
 task<void> Coding::prepare(std::string name, std::string version) {
