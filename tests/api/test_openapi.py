@@ -170,7 +170,8 @@ def test_what_is_refused_before_a_handler_is_described_everywhere(operations):
 
 def test_conflicts_are_described_where_they_happen(operations):
     assert {(method, path) for (method, path), operation in operations.items() if "409" in operation["responses"]} == {
-        ("get", "/v1/file/download"), ("post", "/v1/tokens"), ("post", "/v1/workspaces"), ("post", "/v1/workspaces/{name}/reset")}
+        ("get", "/v1/file/download"), ("post", "/v1/tokens"), ("post", "/v1/workspaces"), ("post", "/v1/workspaces/{name}/reset"),
+            ("put", "/v1/mcp/servers/{server_name}"), ("delete", "/v1/mcp/servers/{server_name}")}
 
 
 def test_servers_license_and_tags_are_there(document, operations):
