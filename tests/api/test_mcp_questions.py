@@ -202,8 +202,11 @@ def test_the_death_of_the_server_is_told_and_a_client_that_leaves_ends_the_call(
 
 
 def test_both_revisions_of_clients_and_servers_go_on_as_before(api, client):
-    asked = asks(client, "newest_test_input_required_result_elicitation")  # the server's own questions
-    assert asked.keys == ["user_name"]
+    asked = client.call("newest_test_input_required_result_request_state")  # the server's own question and state
+    assert list(asked["inputRequests"]) == ["confirm"]
+    told = client.ask("tools/call", {"name": "newest_test_input_required_result_request_state", "arguments": {}, "requestState": asked["requestState"],
+                                     "inputResponses": {"confirm": {"action": "accept", "content": {"ok": True}}}})
+    assert told["result"]["content"][0]["text"] == "state-ok"
     legacy = Client(api, capabilities={"elicitation": {}})
     told = legacy.stream("tools/call", {"name": "every_test_elicitation", "arguments": {"message": "who?"}}, answer=lambda _: {"result": NAMED})
     assert told[0]["data"]["method"] == "elicitation/create" and "action=accept" in told[-1]["data"]["result"]["content"][0]["text"]

@@ -176,8 +176,7 @@ bool PendingCalls::has_room_of(const std::string& owner) {
   return static_cast<std::size_t>(own) < kMostOfOne || drop_of(owner);
 }
 
-task<void> PendingCalls::await_return(PendingCalls* self, std::shared_ptr<Life> life, PendingCallPtr call) {
-  const std::string state = call->state;
+task<void> PendingCalls::await_return(PendingCalls* self, std::shared_ptr<Life> life, PendingCallPtr call, std::string state) {
   const bridge::Clock::time_point deadline = bridge::Clock::now() + self->patience_;
   while (call->state == state)
     if (!co_await call->changed.wait_until(deadline)) break;
@@ -189,7 +188,7 @@ std::string PendingCalls::park(const PendingCallPtr& call) {
   call->leave(sys::random_hex(16));
   const auto held = std::ranges::find(held_, call, &Held::call);
   if (held != held_.end()) held->used = bridge::Clock::now();
-  spawn(executor_, "MCP pending call", await_return(this, life_, call));
+  spawn(executor_, "MCP pending call", await_return(this, life_, call, call->state));
   return call->state;
 }
 

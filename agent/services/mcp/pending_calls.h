@@ -118,7 +118,7 @@ class PendingCalls {
     PendingCallPtr call;  // nullptr: it serves nothing
     bridge::Clock::time_point used;
   };
-  static task<void> await_return(PendingCalls* self, std::shared_ptr<Life> life, PendingCallPtr call);
+  static task<void> await_return(PendingCalls* self, std::shared_ptr<Life> life, PendingCallPtr call, std::string state);
   PendingCallPtr serve(Held& held, std::string binding);
   void stop(Held& held);
   template <class Fits>

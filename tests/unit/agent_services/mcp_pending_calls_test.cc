@@ -28,6 +28,7 @@ struct PendingCallsTest : testing::Test {
   }
   void ask(const PendingCallPtr& call) {
     spawn(io.get_executor(), "question", keep(call, &told));
+    io.restart();
     io.poll();
   }
 };
