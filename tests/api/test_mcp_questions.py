@@ -5,8 +5,9 @@ import json
 import os
 import time
 
+import httpx
 import pytest
-from conftest import Api
+from conftest import Api, eventually
 from mcp_client import Client, Stateless
 from test_mcp_upstream import programs
 from upstream import configured, granting, python
@@ -19,7 +20,7 @@ NAMED = {"action": "accept", "content": {"username": "u", "email": "e@example.co
 def hub(launch):
     return launch(policies=granting("mcp"), EXTRA_MCP_SERVERS=configured(
         every=python("everything", "2025-11-25"), hasty=python("everything", "2025-11-25", timeout=1), doomed=python("everything", "2025-11-25"),
-        newest=python("everything", "2026-07-28", revision="2026-07-28")))
+        endless=python("hostile", "never"), newest=python("everything", "2026-07-28", revision="2026-07-28")))
 
 
 @pytest.fixture(scope="module")
@@ -190,8 +191,19 @@ def test_one_credential_has_eight_and_the_oldest_that_nobody_came_back_for_ends(
     assert "action=accept" in other.text(NAMED)
 
 
-def test_the_death_of_the_server_is_told_and_a_client_that_leaves_ends_the_call(hub, api):
-    client = Stateless(bearer(api, "leaver"), capabilities={"elicitation": {}})
+def test_a_client_that_leaves_ends_the_call_and_its_copy(hub, api, client):
+    assert client.call("endless_hello")["content"]
+    idle = set(programs(hub, "hostile.py never"))  # that of the list, and that of this client's calls
+    request = client.request("tools/call", {"name": "endless_act", "arguments": {}})
+    with pytest.raises(httpx.ReadTimeout):
+        api.http.post("/mcp", timeout=5, **request)
+    left = eventually(lambda: idle - set(programs(hub, "hostile.py never")))
+    assert len(left) == 1 and len(idle) == 2  # it may still ask: it serves no other call
+    assert client.call("endless_hello")["content"]
+
+
+def test_the_death_of_the_server_is_told(hub, api):
+    client = Stateless(bearer(api, "mourner"), capabilities={"elicitation": {}})
     asked = asks(client, "doomed_test_elicitation", message="who?")
     before = set(programs(hub, "everything.py 2025-11-25"))
     for pid in before:
