@@ -281,7 +281,7 @@ class Person(Terminal):
         if got["type"] == "output":
             if "\x1b[6n" in got["data"]:
                 await self.send(type="input", data="\x1b[1;1R")
-            got["data"] = re.sub(r"\x1b\[[0-9;?<>]*[a-zA-Z]", "", got["data"])
+            got["data"] = re.sub(r"\x1b\[[0-9;?<> ]*[a-zA-Z]", "", got["data"])
         return got
 
 
@@ -296,7 +296,8 @@ def test_codex_itself_runs_with_what_was_written(launch, on_path, agents, contra
 
     async def use():
         async with Person(api, "&start=codex") as t:
-            await t.until("OpenAI Codex")
+            await t.until("Press enter to continue")  # it asks whether its user trusts this folder
+            await t.send(type="input", data="\r")
             await t.until("model-of-the-test")
             t.text = ""
             await t.send(type="input", data="\x03")
@@ -305,6 +306,14 @@ def test_codex_itself_runs_with_what_was_written(launch, on_path, agents, contra
             return await t.until("code-0")
     assert "a sentence of the model" in asyncio.run(asyncio.wait_for(use(), 300))
     assert in_home(api, "asked") == "/v1/responses Bearer key-real-20c4"
+    one.environment["CODEX_MODEL"] = "another-model"  # what Codex has added of the folder is no edit
+    one.restart()
+
+    async def screen(t):
+        return await t.until("OpenAI Codex")
+    assert "Codex" in in_terminal(api, screen, "&start=codex")
+    config = tomllib.loads(in_home(api, ".codex/config.toml"))
+    assert config["model"] == "another-model" and config["projects"] == {"/home/gem": {"trust_level": "trusted"}}
 
 
 def test_the_page_shows_the_program_and_a_reload_starts_no_second(browser, coding):
