@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import pathlib
-import re
 import tempfile
 import tomllib
 import urllib.parse
