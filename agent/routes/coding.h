@@ -15,7 +15,7 @@ namespace caisson::routes {
 // The answer to GET /NAME.
 [[nodiscard]] http::Response coding_page(const Call& call, std::string_view name);
 
-// A new terminal in which this program has been started. Errors, in words for the person: there is no such program, or it is not
+// Makes a terminal and starts this program in it. Errors, which the person reads: the name is unknown; the program is not
 // installed; its configuration cannot be written.
 [[nodiscard]] task<services::ShellService::SessionPtr> start_coding(Call call, std::string name, bridge::PtySize size);
 

@@ -121,7 +121,7 @@ Value explain(const Policy& p) {
     const Value::json_pointer where(std::string(row.pointer));
     if (!out.contains(where) && row.pointer.starts_with("/egress")) continue;  // no way out
     Value& value = out[where];
-    if (value.is_null()) value = Value::array();  // canonical JSON leaves out ports and areas where there are none
+    if (value.is_null()) value = Value::array();  // canonical JSON leaves out empty lists of ports and areas
     value = explained(value, std::string(row.pointer));
   }
   for (Value& grant : out["grants"])

@@ -320,7 +320,7 @@ struct Defaults {
     for (std::size_t i = 0; i < fields.size(); ++i) {
       Field& field = fields[i];
       if (find_row(field.pointer) == nullptr) continue;
-      // to_json() leaves out ports and areas where there are none.
+      // to_json() leaves out empty lists of ports and areas.
       const bool empty = field.type == objects || field.type == ports || field.pointer == "/api";
       if (field.pointer == "/network") texts[i] = "\"loopback\"";
       else texts[i] = empty ? "[]" : json::dump(policy.at(json::Value::json_pointer(std::string(field.pointer))));

@@ -108,7 +108,7 @@ def test_the_page_leads_to_the_terminal_with_its_credential(coding, name):
 def test_without_the_program_the_page_says_how_it_is_installed(api, name):
     answer = api.http.get(f"/{name}")
     if answer.status_code == 307:
-        pytest.skip("the server under test has it")
+        pytest.skip("the server under test has this program: its absence cannot be seen there")
     assert answer.status_code == 404 and f"{name.upper()}=VERSION" in answer.text and "image/README.md" in answer.text
     assert answer.text.strip() == refusal(api, f"&start={name}")
 

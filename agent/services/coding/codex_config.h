@@ -16,7 +16,7 @@ inline constexpr std::string_view kCodexKeyName = "CODEX_API_KEY";  // where a s
 // invalid_argument: "line 3, column 9: ...".
 [[nodiscard]] Status check_toml(std::string_view text);
 
-// version: of the Codex that is installed; "": unknown. catalog: where the model catalog lies; "": there is none.
+// version: of the installed Codex; "": unknown. catalog: the path of the model catalog; "": the operator gave no catalog.
 [[nodiscard]] std::string codex_config(const CodingSettings::Codex& settings, std::string_view version,
                                        const std::string& catalog);
 

@@ -24,7 +24,7 @@ std::string first_line(const std::string& comment, std::string_view content) {
   return comment + std::string(kMark) + std::to_string(content.size()) + " " + sha256_hex(content);
 }
 
-// What stands in the file's text behind the content that was written here; nullopt: that is no longer what it was.
+// The text behind the content that was written here; nullopt: somebody changed that content.
 std::optional<std::string_view> appended_to(const std::string& comment, std::string_view text) {
   const std::string begin = comment + std::string(kMark);
   const std::size_t end = text.find('\n');

@@ -20,7 +20,7 @@ struct CodingAgent {
 };
 inline constexpr CodingAgent kCodingAgents[] = {{"codex", "Codex", "CODEX"}, {"opencode", "OpenCode", "OPENCODE"}};
 
-// nullptr: there is none of this name.
+// nullptr: no program has this name.
 [[nodiscard]] constexpr const CodingAgent* coding_agent(std::string_view name) {
   const auto* const found = std::ranges::find(kCodingAgents, name, &CodingAgent::name);
   return found == std::end(kCodingAgents) ? nullptr : found;

@@ -45,8 +45,8 @@ class McpHub {
   // The copy that serves a session's requests to the server; nullptr: the one that all share.
   [[nodiscard]] ServerInstance::Pointer copy_of(const McpServer::Pointer& server, const ClientSessionPtr& session);
 
-  // A request that the server may interrupt with questions to the owner's client, on a copy that serves it alone; nullptr: there
-  // is no room for one more.
+  // A request that the server may interrupt with questions to the owner's client, on a copy that serves it alone; nullptr:
+  // the bounds leave no room for another copy.
   [[nodiscard]] PendingCallPtr begin_call(const McpServer::Pointer& server, const std::string& owner, json::Value capabilities,
                                           const std::string& binding);
 

@@ -83,13 +83,13 @@ class PendingCalls {
         life_(std::make_shared<Life>(executor_)) {}
   ~PendingCalls();
 
-  // For whom a copy is.
+  // The one server and client that a copy serves.
   struct Whose {
     std::string server, owner;
     json::Value capabilities;
     bool operator==(const Whose&) const = default;
   };
-  // On a copy that is there and serves nothing now; nullptr: there is none.
+  // Uses an idle copy again; nullptr: every copy is in use.
   [[nodiscard]] PendingCallPtr reuse(const Whose& whose, const std::string& binding);
   [[nodiscard]] PendingCallPtr begin(Whose whose, ServerInstance::Pointer copy, std::string binding);
   // Copies, and how many of them one owner has.
