@@ -123,7 +123,7 @@ def ipc_operation(p: Planted) -> None:
 
 
 def agent_variable(p: Planted) -> None:
-    p.plant("launcher/common/ipc/agent_settings.h", (r'"TZ USER ', r'"TZ CAISSON_PLANTED USER '))
+    p.plant("launcher/common/ipc/agent_settings.h", (r'kAgentVariables =\n    "', r'\g<0>CAISSON_PLANTED '))
     p.refuses("agent/services/common/settings.cc", "static assertion failed")
     p.plant("agent/services/common/settings.h", (r'^    text_row\("TZ",', r'    number_row("CAISSON_PLANTED", 3, 1, 5, "for a test"),\n\g<0>'))
     p.accepts("agent/services/common/settings.cc")
