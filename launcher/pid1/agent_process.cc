@@ -99,6 +99,8 @@ void AgentProcess::exited(const ChildExit& exit) {
   // Usually closed by now. Whoever else holds its end must not go on in its name, beside the next agent.
   loop_.after(kDropDelayUs, [this, client = client_] { operations_.drop(client); });
   if (stopped_) return stopped_();
+  if (delay_us_ == 0 && !operations_.took_up() && !exit.signaled && exit.status == code_exit_status(Code::invalid_argument))
+    return refused_();
   sys::say(std::string("caisson-launcher: the agent ended (") + (exit.signaled ? "signal " : "status ") +
            std::to_string(exit.status) + "), it is started again");
   restart_later();

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include <cstdio>
+#include <utility>
 
 #include "launcher/common/base/sys.h"
 #include "launcher/common/confine/query.h"
@@ -27,8 +28,7 @@ namespace {
 
 // What is inherited by everything that the launcher starts.
 Status prepare_process() {
-  ::signal(SIGPIPE, SIG_IGN);
-  ::signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error of write, not our end
+  for (const int signal : {SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_IGN);  // errors of write are not our end
   ::umask(022);
   // Root in a user namespace without CAP_SETGID has none to drop; the child verifies what is left.
   if (::geteuid() == 0 && ::setgroups(0, nullptr) != 0 && errno != EPERM) return sys_error("setgroups");
@@ -87,14 +87,12 @@ Status run(int argc, char** argv) {
   operations->on_restart([&] { agent.restart(); });
   std::fputs(options.greeting.c_str(), stderr);
 
-  bool stopping = false;
+  bool stopping = false, refused = false;
   const auto stop = [&] {
-    if (stopping) return;
-    stopping = true;
-    agent.stop([&] { operations->shut_down([&] { loop->stop(); }); });
+    if (!std::exchange(stopping, true)) agent.stop([&] { operations->shut_down([&] { loop->stop(); }); });
   };
-  loop->on_signal(SIGTERM, stop);
-  loop->on_signal(SIGINT, stop);
+  agent.on_refusal([&] { refused = true, stop(); });
+  for (const int signal : {SIGTERM, SIGINT}) loop->on_signal(signal, stop);
   loop->on_signal(SIGHUP, [&] {
     operations->reload("SIGHUP", [](const auto& problems) {
       sys::say(problems.empty() ? "caisson-launcher: policies reloaded"
@@ -103,7 +101,8 @@ Status run(int argc, char** argv) {
     });
     agent.restart(true);
   });
-  return loop->run();
+  TRY(loop->run());
+  return refused ? Status(fail(Code::invalid_argument, "the agent refuses its settings, as it says above")) : Status{};
 }
 
 }  // namespace
