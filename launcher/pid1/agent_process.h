@@ -38,9 +38,9 @@ class AgentProcess {
   Loop& loop_;
   pid_t pid_ = 0;
   Fd pidfd_;
-  std::uint64_t client_ = 0;  // its connection
+  std::uint64_t client_ = 0;                                           // its connection
   std::int64_t started_us_ = 0, delay_us_ = 0, courier_delay_us_ = 0;  // no delay: it was never started again
-  bool asked_ = false;     // its end is wanted, and the next one comes at once
+  bool asked_ = false;                                                 // its end is wanted, and the next one comes at once
   int short_lives_ = 0;    // agents in a row that ended while they took up, or soon after
   struct stat program_{};  // the program that runs
   std::function<void()> stopped_, refused_;
