@@ -21,12 +21,16 @@ static volatile int stop;
 static int un, in;
 static unsigned short port;
 
+static void turn_to_unix(void) {
+  address.un.sun_family = AF_UNIX;
+  strcpy(address.un.sun_path, "/tmp/none");
+}
+
 static void* flip(void* unused) {
   (void)unused;
   while (!stop) {
     struct sockaddr_in there = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    address.un.sun_family = AF_UNIX;
-    strcpy(address.un.sun_path, "/tmp/none");
+    turn_to_unix();
     dup2(un, FLIPPED);
     for (volatile int i = 0; i < PAUSE; ++i) {}
     dup2(in, FLIPPED);
@@ -43,6 +47,7 @@ int main(int argc, char** argv) {
   un = socket(AF_UNIX, SOCK_STREAM, 0);
   in = socket(AF_INET, SOCK_STREAM, 0);
   if (un < 0 || in < 0 || dup2(un, FLIPPED) < 0) return perror("socket"), 1;
+  turn_to_unix(); /* zeros are AF_UNSPEC: a TCP socket is disconnected, which succeeds and reaches nothing */
   pthread_t thread;
   pthread_create(&thread, NULL, flip, NULL);
   long reached = 0, walls = 0, refused = 0, others = 0;
