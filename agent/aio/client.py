@@ -15,6 +15,7 @@ from .text import cut, visible
 
 MOST_ANSWER = 128 * 1024 * 1024
 CONNECT_SECONDS, ANSWER_SECONDS = 10.0, 120.0
+AWAY_SECONDS = 20.0  # that the server may be away
 IDLE_SECONDS = 5.0
 PIECE = 256 * 1024
 MOST_TOLD = 2000
@@ -47,6 +48,18 @@ class Client:
         headers = {"Content-Type": "application/json"} if body is not None else {}
         response = self.send(method, path, content, headers, query, seconds, again or method == "GET")
         return self.understood(response, f"{method} {path}")
+
+    def outlast(self, method: str, path: str, body=None, seconds=ANSWER_SECONDS) -> dict:
+        """`envelope` of a request that does no harm twice: it is repeated while the server is away, as when it is replaced."""
+        end, pause = time.monotonic() + AWAY_SECONDS, 0.1
+        while True:
+            try:
+                return self.envelope(method, path, body, seconds=seconds, again=True)
+            except Failure as why:
+                if why.code not in (UNREACHABLE, SERVER, TIMEOUT) or time.monotonic() + pause > end:
+                    raise
+            time.sleep(pause)
+            pause = min(pause * 2, 2.0)
 
     def send(self, method, path, content, headers, query, seconds, again) -> http.client.HTTPResponse:
         """The head of the answer; the body has not been read."""

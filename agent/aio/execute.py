@@ -11,13 +11,12 @@ import sys
 import time
 
 from . import stdin
-from .failure import ABSENT, LOCAL, OURS, PIPE, SERVER, TIMEOUT, UNREACHABLE, USAGE, Failure, Stopped
+from .failure import ABSENT, LOCAL, OURS, PIPE, USAGE, Failure, Stopped
 from .output import is_terminal, raw, say
 from .text import cut, visible
 
 POLL_SECONDS = 25.0
 ANSWER_SECONDS = 90.0  # above a poll's
-AWAY_SECONDS = 20.0    # that the server may be away
 GRACE_SECONDS = 2.0    # of a command that was interrupted
 MOST_KEPT = 16 * 1024 * 1024  # characters of each stream in one JSON document
 
@@ -88,21 +87,10 @@ class Run:
         elif text:
             raw(sys.stdout if name == "stdout" else sys.stderr, text.encode("utf-8", "replace"))
 
-    def ask(self, body: dict) -> dict:
-        """The command goes on without the connection, and while the server is replaced: what it writes meanwhile is there afterwards."""
-        end, pause = time.monotonic() + AWAY_SECONDS, 0.1
-        while True:
-            try:
-                return self.client.envelope("POST", "/v1/bash/output", body, seconds=ANSWER_SECONDS, again=True)
-            except Failure as why:
-                if why.code not in (UNREACHABLE, SERVER, TIMEOUT) or time.monotonic() + pause > end:
-                    raise
-            time.sleep(pause)
-            pause = min(pause * 2, 2.0)
-
     def poll(self, wait: bool) -> dict:
-        """Hands on what is new; the state of the command."""
-        answer = self.ask({**self.place, **self.offsets, "wait": wait, "wait_timeout": POLL_SECONDS})
+        """Hands on what is new; the state of the command, which goes on while the server is replaced."""
+        body = {**self.place, **self.offsets, "wait": wait, "wait_timeout": POLL_SECONDS}
+        answer = self.client.outlast("POST", "/v1/bash/output", body, seconds=ANSWER_SECONDS)
         data = answer["data"]
         self.offsets = {name: data.get(name, was) for name, was in self.offsets.items()}
         for name in ("stdout", "stderr"):

@@ -40,8 +40,8 @@ class Feeding:
                 self.failed = self.pass_on()
             except Failure as why:
                 self.failed = f"stdin could not be passed on: {why.text}"
-            if self.failed:
-                self.client.data("POST", f"/v1/bash/sessions/{quoted(self.place['session_id'])}/close", {})
+            if self.failed:  # a command whose input is lost would wait for it for ever
+                self.client.outlast("POST", f"/v1/bash/sessions/{quoted(self.place['session_id'])}/close", {})
         except Failure:
             pass  # the other thread meets it, too
         finally:

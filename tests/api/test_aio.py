@@ -1,6 +1,7 @@
 """aio against a running server: each group of commands."""
 import json
 import os
+import pathlib
 import re
 import secrets
 import subprocess
@@ -94,7 +95,10 @@ def test_half_of_an_input_is_not_taken_for_all_of_it(aio, name, given):
 def test_exec_goes_on_while_the_agent_is_replaced(aio, native):
     with aio.start("exec", "echo one; read x; echo two; read x; echo $x") as running:
         assert running.stdout.readline() == b"one\n"
-        os.kill(native.agent_pid, 9)
+        dying = native.agent_pid
+        os.kill(dying, 9)
+        # What reaches the dying one is lost, and ends the command (test_aio_alone).
+        eventually(lambda: not pathlib.Path(f"/proc/{dying}").exists())
         running.stdin.write(b"\n")
         running.stdin.flush()
         assert running.stdout.readline() == b"two\n"

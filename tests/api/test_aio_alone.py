@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 import zipfile
 
 import pytest
@@ -258,6 +259,22 @@ def test_exec_goes_on_where_the_connection_was_lost(aio, fake):
     fake.answers["POST /v1/bash/output"] = lambda _: outputs.pop(0)
     assert aio.text("exec", "true") == "one two"
     assert [json.loads(body)["offset"] for _, path, _, body in fake.requests if path.endswith("/output")] == [0, 4, 4, 4, 7]
+
+
+def test_exec_ends_a_command_whose_input_was_lost_while_the_server_was_replaced(aio, fake):
+    """It would wait for that input for ever. The server is still away when the command is to be ended."""
+    state, closed = {"status": "running"}, [refusal(503), refusal(503)]
+    fake.answers["POST /v1/bash/exec"] = {"session_id": "s", "command_id": "c"}
+    fake.answers["POST /v1/bash/write"] = (200, {"Connection": "close", "Content-Length": "9"}, b"")
+
+    def close(_):
+        if closed:
+            return closed.pop()
+        state.update(status="killed")
+        return None
+    fake.answers["POST /v1/bash/sessions/s/close"] = close
+    fake.answers["POST /v1/bash/output"] = lambda _: time.sleep(0.05) or {"stdout": "", "offset": 0, "stderr_offset": 0, "command": dict(state)}
+    assert "stdin could not be passed on" in aio.fails(255, "exec", "read x", input=b"x\n") and not closed
 
 
 def test_transfers_show_progress_on_a_terminal_and_bytes_of_files_stay_off_it(aio, fake, tmp_path):
